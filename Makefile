@@ -1,0 +1,63 @@
+# Everything a contributor runs. `make` alone lists it.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+DEV := .venv/.stamp-dev
+DOCS := .venv/.stamp-docs
+
+# One thread per test worker: the workers share the cores, and threads that fight for them are slower than none.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test check lint types demo docs docs-serve bench format clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(DEV) ## Create .venv with everything that development needs (PYTHON=python3.12 picks another Python)
+
+test: lint types ## Lint, types and every test: what has to pass before a change goes in
+	$(PYTEST)
+
+check: lint types ## The quick loop: lint, types and the tests that are not slow, stopping at the first failure
+	$(PYTEST) -x -q -m "not slow"
+
+lint: $(DEV) ## Style and formatting, without changing a file
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(DEV) ## mypy, strict, over src
+	$(BIN)/mypy
+
+demo: $(DEV) ## See it work
+	$(BIN)/python -m likewise.demo
+
+docs: $(DOCS) ## Build the pages into site/
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(DOCS) ## Serve the pages on this machine, rebuilt as they change
+	$(BIN)/mkdocs serve
+
+bench: $(DEV) ## Measure the losses: speed and memory
+	$(BIN)/python benchmarks/losses.py
+
+format: $(DEV) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove caches and built files; .venv stays
+	rm -rf site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name .venv -prune -o -name .git -prune -o -type d -name __pycache__ -exec rm -rf {} +
+
+# .venv/bin/python links to a file of its own age, so the stamps only ask that it exists.
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+$(DEV): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(DEV)
+	$(PIP_INSTALL) -e '.[docs]'
+	@touch $@
