@@ -1,0 +1,79 @@
+"""The dense engine, the reference: the matrix exists, and everything is plain autograd on it.
+
+Slow is fine here, obvious is required: every other engine is tested against this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.backends.passes import compute_folds
+from likewise.core.folds import Side
+from likewise.core.formula import Folded, Formula, Number, Rank, evaluate, s
+from likewise.core.problem import Problem
+from likewise.core.relation import Mined
+
+
+class DenseEngine:
+    """Folds over the whole similarity matrix.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import POSITIVES, Labels, Problem, smallest, s
+        >>> S = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
+        >>> engine = DenseEngine(Problem(Labels(torch.tensor([0, 0, 1])), similarities=S))
+        >>> engine.fold([smallest(s, POSITIVES)], {})
+        [tensor([0.9000, 0.9000,    inf])]
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.similarities = problem.similarities()
+        self.positive, self.negative = dense_masks(problem)
+        # what was computed per pair, by formula: a sub-formula that several folds share is computed once
+        self._pairs: dict[Formula, Any] = {s: self.similarities}
+
+    def fold(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[Tensor]:
+        """One vector per term; ``known`` are the numbers per anchor (and per batch) that the curves refer to."""
+        for node, value in known.items():
+            self._pairs[node] = value[:, None] if node.rank == Rank.ANCHOR else value
+        results = []
+        for term in terms:
+            keep = self._side(term.over)
+            # a plain count is over a condition that always holds; any other curve is a matrix
+            values = keep if isinstance(term.curve, Number) else evaluate(term.curve, self._pairs)
+            results.append(term.fold.finish(term.fold.start(values, keep)))
+        return results
+
+    def _side(self, over: Side) -> Tensor:
+        if over is Side.POSITIVES:
+            return self.positive
+        return self.negative if over is Side.NEGATIVES else self.positive | self.negative
+
+
+def dense_masks(problem: Problem) -> tuple[Tensor, Tensor]:
+    """The positive and negative pairs of a problem, mining applied.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Labels, Mined, Problem, s
+        >>> relation = Mined(Labels(torch.tensor([0, 1])), keep_positive=s < 1.0, keep_negative=0.5 < s)
+        >>> dense_masks(Problem(relation, similarities=torch.full((2, 2), 0.2)))[1].any()
+        tensor(False)
+    """
+    relation = problem.relation
+    if not isinstance(relation, Mined):
+        return relation.masks()
+    problem.similarities()  # made once, with its graph, before the graph is switched off
+    # mining is a choice, not a function to be differentiated
+    with torch.no_grad():
+        base = problem.under(relation.base)
+        engine = DenseEngine(base)
+        conditions = [relation.keep_positive, relation.keep_negative]
+        known = compute_folds(conditions, engine, base)
+        pairs: dict[Formula, Any] = {s: engine.similarities}
+        pairs.update({node: value[:, None] for node, value in known.items() if isinstance(node, Folded)})
+        keep_positive, keep_negative = (evaluate(condition, pairs) for condition in conditions)
+    return engine.positive & keep_positive, engine.negative & keep_negative

@@ -1,0 +1,117 @@
+"""Input is checked once, at the door, and a refusal is one sentence: which argument, what it was, what it must be.
+
+Shapes, dtypes and devices cost nothing and are always checked.  Values are looked at on CPU tensors always, on other
+devices only inside `check_values`, because looking would make the host wait for the device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_look_at_values: ContextVar[bool] = ContextVar("look_at_values", default=False)
+
+
+@contextmanager
+def check_values() -> Iterator[None]:
+    """Look at the values of tensors on every device, not on the CPU alone, inside this block.
+
+    Examples:
+        >>> with check_values():
+        ...     pass
+    """
+    token = _look_at_values.set(True)
+    try:
+        yield
+    finally:
+        _look_at_values.reset(token)
+
+
+def may_look(tensor: Tensor) -> bool:
+    """Whether the values of a tensor may be looked at here and now.
+
+    Examples:
+        >>> import torch
+        >>> may_look(torch.zeros(1))
+        True
+    """
+    if torch.compiler.is_compiling() or tensor.is_meta:
+        return False
+    return tensor.device.type == "cpu" or _look_at_values.get()
+
+
+def one_of(name: str, value: object, choices: Iterable[str], more: str = "") -> Any:
+    """Return the value if it is one of the choices.
+
+    Examples:
+        >>> one_of("reduction", "mean", ["mean", "sum"])
+        'mean'
+    """
+    choices = list(choices)
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {listed}{' ' + more if more else ''}, but it is {value!r}")
+    return value
+
+
+def embeddings_of(name: str, value: object) -> Tensor:
+    """Check embeddings: a float tensor of shape ``(n, d)`` with at least one row and column, finite.
+
+    Half precision is widened to float32, in which every loss accumulates.
+
+    Examples:
+        >>> import torch
+        >>> embeddings_of("embeddings", torch.zeros(2, 3, dtype=torch.float16)).dtype
+        torch.float32
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+    if value.ndim != 2:
+        raise ValueError(f"{name} must have shape (n, d), but the shape is {tuple(value.shape)}")
+    if not value.is_floating_point():
+        raise TypeError(f"{name} must be of a floating-point dtype, but the dtype is {value.dtype}")
+    if 0 in value.shape:
+        raise ValueError(f"{name} must have at least one row and one column, but the shape is {tuple(value.shape)}")
+    # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so look again
+    if may_look(value) and not math.isfinite(value.detach().sum(dtype=torch.float32).item()):
+        broken = (~torch.isfinite(value.detach())).any(dim=1).nonzero()
+        if len(broken):
+            raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
+    return value if value.dtype in (torch.float32, torch.float64) else value.float()
+
+
+def labels_of(name: str, value: object, rows: int, device: torch.device, beside: str) -> Tensor:
+    """Check labels: an integer tensor of shape ``(rows,)`` on the given device; any integer dtype, any ids.
+
+    Examples:
+        >>> import torch
+        >>> labels_of("labels", torch.tensor([0, 1], dtype=torch.uint8), 2, torch.device("cpu"), "embeddings")
+        tensor([0, 1])
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")
+    if value.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,), but the shape is {tuple(value.shape)}")
+    if len(value) != rows:
+        raise ValueError(f"{name} must have one entry for each of the {rows} {beside}, but it has {len(value)}")
+    same_device(name, value, device, beside)
+    return value.to(torch.int64)
+
+
+def same_device(name: str, value: Tensor, device: torch.device, beside: str) -> None:
+    """Check that a tensor is where the others are.
+
+    Examples:
+        >>> import torch
+        >>> same_device("labels", torch.zeros(1), torch.device("cpu"), "embeddings")
+    """
+    if value.device != device:
+        raise ValueError(f"{name} must be on the device of {beside}, {device}, but it is on {value.device}")

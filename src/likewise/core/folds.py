@@ -1,0 +1,337 @@
+"""Folds: what is left of a row of pairs.
+
+A fold turns the values of a curve over one anchor's positives (or negatives, or both) into one number.  It is an
+associative accumulator: `Fold.start` makes a state from a tile of values, `Fold.merge` joins the states of two tiles,
+`Fold.finish` reads the number off.  Any tiling of the references gives the same result, so the same declaration runs on
+a whole matrix, on tiles, inside a kernel and across machines.
+
+An empty row is no error: it gives the fold's identity, −∞ for max, +∞ for min, 0 for the rest.  For log-sum-exp it is
+the most negative finite number in place of −∞: it does the same in every formula, and no gradient through it can be NaN.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from likewise.core.formula import Folded, Formula, Number, Operand, as_formula
+
+State = tuple[Tensor, ...]
+
+
+class Side(Enum):
+    """Which pairs of an anchor a fold runs over.
+
+    Examples:
+        >>> Side.POSITIVES is POSITIVES
+        True
+    """
+
+    POSITIVES = "positives"
+    NEGATIVES = "negatives"
+    BOTH = "both"
+
+
+POSITIVES = Side.POSITIVES
+NEGATIVES = Side.NEGATIVES
+BOTH = Side.BOTH
+
+
+class Fold(ABC):
+    """An associative accumulator over the pairs of one anchor.
+
+    Examples:
+        >>> import torch
+        >>> values, keep = torch.tensor([[1.0, 2.0, 9.0]]), torch.tensor([[True, True, False]])
+        >>> fold = Sum()
+        >>> fold.finish(fold.merge(fold.start(values, keep), fold.start(values, keep)))
+        tensor([6.])
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """The state of one tile: values ``(m, n)`` where ``keep`` is true -> tensors ``(m,)``."""
+
+    @abstractmethod
+    def merge(self, left: State, right: State) -> State:
+        """The state of two tiles together."""
+
+    @abstractmethod
+    def finish(self, state: State) -> Tensor:
+        """One number per anchor."""
+
+    @abstractmethod
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """The derivative of the finished number by each value; ``count`` is the number of values kept per anchor."""
+
+
+class LogSumExp(Fold):
+    """``log Σ eᵛ``, with the largest value taken out so that it cannot overflow.
+
+    Examples:
+        >>> import torch
+        >>> fold, keep = LogSumExp(), torch.tensor([[True, True]])
+        >>> fold.finish(fold.start(torch.tensor([[1000.0, 1000.0]]), keep))
+        tensor([1000.6932])
+    """
+
+    name = "logsumexp"
+
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """The log-sum-exp of the tile."""
+        return (_MaskedLogSumExp.apply(values, keep),)  # type: ignore[no-untyped-call]
+
+    def merge(self, left: State, right: State) -> State:
+        """``log(eˡ + eʳ)``."""
+        return (torch.logaddexp(left[0], right[0]),)
+
+    def finish(self, state: State) -> Tensor:
+        """The value itself."""
+        return state[0]
+
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """``e^(v − result)``, the softmax weight."""
+        return torch.exp(values - result[:, None])
+
+
+class _MaskedLogSumExp(torch.autograd.Function):
+    """Log-sum-exp over the kept entries of each row, which saves its softmax instead of recomputing it."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
+        masked = torch.where(keep, values, torch.finfo(values.dtype).min)
+        peak = masked.amax(dim=1)
+        # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal: twenty times slower
+        weights = masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_()
+        total = weights.sum(dim=1)
+        ctx.save_for_backward(weights, total, keep)
+        return total.log() + peak
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        weights, total, keep = ctx.saved_tensors
+        return torch.where(keep, weights * (grad / total)[:, None], 0.0), None
+
+
+class Sum(Fold):
+    """``Σ v``.
+
+    Examples:
+        >>> import torch
+        >>> Sum().finish(Sum().start(torch.ones(1, 3), torch.tensor([[True, False, True]])))
+        tensor([2.])
+    """
+
+    name = "sum"
+
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """Sum what is kept."""
+        return (torch.where(keep, values, 0.0).sum(dim=1),)
+
+    def merge(self, left: State, right: State) -> State:
+        """Add."""
+        return (left[0] + right[0],)
+
+    def finish(self, state: State) -> Tensor:
+        """The sum itself."""
+        return state[0]
+
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """One."""
+        return torch.ones_like(values)
+
+
+class Mean(Fold):
+    """``Σ v / n``, zero for an empty row.
+
+    Examples:
+        >>> import torch
+        >>> Mean().finish(Mean().start(torch.tensor([[1.0, 3.0]]), torch.tensor([[True, True]])))
+        tensor([2.])
+    """
+
+    name = "mean"
+
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """Sum and count what is kept."""
+        return torch.where(keep, values, 0.0).sum(dim=1), keep.sum(dim=1)
+
+    def merge(self, left: State, right: State) -> State:
+        """Add both."""
+        return left[0] + right[0], left[1] + right[1]
+
+    def finish(self, state: State) -> Tensor:
+        """Divide, by one where there is nothing."""
+        return state[0] / state[1].clamp_min(1)
+
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """``1 / n``."""
+        return torch.ones_like(values) / count.clamp_min(1)[:, None]
+
+
+class Max(Fold):
+    """The largest value; a gradient is shared equally among ties.
+
+    Examples:
+        >>> import torch
+        >>> Max().finish(Max().start(torch.tensor([[1.0, 3.0]]), torch.tensor([[True, False]])))
+        tensor([1.])
+    """
+
+    name = "max"
+
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """The largest of the tile."""
+        return (torch.where(keep, values, -torch.inf).amax(dim=1),)
+
+    def merge(self, left: State, right: State) -> State:
+        """The larger."""
+        return (torch.maximum(left[0], right[0]),)
+
+    def finish(self, state: State) -> Tensor:
+        """The value itself."""
+        return state[0]
+
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """One over the number of ties at the extreme value, zero elsewhere."""
+        reached = values == result[:, None]
+        return reached / reached.sum(dim=1, keepdim=True).clamp_min(1)
+
+
+class Min(Fold):
+    """The smallest value: `Max` turned round.
+
+    Examples:
+        >>> import torch
+        >>> Min().finish(Min().start(torch.tensor([[1.0, 3.0]]), torch.tensor([[True, True]])))
+        tensor([1.])
+    """
+
+    name = "min"
+    _turned = Max()
+
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """The smallest of the tile, negated."""
+        return self._turned.start(-values, keep)
+
+    def merge(self, left: State, right: State) -> State:
+        """The smaller."""
+        return self._turned.merge(left, right)
+
+    def finish(self, state: State) -> Tensor:
+        """The value itself."""
+        return -self._turned.finish(state)
+
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """As for `Max`."""
+        return self._turned.slope(values, result, count)
+
+
+class Count(Fold):
+    """How many pairs there are (for which the curve, a condition, holds); it has no gradient.
+
+    Examples:
+        >>> import torch
+        >>> Count().finish(Count().start(torch.tensor([[True, False]]), torch.tensor([[True, True]])))
+        tensor([1])
+    """
+
+    name = "count"
+
+    def start(self, values: Tensor, keep: Tensor) -> State:
+        """Count what is kept and true."""
+        # an engine passes the mask itself where there is no condition
+        return ((keep if values is keep else keep & values.bool()).sum(dim=1),)
+
+    def merge(self, left: State, right: State) -> State:
+        """Add."""
+        return (left[0] + right[0],)
+
+    def finish(self, state: State) -> Tensor:
+        """The count, an integer: exact also beyond 2²⁴."""
+        return state[0]
+
+    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+        """Zero."""
+        return torch.zeros_like(values)
+
+
+_LOGSUMEXP, _SUM, _MEAN, _MAX, _MIN, _COUNT = LogSumExp(), Sum(), Mean(), Max(), Min(), Count()
+
+
+def logsumexp(curve: Operand, over: Side) -> Formula:
+    """``log Σ e^curve`` over one side's pairs, per anchor.
+
+    Examples:
+        >>> from likewise.core import POSITIVES, s
+        >>> logsumexp(-2.0 * (s - 0.5), POSITIVES)
+        logsumexp[positives](-2.0 * (s - 0.5))
+    """
+    return Folded(_LOGSUMEXP, over, as_formula(curve))
+
+
+def add_up(curve: Operand, over: Side) -> Formula:
+    """``Σ curve`` over one side's pairs, per anchor.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, relu, s
+        >>> add_up(relu(s - 0.5), NEGATIVES)
+        sum[negatives](relu(s - 0.5))
+    """
+    return Folded(_SUM, over, as_formula(curve))
+
+
+def mean(curve: Operand, over: Side) -> Formula:
+    """The mean of the curve over one side's pairs, per anchor.
+
+    Examples:
+        >>> from likewise.core import POSITIVES, s
+        >>> mean(s, POSITIVES)
+        mean[positives](s)
+    """
+    return Folded(_MEAN, over, as_formula(curve))
+
+
+def largest(curve: Operand, over: Side) -> Formula:
+    """The largest value of the curve over one side's pairs, per anchor.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, s
+        >>> largest(s, NEGATIVES)
+        max[negatives](s)
+    """
+    return Folded(_MAX, over, as_formula(curve))
+
+
+def smallest(curve: Operand, over: Side) -> Formula:
+    """The smallest value of the curve over one side's pairs, per anchor.
+
+    Examples:
+        >>> from likewise.core import POSITIVES, s
+        >>> smallest(s, POSITIVES)
+        min[positives](s)
+    """
+    return Folded(_MIN, over, as_formula(curve))
+
+
+# one node each, so that a count which several parts of a declaration need is made once
+_COUNTS = {side: Folded(_COUNT, side, Number(1.0)) for side in Side}
+
+
+def count(over: Side, condition: Formula | None = None) -> Formula:
+    """How many pairs an anchor has on one side (for which a condition holds).
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, s
+        >>> count(NEGATIVES), count(NEGATIVES, 0.5 < s)
+        (count[negatives](1.0), count[negatives](0.5 < s))
+    """
+    return _COUNTS[over] if condition is None else Folded(_COUNT, over, condition)

@@ -1,0 +1,126 @@
+"""Hyper-parameters are declared once: default, meaning, limits and search range in one place.
+
+Validation, the documentation, ``--help`` and the hyper-parameter search all read the same declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """What is known of one hyper-parameter.
+
+    Examples:
+        >>> Hyper("a margin", at_least=0.0, at_most=2.0).limits()
+        '≥ 0 and ≤ 2'
+    """
+
+    help: str
+    above: float | None = None
+    at_least: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    search: tuple[float, float] | None = None
+    log: bool = False
+    step: float | None = None
+
+    def limits(self) -> str:
+        """The limits in words."""
+        bounds = (("> {:g}", self.above), ("≥ {:g}", self.at_least), ("< {:g}", self.below), ("≤ {:g}", self.at_most))
+        return " and ".join(text.format(bound) for text, bound in bounds if bound is not None)
+
+    def allows(self, value: float) -> bool:
+        """Whether a value is finite and inside the limits."""
+        return (
+            math.isfinite(value)
+            and (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.below is None or value < self.below)
+            and (self.at_most is None or value <= self.at_most)
+        )
+
+
+def hyper(
+    default: float,
+    help: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    search: tuple[float, float] | None = None,
+    log: bool = False,
+    step: float | None = None,
+) -> Any:
+    """Declare a hyper-parameter of a loss or a miner as a class attribute.
+
+    Args:
+        default: the default; an ``int`` makes the hyper-parameter a whole number.
+        help: its meaning, a phrase.
+        above: it must be larger than this.
+        at_least: it must not be smaller than this.
+        below: it must be smaller than this.
+        at_most: it must not be larger than this.
+        search: the range in which a search looks by default.
+        log: whether a search looks on a logarithmic scale.
+        step: the step of a grid search, where a paper gives one.
+
+    Examples:
+        >>> from likewise.losses import MultiSimilarityLoss
+        >>> hyperparameters(MultiSimilarityLoss)["beta"].search
+        (1.0, 100.0)
+    """
+    declared = Hyper(help, above, at_least, below, at_most, search, log, step)
+    return dataclasses.field(default=default, metadata={"hyper": declared})
+
+
+def option(default: Any, help: str) -> Any:
+    """Declare a keyword-only option that is not a hyper-parameter.
+
+    Examples:
+        >>> option(None, "a miner").kw_only
+        True
+    """
+    return dataclasses.field(default=default, kw_only=True, metadata={"help": help})
+
+
+def hyperparameters(of: Any) -> dict[str, Hyper]:
+    """The hyper-parameters that a class (or an object of it) declares, by name.
+
+    Examples:
+        >>> from likewise.losses import TripletLoss
+        >>> hyperparameters(TripletLoss)["margin"].limits()
+        '≥ -4 and ≤ 4'
+    """
+    return {f.name: f.metadata["hyper"] for f in dataclasses.fields(of) if "hyper" in f.metadata}
+
+
+def check_hyperparameters(of: Any) -> None:
+    """Check every hyper-parameter of an object against its declaration; the one kind of error message for all.
+
+    Examples:
+        >>> from likewise.losses import NTXentLoss
+        >>> NTXentLoss(temperature=0.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: NTXentLoss: temperature must be a number > 0, but it is 0.0
+    """
+    for field in dataclasses.fields(of):
+        declared: Hyper | None = field.metadata.get("hyper")
+        if declared is None:
+            continue
+        value = getattr(of, field.name)
+        whole = isinstance(field.default, int)
+        number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        if not number or not declared.allows(value):
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(
+                f"{type(of).__name__}: {field.name} must be {kind} {declared.limits()}, but it is {value!r}".replace(
+                    "  ", " "
+                )
+            )

@@ -1,0 +1,188 @@
+"""The problem: anchors, references, how they are compared and who is positive to whom."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+
+from likewise.core.checks import embeddings_of, labels_of, may_look, same_device
+from likewise.core.relation import Labels, Relation
+from likewise.core.similarity import Similarity
+
+
+class Problem:
+    """One batch as a loss sees it.
+
+    The similarity matrix is made when somebody asks for it and not before: an engine that never holds the matrix never
+    asks.
+
+    Args:
+        relation: who is positive to whom, sized.
+        similarity: how embeddings are compared; ``None`` where only similarities are known.
+        anchors: embeddings as the caller gave them, ``(m, d)``.
+        references: embeddings, ``(n, d)``; ``None`` where the references are the anchors.
+        similarities: the matrix ``(m, n)``, where it is all that is known.
+
+    Attributes:
+        labels: the anchors' labels, where the batch came with labels; kept when a miner replaces the relation.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine, Labels
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> problem.similarities()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+
+    def __init__(
+        self,
+        relation: Relation,
+        similarity: Similarity | None = None,
+        *,
+        anchors: Tensor | None = None,
+        references: Tensor | None = None,
+        similarities: Tensor | None = None,
+    ) -> None:
+        self.relation = relation
+        self.labels = relation.labels if isinstance(relation, Labels) else None
+        self.similarity = similarity
+        self.anchors = anchors
+        self.references = references
+        self._similarities = similarities
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many anchors and references there are."""
+        if self._similarities is not None:
+            return self._similarities.shape[0], self._similarities.shape[1]
+        assert self.anchors is not None
+        return len(self.anchors), len(self.anchors if self.references is None else self.references)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype in which the loss accumulates."""
+        known = self._similarities if self.anchors is None else self.anchors
+        assert known is not None
+        return known.dtype
+
+    def similarities(self) -> Tensor:
+        """The matrix ``(m, n)``, computed once."""
+        if self._similarities is None:
+            if self.similarity is None or self.anchors is None:
+                raise TypeError("a problem needs either embeddings and a similarity, or a matrix of similarities")
+            self._similarities = self.similarity(self.anchors, self.references)
+        return self._similarities
+
+    def under(self, relation: Relation) -> Problem:
+        """The same batch, labels included, under another relation."""
+        problem = copy.copy(self)
+        problem.relation = relation
+        return problem
+
+
+def problem_from_embeddings(
+    embeddings: Tensor,
+    labels: Tensor | None,
+    references: Tensor | None,
+    reference_labels: Tensor | None,
+    relation: Relation | None,
+    similarity: Similarity,
+) -> Problem:
+    """Check everything that a caller gave, and make the problem of it.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine
+        >>> problem_from_embeddings(torch.eye(2), torch.tensor([0]), None, None, None, Cosine())
+        Traceback (most recent call last):
+        ...
+        ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
+    """
+    anchors = embeddings_of("embeddings", embeddings)
+    m = n = len(anchors)
+    if references is not None:
+        references = embeddings_of("references", references)
+        n = len(references)
+        if references.shape[1] != anchors.shape[1]:
+            raise ValueError(
+                f"references must have the {anchors.shape[1]} dimensions of embeddings, but have {references.shape[1]}"
+            )
+        same_device("references", references, anchors.device, "embeddings")
+        dtype = torch.promote_types(anchors.dtype, references.dtype)
+        anchors, references = anchors.to(dtype), references.to(dtype)
+    if relation is None:
+        relation = _labels(labels, references, reference_labels, m, n, anchors.device)
+    elif labels is not None or reference_labels is not None:
+        raise ValueError("relation replaces labels and reference_labels; give one or the other, not both")
+    elif not isinstance(relation, Relation):
+        raise TypeError(
+            f"relation must be a Relation (Labels, Pairs, Triplets, Masks), but it is a {type(relation).__name__}"
+        )
+    return Problem(relation.sized(m, n), similarity, anchors=anchors, references=references)
+
+
+def _labels(
+    labels: Tensor | None,
+    references: Tensor | None,
+    reference_labels: Tensor | None,
+    m: int,
+    n: int,
+    device: torch.device,
+) -> Labels:
+    if labels is None:
+        raise TypeError("labels must be given unless relation says who is positive to whom")
+    labels = labels_of("labels", labels, m, device, "embeddings")
+    if (references is None) != (reference_labels is None):
+        given, missing = (
+            ("reference_labels", "references") if references is None else ("references", "reference_labels")
+        )
+        raise ValueError(f"{missing} must be given together with {given}")
+    if reference_labels is None:
+        return Labels(labels)
+    return Labels(labels, labels_of("reference_labels", reference_labels, n, device, "references"))
+
+
+def problem_from_similarities(similarities: Tensor, relation: Relation | Tensor, similarity: Similarity) -> Problem:
+    """The problem of which only the matrix is known.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine
+        >>> problem_from_similarities(torch.eye(2), torch.tensor([0, 0]), Cosine()).relation.masks()[0].tolist()
+        [[False, True], [True, False]]
+    """
+    matrix = embeddings_of("similarities", similarities)
+    m, n = matrix.shape
+    if isinstance(relation, Tensor):
+        if m != n:
+            raise ValueError(
+                f"relation must be a Relation where similarities are not square, but it is a tensor of labels "
+                f"and similarities have shape ({m}, {n})"
+            )
+        relation = Labels(labels_of("relation", relation, m, matrix.device, "rows of similarities"))
+    elif not isinstance(relation, Relation):
+        raise TypeError(f"relation must be a Relation or labels, but it is a {type(relation).__name__}")
+    return Problem(relation.sized(m, n), similarity, similarities=matrix)
+
+
+def class_values(table: Tensor, problem: Problem, name: str) -> Tensor:
+    """The entry of ``table`` for each anchor's class; labels must be 0-based class indices.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Labels
+        >>> class_values(torch.tensor([1.0, 2.0]), Problem(Labels(torch.tensor([1, 1, 0]))), "beta")
+        tensor([2., 2., 1.])
+    """
+    labels = problem.labels
+    if labels is None:
+        raise TypeError(f"{name} per class needs labels, but the relation is {type(problem.relation).__name__}")
+    if may_look(labels) and len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= len(table)):
+        raise ValueError(
+            f"labels must be in 0..{len(table) - 1}, one {name} for each class, but they reach from "
+            f"{int(labels.min())} to {int(labels.max())}; ids that start at 1 need 1 subtracted"
+        )
+    return table[labels]

@@ -1,0 +1,264 @@
+"""Relations: who is positive and who is negative to whom.
+
+A relation has a shape, anchors x references, and gives the masks of any rectangle of it, so that an engine may ask tile
+by tile.  A pair may be positive, negative or neither (an anchor and itself), never both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from likewise.core.checks import labels_of, may_look
+from likewise.core.formula import Formula
+
+_ALL = slice(None)
+
+
+class Relation(ABC):
+    """Who is positive and negative to whom.
+
+    Examples:
+        >>> import torch
+        >>> positive, negative = Labels(torch.tensor([0, 0, 1])).masks()
+        >>> positive.int().tolist()
+        [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    """
+
+    @abstractmethod
+    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+        """The positive and the negative pairs of a rectangle, two boolean tensors."""
+
+    @abstractmethod
+    def sized(self, anchors: int, references: int) -> Relation:
+        """The relation for so many anchors and references; an error if it is one of another size."""
+
+
+def _shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
+    return ValueError(
+        f"relation must have shape ({anchors}, {references}), anchors x references, but its {what} has shape {shape}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Relation):
+    """Same label: positive; other label: negative.
+
+    Args:
+        labels: labels of the anchors, ``(m,)``, any integer dtype.
+        reference_labels: labels of the references, ``(n,)``; without them the references are the anchors themselves,
+            and no anchor is its own positive.
+        own: for each anchor the index of the reference that is the anchor itself, −1 for none, where references are
+            given and contain copies of the anchors (a memory, a gathered batch).
+
+    Examples:
+        >>> import torch
+        >>> Labels(torch.tensor([7, 8]), torch.tensor([8, 8, 7])).masks()[0].int().tolist()
+        [[0, 0, 1], [1, 1, 0]]
+    """
+
+    labels: Tensor
+    reference_labels: Tensor | None = None
+    own: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        labels = labels_of("labels", self.labels, len(self.labels), self.labels.device, "labels")
+        references = self.reference_labels
+        if references is not None:
+            references = labels_of("reference_labels", references, len(references), labels.device, "labels")
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "reference_labels", references)
+
+    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+        """Compare labels; drop each anchor's own reference by index, never by value."""
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        same = self.labels[rows, None] == references[None, columns]
+        if self.reference_labels is not None and self.own is None:
+            return same, ~same
+        if self.own is None and rows == columns:
+            return same.clone().fill_diagonal_(False), ~same
+        index = torch.arange(len(references), device=same.device)
+        own = index if self.own is None else self.own
+        return same & (own[rows, None] != index[None, columns]), ~same
+
+    def sized(self, anchors: int, references: int) -> Labels:
+        """Check the numbers of labels."""
+        shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
+        if shape != (anchors, references):
+            raise _shape_error("labels", shape, anchors, references)
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Masks(Relation):
+    """Two boolean matrices, for relevance that labels cannot say (several labels each, graded groups).
+
+    Examples:
+        >>> import torch
+        >>> eye = torch.eye(2, dtype=torch.bool)
+        >>> Masks(positive=eye, negative=~eye).masks()[1].tolist()
+        [[False, True], [True, False]]
+    """
+
+    positive: Tensor
+    negative: Tensor
+
+    def __post_init__(self) -> None:
+        for name, mask in (("positive", self.positive), ("negative", self.negative)):
+            if mask.dtype != torch.bool or mask.ndim != 2:
+                raise ValueError(
+                    f"{name} must be a boolean matrix, but it is of dtype {mask.dtype} and shape {tuple(mask.shape)}"
+                )
+        if self.positive.shape != self.negative.shape:
+            raise ValueError(
+                f"positive and negative must have one shape, but they have "
+                f"{tuple(self.positive.shape)} and {tuple(self.negative.shape)}"
+            )
+        if may_look(self.positive) and bool((self.positive & self.negative).any()):
+            raise ValueError("a pair must not be positive and negative at once, but positive & negative is not empty")
+
+    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+        """Cut the rectangle out."""
+        return self.positive[rows, columns], self.negative[rows, columns]
+
+    def sized(self, anchors: int, references: int) -> Masks:
+        """Check the shape."""
+        if self.positive.shape != (anchors, references):
+            raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
+        return self
+
+
+def _touched(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
+    """A boolean matrix that is true at the valid (row, column) pairs; made without asking the device anything."""
+    flat = torch.zeros(shape[0] * shape[1], dtype=torch.bool, device=rows.device)
+    hits = torch.ones_like(rows, dtype=torch.bool) if valid is None else valid
+    # an invalid entry writes "or False" somewhere harmless
+    flat = flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax")
+    return flat.view(shape)
+
+
+def _check_indices(name: str, index: Tensor, size: int, of: str) -> None:
+    if index.is_floating_point() or index.dtype == torch.bool or index.ndim != 1:
+        raise TypeError(f"{name} must be 1-D integer indices, but they are of dtype {index.dtype}, {index.ndim}-D")
+    if may_look(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+        raise ValueError(
+            f"{name} must be indices in 0..{size - 1} of the {of}, but they reach from {int(index.min())} "
+            f"to {int(index.max())}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Relation):
+    """Explicit pairs by index: positives ``(anchors, positives)`` and negatives ``(negative_anchors, negatives)``.
+
+    Examples:
+        >>> import torch
+        >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
+        >>> Pairs(zero, one, zero, two).sized(1, 3).masks()[1].tolist()
+        [[False, False, True]]
+    """
+
+    anchors: Tensor
+    positives: Tensor
+    negative_anchors: Tensor
+    negatives: Tensor
+
+    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+        """Index pairs have no size of their own."""
+        raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
+
+    def sized(self, anchors: int, references: int) -> Masks:
+        """As masks."""
+        for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
+            _check_indices(name, index, anchors, "anchors")
+        for name, index in (("positives", self.positives), ("negatives", self.negatives)):
+            _check_indices(name, index, references, "references")
+        shape = (anchors, references)
+        return Masks(
+            _touched(self.anchors, self.positives, None, shape),
+            _touched(self.negative_anchors, self.negatives, None, shape),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets(Relation):
+    """Triplets by index: an anchor, a positive and a negative reference each.
+
+    Triplet losses use the triplets themselves; for every other loss they stand for the pairs that they touch.
+
+    Args:
+        anchors: indices of anchors, ``(t,)``.
+        positives: indices of references, ``(t,)``.
+        negatives: indices of references, ``(t,)``.
+        valid: which of them count; a miner on a GPU leaves gaps rather than wait for the device.
+        shape: how many anchors and references there are; set by `sized`.
+
+    Examples:
+        >>> import torch
+        >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
+        >>> Triplets(zero, one, two).sized(3, 3).masks()[0].nonzero().tolist()
+        [[0, 1]]
+    """
+
+    anchors: Tensor
+    positives: Tensor
+    negatives: Tensor
+    valid: Tensor | None = None
+    shape: tuple[int, int] | None = None
+
+    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+        """The pairs that some triplet touches."""
+        if self.shape is None:
+            raise TypeError("Triplets have no masks before sized(anchors, references) says how many there are")
+        positive = _touched(self.anchors, self.positives, self.valid, self.shape)
+        negative = _touched(self.anchors, self.negatives, self.valid, self.shape)
+        return positive[rows, columns], negative[rows, columns]
+
+    def sized(self, anchors: int, references: int) -> Triplets:
+        """Check the indices."""
+        _check_indices("anchors", self.anchors, anchors, "anchors")
+        _check_indices("positives", self.positives, references, "references")
+        _check_indices("negatives", self.negatives, references, "references")
+        if not len(self.anchors) == len(self.positives) == len(self.negatives):
+            raise ValueError(
+                f"a triplet needs an anchor, a positive and a negative, but there are "
+                f"{len(self.anchors)}, {len(self.positives)} and {len(self.negatives)} of them"
+            )
+        return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
+
+    def compact(self) -> Triplets:
+        """Without gaps, where that costs no waiting (on the CPU); itself elsewhere."""
+        if self.valid is None or not may_look(self.valid):
+            return self
+        kept = self.valid.nonzero().squeeze(1)
+        return Triplets(self.anchors[kept], self.positives[kept], self.negatives[kept], None, self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Mined(Relation):
+    """A relation refined by conditions on the similarity: what a pair miner declares.
+
+    The conditions are formulas of `s` and of folds over the relation underneath (the hardest negative, …), so that an
+    engine can apply them tile by tile; nothing is computed when a ``Mined`` is made.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import NEGATIVES, largest, s
+        >>> base = Labels(torch.tensor([0, 0, 1]))
+        >>> mined = Mined(base, keep_positive=s < largest(s, NEGATIVES), keep_negative=0.5 < s)
+    """
+
+    base: Relation
+    keep_positive: Formula
+    keep_negative: Formula
+
+    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+        """Only an engine, which has the similarities, can say."""
+        raise TypeError("the masks of a Mined relation depend on similarities; an engine computes them")
+
+    def sized(self, anchors: int, references: int) -> Mined:
+        """Check the relation underneath."""
+        return Mined(self.base.sized(anchors, references), self.keep_positive, self.keep_negative)

@@ -1,0 +1,186 @@
+"""What a loss declares: its parts, each a sum over units, and how they are averaged.
+
+A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Part` says per anchor what its units add up
+to, how many they are and how many of them are not zero; every reduction follows from these three, as a ratio of two
+sums, so that it does not matter where the anchors live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from torch import Tensor
+
+from likewise.core.folds import NEGATIVES, POSITIVES, Side, add_up, count
+from likewise.core.formula import Formula, Operand, Total, apply, as_formula, at_least, where
+from likewise.core.problem import Problem
+
+Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
+REDUCTIONS: tuple[Reduction, ...] = ("mean", "nonzero", "sum", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One averaged term of a loss, as three formulas with one number per anchor.
+
+    Args:
+        total: the sum over the anchor's units.
+        units: how many units the anchor has; a condition counts as one or none.
+        nonzero: how many of them are not zero.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, per_pair, relu, s
+        >>> per_pair(NEGATIVES, relu(s - 0.5)).units
+        count[negatives](1.0)
+    """
+
+    total: Formula
+    units: Formula
+    nonzero: Formula
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """A number that is added to the reduced loss as it is (margin loss's ``ν · mean β``).
+
+    Examples:
+        >>> import torch
+        >>> Penalty(torch.tensor(0.1)).value
+        tensor(0.1000)
+    """
+
+    value: Tensor
+
+
+class PartValues(NamedTuple):
+    """A `Part` computed: tensors with one entry per anchor; a count that the reduction does not need may be missing.
+
+    Examples:
+        >>> import torch
+        >>> one = torch.ones(2)
+        >>> reduce([PartValues(total=2 * one, units=one, nonzero=one)], [], "mean")
+        tensor(2.)
+    """
+
+    total: Tensor
+    units: Tensor | None
+    nonzero: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class WholeMatrix:
+    """The declaration of a loss that is not a formula: it says openly that it looks at the whole matrix.
+
+    Args:
+        compute: maps a `Problem` to the values of the loss's parts.
+
+    Examples:
+        >>> WholeMatrix(lambda problem: []).compute is not None
+        True
+    """
+
+    compute: Callable[[Problem], list[PartValues]]
+
+
+Declaration: TypeAlias = Part | Penalty | WholeMatrix | tuple[Part | Penalty | WholeMatrix, ...]
+
+
+def _has(over: Side) -> Formula:
+    return count(over) > 0.0
+
+
+def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Part:
+    """One unit per anchor; an anchor that lacks a side which the loss needs contributes nothing and is not counted.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, largest, per_anchor, s
+        >>> per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)).total
+        where(0.0 < count[negatives](1.0), max[negatives](s), 0.0)
+    """
+    value = as_formula(value)
+    if not needs:
+        counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
+    else:
+        counted = _has(needs[0])
+        for side in needs[1:]:
+            counted = counted & _has(side)
+        value = where(counted, value, 0.0)
+    return Part(value, counted, apply("differs", value, 0.0))
+
+
+def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
+    """One unit per pair of one side, for anchors that also have a pair of every side in ``needs``.
+
+    Examples:
+        >>> from likewise.core import POSITIVES, per_pair, relu, s
+        >>> per_pair(POSITIVES, relu(1.0 - s)).total
+        sum[positives](relu(1.0 - s))
+    """
+    value = as_formula(value)
+    formulas = (add_up(value, over), count(over), count(over, apply("differs", value, 0.0)))
+    for side in needs:
+        formulas = tuple(where(_has(side), formula, 0) for formula in formulas)  # type: ignore[assignment]
+    return Part(*formulas)
+
+
+def mean_over_batch(curve: Operand, over: Side) -> Formula:
+    """The mean of a curve over all pairs of one side in the whole batch (zero if there is none).
+
+    Examples:
+        >>> from likewise.core import POSITIVES, mean_over_batch, s
+        >>> mean_over_batch(s, POSITIVES)
+        total(sum[positives](s)) / at_least(total(count[positives](1.0)), 1.0)
+    """
+    return Total(add_up(curve, over)) / at_least(Total(count(over)), 1.0)
+
+
+def parts_of(declaration: Declaration) -> tuple[list[Part], list[Penalty], list[WholeMatrix]]:
+    """Sort what a loss declared by kind.
+
+    Examples:
+        >>> parts_of(WholeMatrix(lambda problem: []))[0]
+        []
+    """
+    items = declaration if isinstance(declaration, tuple) else (declaration,)
+    parts = [item for item in items if isinstance(item, Part)]
+    penalties = [item for item in items if isinstance(item, Penalty)]
+    whole = [item for item in items if isinstance(item, WholeMatrix)]
+    return parts, penalties, whole
+
+
+def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reduction) -> Tensor:
+    """Reduce parts to the loss: ``Σ total / Σ units`` and its kin, each part on its own.
+
+    Args:
+        values: the parts.
+        penalties: added to the scalar, or in equal shares to the anchors.
+        reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``, or ``"none"``: one value
+            per anchor, the sum over its units.
+
+    Examples:
+        >>> import torch
+        >>> part = PartValues(torch.tensor([3.0, 0.0]), torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]))
+        >>> reduce([part], [], "mean"), reduce([part], [], "nonzero"), reduce([part], [], "none")
+        (tensor(1.), tensor(3.), tensor([3., 0.]))
+    """
+    if reduction == "none":
+        anchors = len(values[0].total)
+        return _add([part.total for part in values] + [penalty / anchors for penalty in penalties])
+    terms = []
+    for part in values:
+        total = part.total.sum()
+        if reduction != "sum":
+            counts = part.units if reduction == "mean" else part.nonzero
+            assert counts is not None, "a part has the count that the reduction needs"
+            total = total / counts.sum().clamp_min(1)
+        terms.append(total)
+    return _add(terms + penalties)
+
+
+def _add(terms: list[Tensor]) -> Tensor:
+    result = terms[0]
+    for term in terms[1:]:
+        result = result + term
+    return result
