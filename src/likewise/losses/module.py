@@ -1,0 +1,180 @@
+"""The shell around a declaration: options, input, reduction.  The mathematics is in the declarations."""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, Self, dataclass_transform
+
+import torch
+from torch import Tensor, nn
+
+from likewise import backends
+from likewise.core.checks import one_of
+from likewise.core.hyper import check_hyperparameters, hyper, option
+from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
+from likewise.core.relation import Relation, Triplets
+from likewise.core.similarity import Similarity, SimilarityLike, as_similarity
+from likewise.core.spec import REDUCTIONS, Declaration, Reduction, parts_of, reduce
+from likewise.miners.module import Miner
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(hyper, option))
+class PairLoss(nn.Module):
+    """A loss on the similarities of a batch, given by its declaration.
+
+    A subclass is its hyper-parameters, declared as class attributes with `likewise.core.hyper`, and one method,
+    `declare`, that returns the formula.  The constructor is made from the attributes.
+
+    Args:
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or a
+            `likewise.core.Similarity`; higher is closer, and all but ``"dot"`` work on unit vectors.
+        miner: a miner of `likewise.miners` that chooses pairs or triplets.
+        reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
+            zero, ``"sum"``, or ``"none"``: one value per anchor, the sum over its units.
+        backend: the engine; ``"auto"`` chooses by size and device.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import NEGATIVES, hyper, per_pair, relu, s
+        >>> class PushApart(PairLoss):
+        ...     margin: float = hyper(0.5, "where negatives stop to matter", at_least=-1.0)
+        ...
+        ...     def declare(self):
+        ...         return per_pair(NEGATIVES, relu(s - self.margin))
+        >>> loss = PushApart(margin=0.2)
+        >>> loss(torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1]))
+        tensor(0.5071)
+    """
+
+    similarity: SimilarityLike = option("cosine", "how two embeddings are compared; higher is closer")
+    miner: Miner | None = option(None, "chooses pairs or triplets")
+    reduction: Reduction = option("mean", "mean, nonzero, sum or none")
+    backend: str = option("auto", "the engine")
+
+    takes_references: ClassVar[bool] = True
+    """Whether anchors can be compared with other references than themselves."""
+
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = None
+    """The similarities on which the loss makes sense; ``None``: all."""
+
+    def __init_subclass__(cls) -> None:
+        """Make the constructor from the declared hyper-parameters and options."""
+        super().__init_subclass__()
+        _make_constructor(cls)
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Make the module whole before the generated constructor stores anything in it."""
+        module = super().__new__(cls)
+        nn.Module.__init__(module)
+        return module
+
+    def __post_init__(self) -> None:
+        check_hyperparameters(self)
+        if self.similarities is not None and not isinstance(as_similarity(self.similarity), self.similarities):
+            allowed = " or ".join(kind.__name__ for kind in self.similarities)
+            raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
+        one_of("reduction", self.reduction, REDUCTIONS)
+        one_of("backend", self.backend, backends.BACKENDS)
+        if self.miner is not None and not isinstance(self.miner, Miner):
+            raise TypeError(
+                f"miner must be a miner of likewise.miners or None, but it is a {type(self.miner).__name__}"
+            )
+
+    def declare(self) -> Declaration:
+        """The loss as parts: formulas of `likewise.core.s`, or a function of the whole matrix that says so."""
+        raise NotImplementedError(f"{type(self).__name__} must define declare()")
+
+    def declare_on_triplets(self) -> Declaration:
+        """The loss on chosen triplets; by default it is the loss on the pairs that they touch."""
+        return self.declare()
+
+    def only_from_embeddings(self) -> str | None:
+        """Why the loss cannot be computed from similarities alone, or ``None`` if it can."""
+        return None
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The loss of a batch.
+
+        Args:
+            embeddings: the anchors, ``(m, d)``, any float dtype; they need not be normalised.
+            labels: their labels, ``(m,)``, any integer dtype.
+            references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
+                anchor is its own positive.
+            reference_labels: the references' labels, ``(n,)``.
+            relation: who is positive to whom, in place of labels.
+
+        Returns:
+            A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
+        """
+        if references is not None and not self.takes_references:
+            raise ValueError(
+                f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
+                "concatenate both sets into embeddings instead"
+            )
+        with full_precision(embeddings):
+            problem = problem_from_embeddings(
+                embeddings, labels, references, reference_labels, relation, as_similarity(self.similarity)
+            )
+            return self._reduced(problem)
+
+    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+        """The loss as a function of the similarity matrix alone.
+
+        Args:
+            similarities: the matrix ``(m, n)``, in the units of the loss's own similarity.
+            relation: who is positive to whom; or labels, where the matrix compares one set with itself.
+        """
+        reason = self.only_from_embeddings()
+        if reason is not None:
+            raise TypeError(f"{type(self).__name__} cannot be computed from similarities alone: {reason}")
+        with full_precision(similarities):
+            return self._reduced(problem_from_similarities(similarities, relation, as_similarity(self.similarity)))
+
+    def _reduced(self, problem: Problem) -> Tensor:
+        if self.miner is not None:
+            problem = problem.under(self.miner.refine(problem))
+        parts, penalties, whole = parts_of(
+            self.declare_on_triplets() if isinstance(problem.relation, Triplets) else self.declare()
+        )
+        values = backends.run(parts, problem, self.reduction, self.backend) if parts else []
+        for function in whole:
+            values = [*values, *function.compute(problem)]
+        return reduce(values, [penalty.value for penalty in penalties], self.reduction)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+        shown = []
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                continue
+            if "hyper" in field.metadata or value != field.default:
+                shown.append(f"{field.name}={value!r}")
+        return ", ".join(shown)
+
+
+def full_precision(tensor: object) -> AbstractContextManager[object]:
+    """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them."""
+    if isinstance(tensor, Tensor) and torch.amp.is_autocast_available(tensor.device.type):
+        return torch.autocast(tensor.device.type, enabled=False)
+    return nullcontext()
+
+
+def _make_constructor(cls: type) -> None:
+    dataclasses.dataclass(eq=False, repr=False)(cls)
+    for field in dataclasses.fields(cls):
+        # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
+        if field.name in cls.__dict__:
+            delattr(cls, field.name)
+
+
+_make_constructor(PairLoss)

@@ -1,0 +1,188 @@
+"""Neighbourhood losses: an anchor's positives compete with its negatives in one softmax."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from likewise.core.folds import BOTH, NEGATIVES, POSITIVES, logsumexp, mean
+from likewise.core.formula import Number, PerAnchor, s, softplus, sqrt
+from likewise.core.hyper import hyper, option
+from likewise.core.problem import Problem
+from likewise.core.similarity import SimilarityLike
+from likewise.core.spec import Declaration, per_anchor, per_pair
+from likewise.losses.module import PairLoss
+
+
+class NPairsLoss(PairLoss):
+    r"""N-pairs loss: all negatives and all positives of an anchor in one logarithm.
+
+    $$\log\Bigl(1+\sum_{j\in P_i}\sum_{k\in N_i}e^{s_{ik}-s_{ij}}\Bigr) + \ell_2\,\lVert x_i\rVert^2$$
+
+    per anchor; the first term over anchors that have both.  Sohn 2016; Eq. 2.22 of the thesis.  The double sum is the
+    product of two sums, so it costs no more than either.
+
+    Args:
+        l2: weight of the mean squared norm of the embeddings; the thesis uses 0.02.
+        scale: multiplies the similarities.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> NPairsLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.6872)
+    """
+
+    l2: float = hyper(0.0, "weight of the mean squared norm", at_least=0.0, search=(1e-4, 0.1), log=True)
+    scale: float = hyper(1.0, "multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
+    similarity: SimilarityLike = option("dot", "how two embeddings are compared; higher is closer")
+
+    def declare(self) -> Declaration:
+        """``log(1 + e^(LSE_N + LSE_P))``, and one unit per anchor for the norm."""
+        contrast = logsumexp(self.scale * s, NEGATIVES) + logsumexp(-self.scale * s, POSITIVES)
+        main = per_anchor(softplus(contrast))
+        if self.l2 == 0.0:
+            return main
+        return main, per_anchor(self.l2 * PerAnchor("‖x‖²", _squared_norm), needs=())
+
+    def only_from_embeddings(self) -> str | None:
+        """The norm is not in the similarities."""
+        return "its l2 term is a function of the embeddings' norms" if self.l2 > 0.0 else None
+
+
+def _squared_norm(problem: Problem) -> Tensor:
+    assert problem.anchors is not None
+    return problem.anchors.square().sum(dim=1)
+
+
+class TupletMarginLoss(PairLoss):
+    r"""Tuplet margin loss: every positive, some degrees in arrears, against all negatives.
+
+    $$\log\Bigl(1+\sum_{k\in N_i}e^{\sigma(\cos\theta_{ik}-\cos(\theta_{ij}-m))}\Bigr)$$
+
+    per positive pair whose anchor has a negative.  Yu & Tao 2019, Eq. 6.  $\cos(\theta-m)$ is expanded, so that no
+    arc cosine is differentiated and the gradient at $s=1$ is finite.
+
+    Args:
+        margin: the margin m in degrees.
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> TupletMarginLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(3.3316)
+    """
+
+    margin: float = hyper(5.73, "margin in degrees", at_least=0.0, below=90.0, search=(0.0, 20.0))
+    scale: float = hyper(64.0, "scale", above=0.0, search=(8.0, 128.0), log=True)
+
+    def declare(self) -> Declaration:
+        """Negatives are folded first; every positive then meets that fold."""
+        margin = math.radians(self.margin)
+        shifted = math.cos(margin) * s + math.sin(margin) * sqrt((1.0 - s) * (1.0 + s))
+        negatives = logsumexp(self.scale * s, NEGATIVES)
+        return per_pair(POSITIVES, softplus(negatives - self.scale * shifted), needs=(NEGATIVES,))
+
+
+def _temperature(loss: NTXentLoss | SupConLoss) -> Number:
+    log_temperature = loss.log_temperature
+    return Number(loss.temperature if log_temperature is None else log_temperature.exp())
+
+
+def _log_temperature(loss: NTXentLoss | SupConLoss) -> nn.Parameter | None:
+    # the logarithm is learned, so that no step of an optimiser makes the temperature negative
+    return nn.Parameter(torch.tensor(math.log(loss.temperature))) if loss.learn_temperature else None
+
+
+class NTXentLoss(PairLoss):
+    r"""NT-Xent (InfoNCE): every positive pair against the negatives of its anchor.
+
+    $$-\log\frac{e^{s_{ij}/\tau}}{e^{s_{ij}/\tau}+\sum_{k\in N_i}e^{s_{ik}/\tau}}$$
+
+    per positive pair whose anchor has a negative.  Sohn 2016, van den Oord et al. 2018, Chen et al. 2020 (Eq. 1, where a
+    positive pair is two views of an image).
+
+    Args:
+        temperature: the temperature τ.
+        learn_temperature: make τ a parameter, starting from ``temperature``.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> NTXentLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(1.2192)
+    """
+
+    temperature: float = hyper(0.07, "temperature", above=0.0, search=(0.01, 1.0), log=True)
+    learn_temperature: bool = option(False, "make the temperature a parameter")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.log_temperature = _log_temperature(self)
+
+    def declare(self) -> Declaration:
+        """``−log(e^p / (e^p + Σ e^n))`` is ``softplus(LSE_N − p)``."""
+        logit = s / _temperature(self)
+        return per_pair(POSITIVES, softplus(logsumexp(logit, NEGATIVES) - logit), needs=(NEGATIVES,))
+
+
+class SupConLoss(PairLoss):
+    r"""Supervised contrastive loss: the mean log-probability of an anchor's positives among all others.
+
+    $$\frac{1}{|P_i|}\sum_{j\in P_i}-\log\frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}$$
+
+    per anchor that has a positive and a negative.  Khosla et al. 2020, Eq. 2 ("out").  A positive also stands in the
+    other positives' denominators, so its weight can be negative.
+
+    Args:
+        temperature: the temperature τ.
+        learn_temperature: make τ a parameter, starting from ``temperature``.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> SupConLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.9554)
+    """
+
+    temperature: float = hyper(0.1, "temperature", above=0.0, search=(0.01, 1.0), log=True)
+    learn_temperature: bool = option(False, "make the temperature a parameter")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.log_temperature = _log_temperature(self)
+
+    def declare(self) -> Declaration:
+        """One log-sum-exp over everybody, minus the mean logit of the positives."""
+        logit = s / _temperature(self)
+        return per_anchor(logsumexp(logit, BOTH) - mean(logit, POSITIVES))
+
+
+class NCALoss(PairLoss):
+    r"""Neighbourhood components analysis: the probability that a random neighbour is a positive.
+
+    $$-\log\frac{\sum_{j\in P_i}e^{\sigma s_{ij}}}{\sum_{k\ne i}e^{\sigma s_{ik}}}$$
+
+    per anchor that has a positive and a negative, by default with $s=-\lVert x_i-x_j\rVert^2$.  Goldberger et al. 2005;
+    Eq. 14 and 15 of the overview (both misprinted there: exponentials and $j\in C_i$ are missing).
+
+    Args:
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> NCALoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.6895)
+    """
+
+    scale: float = hyper(1.0, "scale", above=0.0, search=(1.0, 64.0), log=True)
+    similarity: SimilarityLike = option("squared_euclidean", "how two embeddings are compared; higher is closer")
+
+    def declare(self) -> Declaration:
+        """One log-sum-exp over everybody, minus one over the positives."""
+        logit = self.scale * s
+        return per_anchor(logsumexp(logit, BOTH) - logsumexp(logit, POSITIVES))

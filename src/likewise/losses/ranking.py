@@ -1,0 +1,119 @@
+"""Losses on rankings, made smooth by soft histograms of similarities."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from likewise.backends import dense_masks
+from likewise.core.hyper import hyper, option
+from likewise.core.problem import Problem
+from likewise.core.similarity import Cosine, Similarity, SimilarityLike, SquaredEuclidean
+from likewise.core.spec import Declaration, PartValues, WholeMatrix
+from likewise.losses.module import PairLoss
+
+
+def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """Histograms of each row's positives and negatives over ``bins + 1`` nodes, with linear interpolation.
+
+    Args:
+        position: where each pair lies, in units of bins, from 0 to ``bins``; what is outside counts at the end.
+        positive: the positive pairs.
+        negative: the negative pairs.
+        bins: the number of intervals.
+
+    Returns:
+        Two tensors ``(m, bins + 1)``.
+    """
+    nodes = bins + 1
+    position = position.clamp(0.0, float(bins))
+    lower = position.detach().floor().clamp(max=float(bins - 1))
+    upper_share = position - lower
+    weight = (positive | negative).to(position.dtype)
+    # both histograms side by side in one row: negatives first
+    index = lower.long() + nodes * positive
+    histogram = position.new_zeros(len(position), 2 * nodes)
+    histogram = histogram.scatter_add(1, index, weight * (1.0 - upper_share))
+    histogram = histogram.scatter_add(1, index + 1, weight * upper_share)
+    return histogram[:, nodes:], histogram[:, :nodes]
+
+
+class FastAPLoss(PairLoss):
+    r"""FastAP: one minus the average precision of each anchor's ranking, through soft histograms of distances.
+
+    $$1-\frac{1}{|P_i|}\sum_l\frac{h^+_l\,H^+_l}{H_l}$$
+
+    per anchor that has a positive; $h$ counts positives (and all) at node $l$ of the squared distance in $[0,4]$, $H$ up
+    to it.  Cakir et al. 2019, Eq. 8.
+
+    Args:
+        bins: the number of intervals; there is one node more.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> FastAPLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.2500)
+    """
+
+    bins: int = hyper(10, "number of histogram intervals", at_least=1, search=(5, 50))
+    similarity: SimilarityLike = option("squared_euclidean", "how two embeddings are compared; higher is closer")
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
+
+    def declare(self) -> Declaration:
+        """A histogram of a row is not a number, so this looks at the matrix."""
+        return WholeMatrix(self._compute)
+
+    def _compute(self, problem: Problem) -> list[PartValues]:
+        positive, negative = dense_masks(problem)
+        position = -problem.similarities() * (self.bins / 4.0)
+        at_node, of_negatives = soft_histograms(position, positive, negative, self.bins)
+        # one minus precision is the share of negatives so far: an anchor whose positives come first is exactly zero
+        negatives_so_far = of_negatives.cumsum(dim=1)
+        everybody = at_node.cumsum(dim=1) + negatives_so_far
+        error = negatives_so_far / torch.where(everybody > 0.0, everybody, 1.0)
+        positives = positive.sum(dim=1)
+        value = (at_node * error).sum(dim=1) / positives.clamp_min(1)
+        return [PartValues(value, (positives > 0).long(), (value != 0).long())]
+
+
+class HistogramLoss(PairLoss):
+    r"""Histogram loss: the probability that a random negative pair is more similar than a random positive one.
+
+    $$\sum_r h^-_r\sum_{q\le r}h^+_q$$
+
+    with soft histograms $h^\pm$ of the batch's similarities over $[-1,1]$, each normalised to one.  Ustinova & Lempitsky
+    2016, Eq. 2 and 4.  There is one unit, the batch; under ``reduction="none"`` an anchor gets the share of its negatives.
+
+    Args:
+        bins: the number of intervals; there is one node more.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> HistogramLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.5000)
+    """
+
+    bins: int = hyper(100, "number of histogram intervals", at_least=1, search=(20, 200))
+    takes_references: ClassVar[bool] = False
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
+
+    def declare(self) -> Declaration:
+        """Two histograms of the whole batch."""
+        return WholeMatrix(self._compute)
+
+    def _compute(self, problem: Problem) -> list[PartValues]:
+        positive, negative = dense_masks(problem)
+        position = (problem.similarities() + 1.0) * (self.bins / 2.0)
+        of_positives, of_negatives = soft_histograms(position, positive, negative, self.bins)
+        n_positives, n_negatives = positive.sum(), negative.sum()
+        reached = of_positives.sum(dim=0).cumsum(dim=0) / n_positives.clamp_min(1)
+        value = (of_negatives / n_negatives.clamp_min(1)) @ reached
+        # the batch is one unit, written down at its first anchor
+        exists = torch.zeros_like(value, dtype=torch.long)
+        exists[0] = 1
+        exists = exists * ((n_positives > 0) & (n_negatives > 0))
+        return [PartValues(value, exists, exists * (value.sum() != 0))]

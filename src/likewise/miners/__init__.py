@@ -1,0 +1,25 @@
+"""Miners: which pairs or triplets of a batch to learn from."""
+
+from likewise.miners.module import Miner, PairMiner, TripletMiner
+from likewise.miners.pairs import MultiSimilarityMiner, PairMarginMiner, ValidTripletMiner
+from likewise.miners.triplets import (
+    BatchHardMiner,
+    DistanceWeightedMiner,
+    EasyPositiveMiner,
+    RandomMiner,
+    SemiHardMiner,
+)
+
+__all__ = [
+    "BatchHardMiner",
+    "DistanceWeightedMiner",
+    "EasyPositiveMiner",
+    "Miner",
+    "MultiSimilarityMiner",
+    "PairMarginMiner",
+    "PairMiner",
+    "RandomMiner",
+    "SemiHardMiner",
+    "TripletMiner",
+    "ValidTripletMiner",
+]

@@ -1,0 +1,210 @@
+"""Triplet miners: an anchor, a positive and a negative at a time.
+
+None of them loops over anchors.  On a GPU none waits for the device either, but for `SemiHardMiner` with a margin, whose
+number of triplets depends on the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from likewise.core.checks import one_of
+from likewise.core.hyper import hyper, option
+from likewise.core.problem import Problem
+from likewise.core.relation import Triplets
+from likewise.miners.module import TripletMiner, one_negative_per_pair
+
+
+def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row and each limit of that row, the most similar negative strictly below it, and whether there is one."""
+    ordered, index = S.masked_fill(~negative, -torch.inf).sort(dim=1)
+    place = torch.searchsorted(ordered, limit.contiguous()) - 1
+    found = (place >= 0) & (ordered.gather(1, place.clamp_min(0)) > -torch.inf)
+    return index.gather(1, place.clamp_min(0)), found
+
+
+@dataclass(frozen=True)
+class SemiHardMiner(TripletMiner):
+    r"""Semi-hard negatives: hard, but not harder than the positive.
+
+    Without a margin, for every positive pair the most similar negative that is less similar than the positive:
+    $n_{ap}=\arg\max_{n:\,s_{ap}>s_{an}}s_{an}$, Eq. 2.20 of the thesis.  With a margin λ, every triplet with
+    $s_{ap}-\lambda<s_{an}<s_{ap}$.  Schroff et al. 2015.
+
+    Args:
+        margin: the margin λ, a number > 0, or ``None``.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> SemiHardMiner().triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0]), tensor([1]), tensor([2]))
+    """
+
+    margin: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.margin is not None and not self.margin > 0.0:
+            raise ValueError(f"SemiHardMiner: margin must be a number > 0 or None, but it is {self.margin!r}")
+
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
+        """Sort the negatives of each row once; a positive finds its place among them."""
+        if self.margin is None:
+            chosen, found = _hardest_below(S, negative, S)
+            return one_negative_per_pair(chosen, found & positive)
+        ordered, index = S.masked_fill(~negative, -torch.inf).sort(dim=1)
+        first = torch.searchsorted(ordered, S - self.margin, right=True)
+        # rows begin with what is no negative, at minus infinity, below every threshold
+        number = (torch.searchsorted(ordered, S) - first).clamp_min(0).masked_fill(~positive, 0).reshape(-1)
+        pair = torch.arange(len(number), device=S.device).repeat_interleave(number)
+        offset = torch.arange(len(pair), device=S.device) - (number.cumsum(0) - number)[pair]
+        anchors, positives = pair // S.shape[1], pair % S.shape[1]
+        return Triplets(anchors, positives, index[anchors, first.reshape(-1)[pair] + offset])
+
+
+@dataclass(frozen=True)
+class BatchHardMiner(TripletMiner):
+    """The least similar positive and the most similar negative of every anchor.  Hermans et al. 2017, Eq. 5.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> BatchHardMiner().triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
+    """
+
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
+        """Two extremes per row."""
+        hardest_positive = S.masked_fill(~positive, torch.inf).argmin(dim=1)
+        hardest_negative = S.masked_fill(~negative, -torch.inf).argmax(dim=1)
+        anchors = torch.arange(len(S), device=S.device)
+        return Triplets(anchors, hardest_positive, hardest_negative, positive.any(dim=1) & negative.any(dim=1))
+
+
+@dataclass(frozen=True)
+class EasyPositiveMiner(TripletMiner):
+    """The most similar positive of every anchor, with a semi-hard (or the hardest) negative.
+
+    A class need not shrink to a point if each member only has to stay near its nearest.  Xuan et al. 2020.
+
+    Args:
+        negatives: ``"semihard"``, the most similar negative that is less similar than that positive, or ``"hard"``.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> EasyPositiveMiner().triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0]), tensor([1]), tensor([2]))
+    """
+
+    negatives: str = option("semihard", "semihard or hard")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("negatives", self.negatives, ("semihard", "hard"))
+
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
+        """One extreme for the positive, one place in the order for the negative."""
+        easiest = S.masked_fill(~positive, -torch.inf).argmax(dim=1)
+        if self.negatives == "hard":
+            chosen, found = S.masked_fill(~negative, -torch.inf).argmax(dim=1), negative.any(dim=1)
+        else:
+            chosen, found = (x.squeeze(1) for x in _hardest_below(S, negative, S.gather(1, easiest[:, None])))
+        return Triplets(torch.arange(len(S), device=S.device), easiest, chosen, found & positive.any(dim=1))
+
+
+@dataclass(frozen=True)
+class DistanceWeightedMiner(TripletMiner):
+    r"""For every positive pair one negative, drawn so that all distances are equally likely.
+
+    A negative at distance $d$ is drawn with a probability proportional to $1/q(\max(d,\text{cutoff}))$, where
+    $q(d)\propto d^{\,n-2}(1-d^2/4)^{(n-3)/2}$ is the density of distances on the sphere in $n$ dimensions, and only if
+    $d$ is below ``nonzero_loss_cutoff``.  Wu et al. 2017, Section 4.1.  Everything is done with logarithms relative to
+    the row's largest, so that it holds in 2 dimensions as in 4,096.
+
+    Args:
+        cutoff: smaller distances are weighted as this one, against noise from the very hardest.
+        nonzero_loss_cutoff: larger distances are not drawn.
+        dim: the embeddings' dimension; needed only where the miner sees similarities alone.
+        generator: the source of randomness; torch's own by default.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> DistanceWeightedMiner().triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
+    """
+
+    cutoff: float = hyper(0.5, "smaller distances are weighted as this one", above=0.0, below=2.0, search=(0.1, 1.0))
+    nonzero_loss_cutoff: float = hyper(1.4, "larger distances are not drawn", above=0.0, search=(1.0, 2.0))
+    dim: int | None = option(None, "the embeddings' dimension")
+    generator: torch.Generator | None = option(None, "the source of randomness")
+
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
+        """Draw by inverting each row's cumulative weights."""
+        assert problem.similarity is not None
+        dim = self.dim if problem.anchors is None else problem.anchors.shape[1]
+        if dim is None:
+            raise ValueError("dim must be given where DistanceWeightedMiner sees similarities alone, but it is None")
+        distances = problem.similarity.distances(S.double())
+        weights = self.weights(distances, negative, dim)
+        running = weights.cumsum(dim=1)
+        drawn = torch.rand(S.shape, dtype=torch.float64, device=S.device, generator=self.generator) * running[:, -1:]
+        chosen = torch.searchsorted(running, drawn, right=True).clamp_max(S.shape[1] - 1)
+        return one_negative_per_pair(chosen, positive & (weights.gather(1, chosen) > 0.0))
+
+    def weights(self, distances: Tensor, negative: Tensor, dim: int) -> Tensor:
+        """Unnormalised probabilities ``(m, n)`` of each negative, the largest of a row being one.
+
+        Examples:
+            >>> import torch
+            >>> DistanceWeightedMiner().weights(torch.tensor([[0.6, 1.2]]), torch.tensor([[True, True]]), dim=3)
+            tensor([[1.0000, 0.5000]])
+        """
+        d = distances.clamp(min=self.cutoff, max=2.0)
+        inside = (1.0 - d.square() / 4.0).clamp_min(torch.finfo(d.dtype).tiny)
+        log_weights = (2.0 - dim) * d.log() + 0.5 * (3.0 - dim) * inside.log()
+        eligible = negative & (distances < self.nonzero_loss_cutoff)
+        log_weights = log_weights.masked_fill(~eligible, -torch.inf)
+        peak = log_weights.amax(dim=1, keepdim=True)
+        return torch.exp(log_weights - peak.masked_fill(peak == -torch.inf, 0.0))
+
+
+@dataclass(frozen=True)
+class RandomMiner(TripletMiner):
+    """So many triplets, drawn uniformly and with replacement from all triplets of the batch.
+
+    Args:
+        n: how many.
+        generator: the source of randomness; torch's own by default.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> miner = RandomMiner(2, generator=torch.Generator().manual_seed(0))
+        >>> [len(index) for index in miner.triplets(embeddings, torch.tensor([0, 0, 1]))]
+        [2, 2, 2]
+    """
+
+    n: int = hyper(100, "how many triplets", at_least=1, search=(100, 10_000), log=True)
+    generator: torch.Generator | None = option(None, "the source of randomness")
+
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
+        """An anchor in proportion to its triplets, then one of its positives and one of its negatives."""
+        positives, negatives = positive.sum(dim=1), negative.sum(dim=1)
+        running = (positives * negatives).cumsum(0)
+        u = torch.rand(3, self.n, dtype=torch.float64, device=S.device, generator=self.generator)
+        anchors = torch.searchsorted(running, (u[0] * running[-1]).long(), right=True).clamp_max(len(S) - 1)
+
+        def pick(mask: Tensor, number: Tensor, share: Tensor) -> Tensor:
+            # the members of a row first, in order; then the k-th of them
+            members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+            k = torch.minimum((share * number[anchors]).long(), number[anchors] - 1).clamp_min(0)
+            return members[anchors, k]
+
+        valid = (positives * negatives)[anchors] > 0
+        return Triplets(anchors, pick(positive, positives, u[1]), pick(negative, negatives, u[2]), valid)
