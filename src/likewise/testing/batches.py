@@ -1,0 +1,53 @@
+"""The batches on which contracts are tested: ordinary ones, and every way in which a batch can be poor."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """Embeddings in float64 and their labels.
+
+    Examples:
+        >>> make_batch("balanced").labels.tolist()
+        [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    """
+
+    embeddings: Tensor
+    labels: Tensor
+
+
+LABELS: dict[str, list[int]] = {
+    "balanced": [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3],
+    "ragged": [5, 2, 2, 9, 9, 9, 9, 9, 9, 9, 4, 4, 4, 4, 2],  # classes of 1, 3, 7 and 4, out of order
+    "two classes": [0, 1, 0, 1, 1, 1],
+    "one class": [3, 3, 3, 3],
+    "singletons": [0, 1, 2, 3, 4],
+    "one sample": [0],
+}
+"""Labels of the batches by name.
+
+Examples:
+    >>> LABELS["one sample"]
+    [0]
+"""
+
+POOR: tuple[str, ...] = ("one class", "singletons", "one sample")
+"""The batches that lack positives, negatives or both."""
+
+
+def make_batch(name: str, dim: int = 5, seed: int = 0) -> Batch:
+    """A batch of `LABELS` with random embeddings that lean towards their class.
+
+    Examples:
+        >>> make_batch("ragged").embeddings.shape
+        torch.Size([15, 5])
+    """
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.tensor(LABELS[name])
+    centres = torch.randn(int(labels.max()) + 1, dim, generator=generator, dtype=torch.float64)
+    noise = torch.randn(len(labels), dim, generator=generator, dtype=torch.float64)
+    return Batch(centres[labels] + noise, labels)

@@ -1,0 +1,360 @@
+"""The contract of a loss, as a test class: add one row, inherit all of it."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from likewise.core.formula import Folded, Rank, evaluate, ingredients, slope, walk
+from likewise.core.relation import Labels
+from likewise.core.similarity import as_similarity
+from likewise.core.spec import REDUCTIONS, parts_of
+from likewise.losses import PairLoss
+from likewise.testing.batches import LABELS, POOR, Batch, make_batch
+
+Numbers = list[list[float]]
+
+
+class Oracle(Protocol):
+    """An independent implementation: plain lists in, the reduced loss out (a list under ``reduction="none"``)."""
+
+    def __call__(
+        self,
+        embeddings: Numbers,
+        labels: list[int],
+        references: Numbers | None,
+        reference_labels: list[int] | None,
+        reduction: str,
+    ) -> float | list[float]:
+        """The value of the loss."""
+        ...
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """One loss under test.
+
+    Args:
+        make: makes the loss; it must accept ``reduction=`` as a keyword.
+        oracle: an independent implementation from the paper's formula.
+        name: a name for the test report; the class's by default.
+        frozen_value: for a loss with a stop-gradient, its value at some embeddings with what is stopped taken from
+            others: ``frozen_value(embeddings, at, labels)``, all plain lists.
+        tolerance: how close to the oracle; larger for a loss with learned numbers, which are stored in float32.
+
+    Examples:
+        >>> from likewise.losses import NTXentLoss
+        >>> LossCase(NTXentLoss, oracle=lambda *batch: 0.0).label
+        'NTXentLoss'
+    """
+
+    make: Callable[..., PairLoss]
+    oracle: Oracle
+    name: str = ""
+    frozen_value: Callable[[Numbers, Numbers, list[int]], float] | None = None
+    tolerance: float = 1e-9
+
+    @property
+    def label(self) -> str:
+        """The name in test reports."""
+        return self.name or getattr(self.make, "__name__", "loss")
+
+
+_SHAPES = {Rank.NUMBER: (), Rank.ANCHOR: (3, 1), Rank.PAIR: (3, 4)}
+
+
+def _close(actual: Tensor, expected: Any, tolerance: float = 1e-9) -> None:
+    torch.testing.assert_close(
+        actual.detach().double(), torch.as_tensor(expected, dtype=torch.float64), rtol=tolerance, atol=tolerance
+    )
+
+
+def _gradient(loss: Callable[..., Any], embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = embeddings.detach().clone().requires_grad_()
+    value = loss(leaf, labels)
+    (gradient,) = torch.autograd.grad(value.sum(), leaf)
+    return value.detach(), gradient
+
+
+def _differences(value: Callable[[Tensor], float], at: Tensor, step: float = 1e-6) -> Tensor:
+    """The gradient by central finite differences."""
+    result = torch.zeros_like(at)
+    for i in range(at.shape[0]):
+        for j in range(at.shape[1]):
+            ahead, behind = at.clone(), at.clone()
+            ahead[i, j] += step
+            behind[i, j] -= step
+            result[i, j] = (value(ahead) - value(behind)) / (2.0 * step)
+    return result
+
+
+class LossContract:
+    """Subclass this in a test file with ``cases = [LossCase(...), …]``; pytest does the rest.
+
+    Examples:
+        >>> class TestMyLosses(LossContract):
+        ...     cases = []
+    """
+
+    cases: ClassVar[Sequence[LossCase]] = ()
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """One run of every test for each case."""
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", self.cases, ids=[case.label for case in self.cases])
+
+    # right ------------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("batch", LABELS)
+    @pytest.mark.parametrize("reduction", REDUCTIONS)
+    def test_equals_the_oracle(self, case: LossCase, batch: str, reduction: str) -> None:
+        """Equal to the independent implementation, on every batch and under every reduction."""
+        embeddings, labels = make_batch(batch)
+        expected = case.oracle(embeddings.tolist(), labels.tolist(), None, None, reduction)
+        _close(case.make(reduction=reduction)(embeddings, labels), expected, case.tolerance)
+
+    @pytest.mark.parametrize("reduction", ["mean", "nonzero"])
+    def test_equals_the_oracle_with_references(self, case: LossCase, reduction: str) -> None:
+        """Anchors against other references: nobody is excluded, not even an equal embedding."""
+        loss = case.make(reduction=reduction)
+        embeddings, labels = make_batch("balanced")
+        references, reference_labels = make_batch("ragged", seed=1)
+        references[0], reference_labels[:4] = embeddings[0], torch.tensor([0, 1, 2, 3])
+        if not loss.takes_references:
+            with pytest.raises(ValueError, match="takes no references"):
+                loss(embeddings, labels, references, reference_labels)
+            return
+        expected = case.oracle(
+            embeddings.tolist(), labels.tolist(), references.tolist(), reference_labels.tolist(), reduction
+        )
+        _close(loss(embeddings, labels, references, reference_labels), expected, max(case.tolerance, 1e-7))
+
+    @pytest.mark.parametrize("batch", ["balanced", "ragged", "two classes"])
+    def test_gradient_equals_finite_differences(self, case: LossCase, batch: str) -> None:
+        """Autograd's gradient is the slope of the value (of the value with frozen parts frozen)."""
+        embeddings, labels = make_batch(batch, seed=2)
+        loss = case.make(reduction="mean")
+        _, gradient = _gradient(loss, embeddings, labels)
+        frozen_value = case.frozen_value
+        if frozen_value is None:
+
+            def value(at: Tensor) -> float:
+                return float(loss(at, labels).detach())
+        else:
+
+            def value(at: Tensor) -> float:
+                return frozen_value(at.tolist(), embeddings.tolist(), labels.tolist())
+
+        scale = float(gradient.abs().max()) + 1.0
+        _close(gradient / scale, _differences(value, embeddings) / scale, 1e-6)
+
+    def test_declared_slopes_equal_autograd(self, case: LossCase) -> None:
+        """The symbolic slope of every curve, in s and in every number it uses, is autograd's; folds' slopes likewise."""
+        parts, _, _ = parts_of(case.make().double().declare())
+        generator = torch.Generator().manual_seed(0)
+        for node in walk(*(formula for part in parts for formula in (part.total, part.units, part.nonzero))):
+            if isinstance(node, Folded) and node.curve.rank == Rank.PAIR and node.fold.name != "count":
+                self._check_slopes(node, generator)
+
+    @staticmethod
+    def _check_slopes(node: Folded, generator: torch.Generator) -> None:
+        leaves = ingredients(node.curve)
+        known = {
+            leaf: (torch.rand(_SHAPES[leaf.rank], generator=generator, dtype=torch.float64) - 0.5).requires_grad_()
+            for leaf in leaves
+        }
+        values = evaluate(node.curve, dict(known))
+        gradients = torch.autograd.grad(values.sum(), list(known.values()), retain_graph=True)
+        constants = {leaf: value.detach() for leaf, value in known.items()}
+        for leaf, gradient in zip(leaves, gradients, strict=True):
+            declared = torch.as_tensor(evaluate(slope(node.curve, leaf), dict(constants)), dtype=torch.float64)
+            _close(declared.detach().expand(3, 4).sum_to_size(_SHAPES[leaf.rank]), gradient)
+        keep = torch.tensor([[True, True, False, True], [False] * 4, [True] * 4])
+        free = values.detach().requires_grad_()
+        result = node.fold.finish(node.fold.start(free, keep))
+        (of_fold,) = torch.autograd.grad(result.sum(), free)
+        declared = node.fold.slope(free.detach(), result.detach(), keep.sum(dim=1))
+        _close(torch.where(keep, declared, 0.0), of_fold)
+
+    def test_is_a_function_of_similarities(self, case: LossCase) -> None:
+        """``from_similarity`` gives the same value, or says in one sentence why it cannot."""
+        loss = case.make()
+        embeddings, labels = make_batch("ragged")
+        similarities = as_similarity(loss.similarity)(embeddings)
+        if loss.only_from_embeddings() is not None:
+            with pytest.raises(TypeError, match="cannot be computed from similarities alone"):
+                loss.from_similarity(similarities, Labels(labels))
+            return
+        _close(loss.from_similarity(similarities, Labels(labels)), loss(embeddings, labels).detach())
+        _close(loss.from_similarity(similarities, labels), loss(embeddings, labels).detach())
+
+    # invariant --------------------------------------------------------------------------------------------------
+
+    def test_order_and_names_do_not_matter(self, case: LossCase) -> None:
+        """Permuting the batch permutes the gradient; renaming classes changes nothing."""
+        loss = case.make()
+        per_class = getattr(loss, "num_classes", None) is not None
+
+        @settings(max_examples=10, deadline=None)
+        @given(seed=st.integers(0, 2**31 - 1), batch=st.sampled_from(["balanced", "ragged", "two classes"]))
+        def check(seed: int, batch: str) -> None:
+            embeddings, labels = make_batch(batch, seed=seed)
+            value, gradient = _gradient(loss, embeddings, labels)
+            order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+            permuted_value, permuted_gradient = _gradient(loss, embeddings[order], labels[order])
+            _close(permuted_value, value)
+            _close(permuted_gradient, gradient[order], 1e-7)
+            if not per_class:  # parameters per class give the classes' names a meaning
+                _close(loss(embeddings, 2**40 - 7 * labels), value)
+
+        check()
+
+    def test_scale_does_not_matter(self, case: LossCase) -> None:
+        """Under a similarity of unit vectors the length of embeddings is nothing."""
+        loss = case.make()
+        if not as_similarity(loss.similarity).normalize:
+            with pytest.raises(AssertionError):
+                self._check_scale(loss, 2.0, 0)
+            return
+
+        @settings(max_examples=10, deadline=None)
+        @given(scale=st.floats(1e-20, 1e20), seed=st.integers(0, 1000))
+        def check(scale: float, seed: int) -> None:
+            self._check_scale(loss, scale, seed)
+
+        check()
+
+    @staticmethod
+    def _check_scale(loss: PairLoss, scale: float, seed: int) -> None:
+        embeddings, labels = make_batch("ragged", seed=seed)
+        _close(loss(scale * embeddings, labels), loss(embeddings, labels).detach(), 1e-7)
+
+    # robust -----------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+    @pytest.mark.parametrize("kind", ["ordinary", "identical", "zero", "opposite", "one zero", "large", "small"])
+    def test_finite_for_finite_input(self, case: LossCase, dtype: torch.dtype, kind: str) -> None:
+        """Value and gradient are finite in half precision and on extreme embeddings; the gradient keeps the dtype."""
+        embeddings, labels = make_batch("ragged")
+        embeddings = _extreme(embeddings, kind).to(dtype)
+        value, gradient = _gradient(case.make(), embeddings, labels)
+        assert value.dtype == torch.float32
+        assert gradient.dtype == dtype
+        assert torch.isfinite(value).all()
+        assert torch.isfinite(gradient).all()
+
+    @pytest.mark.parametrize("batch", POOR)
+    def test_poor_batches_back_propagate(self, case: LossCase, batch: str) -> None:
+        """Without positives, negatives or both there is a value and a gradient, and neither is NaN."""
+        embeddings, labels = make_batch(batch)
+        value, gradient = _gradient(case.make(), embeddings, labels)
+        assert torch.isfinite(value)
+        assert torch.isfinite(gradient).all()
+        if float(value) == 0.0:
+            assert not gradient.any()
+
+    def test_half_precision_accumulates_in_float32(self, case: LossCase) -> None:
+        """The loss of half-precision embeddings is the float32 loss of the same numbers, autocast or not."""
+        embeddings, labels = make_batch("balanced")
+        half = embeddings.bfloat16()
+        loss = case.make()
+        expected = loss(half.float(), labels).detach()
+        assert torch.equal(loss(half, labels).detach(), expected)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert torch.equal(loss(half, labels).detach(), expected)
+
+    @pytest.mark.parametrize(
+        ("change", "error", "message"),
+        [
+            (lambda e, y: (e[0], y), ValueError, r"embeddings must have shape \(n, d\)"),
+            (lambda e, y: (e.long(), y), TypeError, "embeddings must be of a floating-point dtype"),
+            (lambda e, y: (e.tolist(), y), TypeError, "embeddings must be a tensor, but it is a list"),
+            (lambda e, y: (e[:0], y[:0]), ValueError, "embeddings must have at least one row"),
+            (lambda e, y: (e / 0.0, y), ValueError, "embeddings must be finite, but row 0"),
+            (lambda e, y: (e, None), TypeError, "labels must be given"),
+            (lambda e, y: (e, y.double()), TypeError, "labels must be of an integer dtype"),
+            (lambda e, y: (e, y[:-1]), ValueError, "labels must have one entry for each of the 15 embeddings"),
+            (lambda e, y: (e, y[:, None]), ValueError, r"labels must have shape \(n,\)"),
+            (lambda e, y: (e, y.to("meta")), ValueError, "labels must be on the device of embeddings"),
+        ],
+    )
+    def test_bad_input_gets_one_sentence(
+        self, case: LossCase, change: Callable[..., Any], error: type[Exception], message: str
+    ) -> None:
+        """A refusal names the argument, what it was and what it must be."""
+        with pytest.raises(error, match=message) as caught:
+            case.make()(*change(*make_batch("ragged")))
+        assert "\n" not in str(caught.value)
+
+    # a good citizen of torch ------------------------------------------------------------------------------------
+
+    def test_survives_copies(self, case: LossCase) -> None:
+        """``deepcopy``, pickle and a state dict through a file give the same loss."""
+        embeddings, labels = make_batch("balanced")
+        loss = case.make()
+        expected = loss(embeddings, labels).detach()
+        stored = io.BytesIO()
+        torch.save(loss.state_dict(), stored)
+        stored.seek(0)
+        restored = case.make()
+        restored.load_state_dict(torch.load(stored, weights_only=True))
+        for twin in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), restored):
+            assert torch.equal(twin(embeddings, labels).detach(), expected)
+            assert repr(twin) == repr(loss)
+
+    def test_compiles_whole(self, case: LossCase) -> None:
+        """``torch.compile(fullgraph=True)`` captures the loss and its gradient in one graph."""
+        torch.compiler.reset()
+        embeddings, labels = make_batch("ragged")
+        loss = case.make()
+        value, gradient = _gradient(loss, embeddings, labels)
+        compiled = torch.compile(loss, fullgraph=True, backend="eager")
+        with warnings.catch_warnings():
+            # the tracer itself touches something in torch that torch deprecates
+            warnings.simplefilter("ignore", DeprecationWarning)
+            compiled_value, compiled_gradient = _gradient(compiled, embeddings, labels)
+        _close(compiled_value, value)
+        _close(compiled_gradient, gradient)
+
+    def test_never_waits_for_the_device(self, case: LossCase) -> None:
+        """It runs on tensors without values, so nothing in it asks what a value is."""
+        embeddings, labels = make_batch("ragged")
+        value = case.make().to("meta")(embeddings.to("meta"), labels.to("meta"))
+        assert value.shape == ()
+
+    def test_any_integer_labels(self, case: LossCase) -> None:
+        """Every integer dtype gives the same loss."""
+        embeddings, labels = make_batch("ragged")
+        loss = case.make()
+        expected = loss(embeddings, labels).detach()
+        for dtype in (torch.int8, torch.int16, torch.int32, torch.uint8):
+            assert torch.equal(loss(embeddings, labels.to(dtype)).detach(), expected)
+
+
+def _extreme(embeddings: Tensor, kind: str) -> Tensor:
+    n = len(embeddings)
+    if kind == "identical":
+        return embeddings[:1].expand(n, -1).clone()
+    if kind == "zero":
+        return torch.zeros_like(embeddings)
+    if kind == "opposite":  # cosines of exactly 1 and −1
+        axis = torch.zeros_like(embeddings)
+        axis[:, 0] = torch.tensor([1.0, -1.0], dtype=embeddings.dtype).repeat(n)[:n]
+        return axis
+    if kind == "one zero":
+        return torch.cat([torch.zeros_like(embeddings[:1]), embeddings[1:]])
+    return embeddings * {"ordinary": 1.0, "large": 1e3, "small": 1e-2}[kind]
+
+
+__all__ = ["Batch", "LossCase", "LossContract", "Oracle"]

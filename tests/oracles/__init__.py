@@ -1,0 +1,1 @@
+"""Slow, plain-Python reference values that the library is tested against."""

@@ -1,0 +1,140 @@
+"""Everything exported is documented, typed, shown in an example that runs, and under a contract."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import importlib.resources
+import inspect
+from enum import Enum
+from typing import Any
+
+import pytest
+
+from likewise.core import Side, hyperparameters
+from likewise.losses import PairLoss
+from likewise.miners import Miner, PairMiner, TripletMiner
+from tests.losses.cases import CASES as LOSS_CASES
+from tests.miners.cases import CASES as MINER_CASES
+
+ROOMS = ("core", "backends", "losses", "miners", "testing")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def exports() -> list[Any]:
+    found = []
+    for room in ROOMS:
+        module = importlib.import_module(f"likewise.{room}")
+        assert list(module.__all__) == sorted(module.__all__, key=_isort_key), f"likewise.{room}.__all__ is sorted"
+        found += [pytest.param(getattr(module, name), id=f"{room}.{name}") for name in module.__all__]
+    return found
+
+
+def _isort_key(name: str) -> tuple[int, str]:
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+
+EXPORTS = exports()
+DEFINED = [each for each in EXPORTS if inspect.isclass(each.values[0]) or inspect.isfunction(each.values[0])]
+ABSTRACT = {"Miner", "TripletMiner", "Engine", "Oracle"}
+
+
+@pytest.mark.parametrize("thing", DEFINED)
+def test_documented(thing: Any):
+    own = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    assert own, f"{thing.__name__} has no docstring of its own"
+    assert own.strip().split("\n")[0].rstrip().endswith((".", ":"))
+
+
+@pytest.mark.parametrize("thing", DEFINED)
+def test_shown_in_an_example(thing: Any):
+    if thing.__name__ in ABSTRACT:
+        pytest.skip("an interface; its implementations are shown")
+    assert ">>>" in inspect.getdoc(thing)
+
+
+@pytest.mark.parametrize("thing", DEFINED)
+def test_typed(thing: Any):
+    if inspect.isclass(thing) and (issubclass(thing, Enum) or getattr(thing, "_is_protocol", False)):
+        return  # their constructors are Python's own
+    signature = inspect.signature(thing)
+    for name, parameter in signature.parameters.items():
+        assert parameter.annotation is not inspect.Parameter.empty, f"{thing.__name__}: {name} has no type"
+    if inspect.isfunction(thing):
+        assert signature.return_annotation is not inspect.Signature.empty
+
+
+def modules() -> list[str]:
+    names = []
+    for room in ROOMS:
+        package = importlib.import_module(f"likewise.{room}")
+        folder = importlib.resources.files(package)
+        names += [
+            f"likewise.{room}.{entry.name.removesuffix('.py')}"
+            for entry in folder.iterdir()
+            if entry.name.endswith(".py") and entry.name != "__init__.py"
+        ]
+    return sorted(names)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_run(name: str):
+    results = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)
+    assert results.failed == 0
+
+
+def subclasses(room: str, base: type) -> list[type]:
+    module = importlib.import_module(f"likewise.{room}")
+    found = [getattr(module, name) for name in module.__all__]
+    return [each for each in found if issubclass(each, base) and each.__module__ != f"likewise.{room}.module"]
+
+
+LOSSES = subclasses("losses", PairLoss)
+MINERS = subclasses("miners", Miner)
+
+
+def test_twenty_losses_and_eight_miners():
+    assert len(LOSSES) == 20
+    assert len(MINERS) == 8
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_is_under_contract(loss: type):
+    assert any(type(case.make()) is loss for case in LOSS_CASES)
+
+
+@pytest.mark.parametrize("miner", MINERS)
+def test_every_miner_is_under_contract(miner: type):
+    assert any(type(case.make()) is miner for case in MINER_CASES)
+    assert issubclass(miner, PairMiner | TripletMiner)
+
+
+@pytest.mark.parametrize("thing", LOSSES + MINERS)
+def test_hyperparameters_say_what_a_search_needs(thing: type):
+    for name, declared in hyperparameters(thing).items():
+        assert declared.help, name
+        assert declared.search is not None, f"{thing.__name__}.{name} has no search range"
+        low, high = declared.search
+        assert low < high
+        assert declared.allows(low) or declared.above == low
+        assert declared.allows(high)
+        assert not declared.log or low > 0.0
+        assert name in inspect.getdoc(thing), f"{thing.__name__}: {name} is not described"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_formula_and_its_source_are_in_the_docstring(loss: type):
+    text = inspect.getdoc(loss)
+    assert "$" in text or "Eq." in text
+    assert any(str(year) in text for year in range(2004, 2027)) or "unified view" in text
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_inheritance_is_flat(loss: type):
+    """A loss, its one base, torch's module: vary by composing parts, not by overriding."""
+    assert loss.__mro__[1] is PairLoss
+    assert loss.__mro__[2].__name__ == "Module"
+
+
+def test_sides_print_themselves():
+    assert [side.value for side in Side] == ["positives", "negatives", "both"]

@@ -1,0 +1,77 @@
+"""The rooms of the library and the arrows between them: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "likewise"
+
+MAY_IMPORT = {
+    "core": {"torch"},
+    "backends": {"core", "torch"},
+    "miners": {"core", "backends", "torch"},
+    "losses": {"core", "backends", "miners", "torch"},
+    "testing": {"core", "backends", "losses", "miners", "torch", "pytest", "hypothesis"},
+    "demo": {"core", "losses", "torch"},
+}
+BARE = ("core", "backends", "losses", "miners")
+
+
+def imported(path: Path) -> set[str]:
+    """The rooms and packages that a file imports, the standard library left out."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: imports are absolute"
+            if node.module == "likewise":
+                names.update(f"likewise.{alias.name}" for alias in node.names)
+            else:
+                names.add(node.module or "")
+    rooms = {name.split(".")[1] if name.startswith("likewise.") else name.split(".")[0] for name in names}
+    return rooms - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_arrows_point_one_way(path: Path):
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room == "__init__":
+        assert imported(path) == set()
+        return
+    assert imported(path) <= MAY_IMPORT[room] | {room}
+
+
+def test_there_is_no_kitchen_sink():
+    assert not [path for path in SOURCE.rglob("*.py") if path.stem in ("utils", "util", "helpers", "common", "misc")]
+
+
+def test_core_rooms_need_torch_and_numpy_alone():
+    """A bare GPU machine has torch and little else: nothing else may be imported on the way."""
+    program = f"""
+import sys
+before = set(sys.modules)
+import torch
+allowed = {{name.split(".")[0] for name in sys.modules}}
+{"; ".join(f"import likewise.{room}" for room in BARE)}
+after = {{name.split(".")[0] for name in sys.modules}} - allowed - set(sys.stdlib_module_names)
+print(sorted(after))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "['likewise']"
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_files_stay_readable(path: Path):
+    """Files around 300 lines, functions around 40: twice that is where a newcomer gives up."""
+    text = path.read_text()
+    assert text.count("\n") <= 600
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.end_lineno is not None
+            assert node.end_lineno - node.lineno < 80, node.name
