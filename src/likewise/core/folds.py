@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from likewise.core.formula import Folded, Formula, Number, Operand, as_formula
 
@@ -102,23 +101,23 @@ class LogSumExp(Fold):
 
 
 class _MaskedLogSumExp(torch.autograd.Function):
-    """Log-sum-exp over the kept entries of each row, which saves its softmax instead of recomputing it."""
+    """Log-sum-exp over the kept entries of each row, with its slope, the softmax, written out."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
         masked = torch.where(keep, values, torch.finfo(values.dtype).min)
         peak = masked.amax(dim=1)
         # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal: twenty times slower
-        weights = masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_()
-        total = weights.sum(dim=1)
-        ctx.save_for_backward(weights, total, keep)
-        return total.log() + peak
+        result = masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_().sum(dim=1).log_() + peak
+        ctx.save_for_backward(values, keep, result)
+        return result
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        weights, total, keep = ctx.saved_tensors
-        return torch.where(keep, weights * (grad / total)[:, None], 0.0), None
+        values, keep, result = ctx.saved_tensors
+        # made of differentiable pieces, so that second derivatives are right; those of masked entries stay finite
+        softmax = torch.exp((values - result[:, None]).clamp(-80.0, 0.0))
+        return torch.where(keep, softmax * grad[:, None], 0.0), None
 
 
 class Sum(Fold):

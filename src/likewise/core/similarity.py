@@ -44,18 +44,24 @@ class _Unit(torch.autograd.Function):
         largest = torch.linalg.vector_norm(vectors, ord=torch.inf, dim=1, keepdim=True)
         # dividing by infinity sends a row of zeros, value and gradient, to zero
         largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
-        scaled = vectors / largest
-        # at least one for a row that is not zero, so the floor touches rows of zeros alone
-        norm = torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(1.0)
-        units: Tensor = scaled / norm
-        ctx.save_for_backward(units, largest, norm)
-        return units
+        ctx.save_for_backward(vectors, largest)
+        return _unit_and_norm(vectors, largest)[0]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        units, largest, norm = ctx.saved_tensors
-        slope: Tensor = (grad - units * (units * grad).sum(dim=1, keepdim=True)) / norm / largest
+        vectors, largest = ctx.saved_tensors
+        # made again from what is given, so that second derivatives are right
+        units, norm = _unit_and_norm(vectors, largest)
+        tangent: Tensor = grad - units * (units * grad).sum(dim=1, keepdim=True)
+        slope: Tensor = tangent / norm / largest
         return slope
+
+
+def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
+    scaled = vectors / largest
+    # at least one for a row that is not zero, so the floor touches rows of zeros alone
+    norm = torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(1.0)
+    return scaled / norm, norm
 
 
 @dataclass(frozen=True)
@@ -158,8 +164,8 @@ class SquaredEuclidean(Similarity):
     """
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
-        """``2 a·b − ‖a‖² − ‖b‖²``."""
-        return _minus_squared_distance(products, anchor_squares, reference_squares).clamp_max(0.0)
+        """``2 a·b − ‖a‖² − ‖b‖²``; rounding may carry it past zero, and formulas that mind must not."""
+        return _minus_squared_distance(products, anchor_squares, reference_squares)
 
     def distances(self, similarities: Tensor) -> Tensor:
         """``√(−s)``."""
@@ -212,7 +218,7 @@ class SNR(Similarity):
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−‖b − a‖² / ‖a‖²``."""
         silent = anchor_squares <= torch.finfo(products.dtype).eps
-        minus_noise = _minus_squared_distance(products, anchor_squares, reference_squares).clamp_max(0.0)
+        minus_noise = _minus_squared_distance(products, anchor_squares, reference_squares)
         return torch.where(silent, 0.0, minus_noise / anchor_squares.masked_fill(silent, 1.0))
 
 

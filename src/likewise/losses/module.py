@@ -71,7 +71,8 @@ class PairLoss(nn.Module):
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
-        if self.similarities is not None and not isinstance(as_similarity(self.similarity), self.similarities):
+        similarity = as_similarity(self.similarity)
+        if self.similarities is not None and not isinstance(similarity, self.similarities):
             allowed = " or ".join(kind.__name__ for kind in self.similarities)
             raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
         one_of("reduction", self.reduction, REDUCTIONS)

@@ -183,6 +183,6 @@ class NCALoss(PairLoss):
     similarity: SimilarityLike = option("squared_euclidean", "how two embeddings are compared; higher is closer")
 
     def declare(self) -> Declaration:
-        """One log-sum-exp over everybody, minus one over the positives."""
+        """``−log(P / (P + N))`` is ``softplus(log N − log P)``, which stays exact where the loss is small."""
         logit = self.scale * s
-        return per_anchor(logsumexp(logit, BOTH) - logsumexp(logit, POSITIVES))
+        return per_anchor(softplus(logsumexp(logit, NEGATIVES) - logsumexp(logit, POSITIVES)))

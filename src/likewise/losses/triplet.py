@@ -62,18 +62,18 @@ class TripletLoss(PairLoss):
         assert isinstance(triplets, Triplets)
         violation = S[triplets.anchors, triplets.negatives] - S[triplets.anchors, triplets.positives] + self.margin
         value = OPERATIONS["softplus" if self.soft else "relu"].compute(violation)
-        return [sum_by_anchor(value, triplets, len(S))]
+        return [PartValues(*sum_by_anchor(value, triplets, len(S)))]
 
 
-def sum_by_anchor(values: Tensor, triplets: Triplets, anchors: int) -> PartValues:
-    """One value per triplet, added up by anchor; triplets that are not valid do not count."""
+def sum_by_anchor(values: Tensor, triplets: Triplets, anchors: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Per anchor: the sum of its triplets' values, their number, and how many are not zero; gaps do not count."""
     valid = torch.ones_like(values) if triplets.valid is None else triplets.valid.to(values.dtype)
     values = values * valid
 
     def add(what: Tensor) -> Tensor:
         return what.new_zeros(anchors).index_add(0, triplets.anchors, what)
 
-    return PartValues(add(values), add(valid), add((values != 0).to(values.dtype)))
+    return add(values), add(valid), add((values != 0).to(values.dtype))
 
 
 def all_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> PartValues:
@@ -211,7 +211,9 @@ class MarginLoss(PairLoss):
         beta = self._boundary(problem)[triplets.anchors]
         pull = torch.relu(self.margin - S[triplets.anchors, triplets.positives] - beta)
         push = torch.relu(self.margin + beta + S[triplets.anchors, triplets.negatives])
-        return [sum_by_anchor(pull, triplets, len(S)), sum_by_anchor(push, triplets, len(S))]
+        # one part: positive and negative terms are units of the same average
+        pulls, pushes = (sum_by_anchor(terms, triplets, len(S)) for terms in (pull, push))
+        return [PartValues(*(a + b for a, b in zip(pulls, pushes, strict=True)))]
 
 
 class QuadrupletLoss(PairLoss):

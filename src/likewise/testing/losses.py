@@ -159,6 +159,23 @@ class LossContract:
         scale = float(gradient.abs().max()) + 1.0
         _close(gradient / scale, _differences(value, embeddings) / scale, 1e-6)
 
+    def test_second_derivative(self, case: LossCase) -> None:
+        """A gradient penalty through the loss is right: the slope of the gradient along a direction."""
+        embeddings, labels = make_batch("balanced", seed=4)
+        loss = case.make(reduction="mean")
+        direction = torch.randn(embeddings.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        leaf = embeddings.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(leaf, labels), leaf, create_graph=True)
+        (second,) = torch.autograd.grad((gradient * direction).sum(), leaf)
+        step = 1e-6
+        ahead, behind = (_gradient(loss, embeddings + sign * step * direction, labels)[1] for sign in (1.0, -1.0))
+        expected = (ahead - behind) / (2.0 * step)
+        if case.frozen_value is not None:  # a frozen weight moves the gradient and has no slope of its own
+            assert torch.isfinite(second).all()
+            return
+        scale = float(expected.abs().max()) + 1.0
+        _close(second / scale, expected / scale, 1e-5)
+
     def test_declared_slopes_equal_autograd(self, case: LossCase) -> None:
         """The symbolic slope of every curve, in s and in every number it uses, is autograd's; folds' slopes likewise."""
         parts, _, _ = parts_of(case.make().double().declare())

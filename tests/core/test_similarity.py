@@ -1,0 +1,82 @@
+"""Similarities: higher is closer, unit vectors, and no NaN at the edges."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from likewise.core import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean, as_similarity, unit
+from likewise.core.similarity import SIMILARITIES
+from tests.oracles import losses as oracles
+
+
+@pytest.mark.parametrize("name", sorted(SIMILARITIES))
+def test_equals_plain_loops(name: str):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64) for n in (3, 5))
+    expected = [[oracles.similarity(name, x, y) for y in b.tolist()] for x in a.tolist()]
+    torch.testing.assert_close(as_similarity(name)(a, b), torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", sorted(SIMILARITIES))
+def test_nearer_is_higher(name: str):
+    anchor = torch.tensor([[1.0, 0.0, 0.5]])
+    near, far = torch.tensor([[1.0, 0.1, 0.5]]), torch.tensor([[-1.0, 2.0, 0.0]])
+    similarity = as_similarity(name)
+    assert similarity(anchor, near) > similarity(anchor, far)
+
+
+@pytest.mark.parametrize("similarity", [Cosine(), Dot(), SquaredEuclidean(False), Euclidean(False), SNR(False), SNR()])
+def test_gradient(similarity: Similarity):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64, requires_grad=True) for n in (3, 4))
+    assert torch.autograd.gradcheck(similarity, (a, b))
+    assert torch.autograd.gradcheck(lambda x: similarity(x).tril(-1), (a,))
+
+
+def test_unit_vectors():
+    rows = torch.tensor([[3.0, 4.0], [0.0, 0.0], [3e30, 4e30], [3e-30, 4e-30]], requires_grad=True)
+    units = unit(rows)
+    torch.testing.assert_close(units[[0, 2, 3]], torch.tensor([[0.6, 0.8]]).expand(3, 2))
+    assert units[1].tolist() == [0.0, 0.0]
+    units[:, 0].sum().backward()
+    assert torch.isfinite(rows.grad).all()
+    assert rows.grad[1].tolist() == [0.0, 0.0]
+
+
+def test_unit_gradient_once_and_twice():
+    rows = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(unit, (rows,))
+    assert torch.autograd.gradgradcheck(unit, (rows,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(dtype: torch.dtype):
+    rows = torch.randn(1, 64, dtype=dtype).repeat(5, 1).requires_grad_()
+    distances = Euclidean()(rows)
+    distances.sum().backward()
+    assert not distances.any()
+    assert not rows.grad.any()
+
+
+def test_an_anchor_without_signal():
+    """All entries alike: the variance that SNR divides by is zero."""
+    anchors = torch.ones(1, 3, requires_grad=True)
+    value = SNR()(anchors, torch.tensor([[1.0, 2.0, 3.0]]))
+    value.sum().backward()
+    assert value.item() == 0.0
+    assert not anchors.grad.any()
+
+
+def test_distances_of_unit_vectors():
+    rows = torch.randn(4, 8, dtype=torch.float64)
+    expected = torch.cdist(unit(rows), unit(rows))
+    for similarity in (Cosine(), Euclidean(), SquaredEuclidean()):
+        torch.testing.assert_close(similarity.distances(similarity(rows)), expected, atol=1e-7, rtol=1e-7)
+    with pytest.raises(TypeError, match="Dot similarities do not determine"):
+        Dot().distances(rows)
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"similarity must be one of 'cosine', 'dot', .* but it is 'cosin'"):
+        as_similarity("cosin")

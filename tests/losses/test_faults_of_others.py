@@ -1,0 +1,95 @@
+"""Faults seen in public implementations; each is a test here so that ours cannot have them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from likewise import losses
+from likewise.core import SquaredEuclidean
+from likewise.testing import make_batch
+
+
+def test_margin_loss_counts_positive_and_negative_terms_separately():
+    """A triplet whose two terms are both active counts twice, not once (``bool + bool`` is an or)."""
+    S = -torch.tensor([[0.0, 1.5, 0.9], [1.5, 0.0, 2.0], [0.9, 2.0, 0.0]])
+    value = losses.MarginLoss(margin=0.2, beta=1.2).from_similarity(S, torch.tensor([0, 0, 1]))
+    # anchor 0: 0.2 + 1.5 − 1.2 = 0.5 and 0.2 + 1.2 − 0.9 = 0.5; anchor 1: 0.5 and nothing
+    assert value.item() == pytest.approx(1.5 / 3, abs=1e-6)
+
+
+def test_fast_ap_gradient_is_the_slope_of_its_value():
+    """A published backward is off by the factor |P| / 2: with six positives that would be three."""
+    embeddings, _ = make_batch("balanced")
+    labels = torch.tensor([0] * 7 + [1] * 5)
+    loss = losses.FastAPLoss()
+    assert torch.autograd.gradcheck(lambda x: loss(x, labels), (embeddings.requires_grad_(),), atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", [losses.TupletMarginLoss(), losses.AngularLoss(), losses.CircleLoss()])
+def test_gradients_at_a_cosine_of_one_are_finite(loss):
+    """``acos`` has an infinite slope there; two equal embeddings of one class are common."""
+    embeddings = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], requires_grad=True)
+    loss(embeddings, torch.tensor([0, 0, 1, 1])).backward()
+    assert torch.isfinite(embeddings.grad).all()
+
+
+def test_self_pairs_are_excluded_by_index_not_by_value():
+    """Dropping pairs with ``s < 1`` would drop a duplicate, or keep an anchor that rounds below one."""
+    embeddings = torch.randn(1, 33).repeat(2, 1)
+    value = losses.ContrastiveLoss(positive_margin=2.0, reduction="mean")(embeddings, torch.tensor([0, 0]))
+    assert value.item() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_multi_similarity_averages_over_every_anchor():
+    """Not over the anchors that the mining leaves something of; and an anchor without positives is no error."""
+    embeddings, labels = make_batch("ragged")
+    mined = losses.RAWLoss(reduction="none")(embeddings, labels)
+    assert (mined == 0).any()
+    torch.testing.assert_close(losses.RAWLoss()(embeddings, labels), mined.mean())
+
+
+def test_angular_loss_normalises_negatives_too():
+    embeddings, labels = make_batch("balanced")
+    lengths = torch.linspace(0.1, 10.0, len(labels), dtype=torch.float64)[:, None]
+    loss = losses.AngularLoss()
+    torch.testing.assert_close(loss(embeddings * lengths, labels), loss(embeddings, labels))
+
+
+def test_a_learned_temperature_cannot_become_negative():
+    embeddings, labels = make_batch("balanced")
+    loss = losses.NTXentLoss(learn_temperature=True)
+    optimiser = torch.optim.SGD(loss.parameters(), lr=1.0)
+    for _ in range(5):
+        optimiser.zero_grad()
+        value = loss(embeddings, labels)
+        value.backward()
+        optimiser.step()
+        assert torch.isfinite(value)
+        assert loss.log_temperature.exp() >= 0.0
+
+
+def test_beta_is_a_parameter_and_moves():
+    embeddings, labels = make_batch("ragged")
+    loss = losses.MarginLoss(num_classes=10, nu=0.1)
+    assert dict(loss.named_parameters())["beta"] is loss.beta
+    loss(embeddings, labels).backward()
+    assert loss.beta.grad[9] != 0.1 / 10
+    # a class that is not in the batch feels the penalty alone
+    assert loss.beta.grad[0].item() == pytest.approx(0.01)
+    fixed = losses.MarginLoss(learn_beta=False)
+    assert not list(fixed.parameters())
+    assert list(fixed.state_dict()) == ["beta"]
+
+
+def test_options_are_not_swallowed():
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        losses.MultiSimilarityLoss(gamma=1.0)
+    with pytest.raises(TypeError, match="positional"):
+        losses.MultiSimilarityLoss(2.0, 50.0, 0.5, "dot")
+
+
+def test_similarity_objects_take_normalize():
+    embeddings, labels = make_batch("balanced")
+    scaled = losses.NCALoss(similarity=SquaredEuclidean(normalize=False))
+    assert scaled(2.0 * embeddings, labels) != scaled(embeddings, labels)

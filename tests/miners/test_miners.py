@@ -1,0 +1,139 @@
+"""What miners promise beyond their contract."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from likewise import losses, miners
+from likewise.core import Masks, Triplets
+from likewise.testing import make_batch
+from tests.oracles import miners as oracles
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1), margin=st.floats(0.0, 2.0), batch=st.sampled_from(["balanced", "ragged"]))
+def test_valid_triplet_mining_is_the_multi_similarity_rule(seed: int, margin: float, batch: str):
+    """Section 5.1 of the unified view, written out as a loop, keeps what Wang et al.'s rule keeps: λ is ε."""
+    embeddings, labels = make_batch(batch, seed=seed)
+    anchors, positives, negative_anchors, negatives = miners.MultiSimilarityMiner(margin).pairs(embeddings, labels)
+    S = torch.nn.functional.normalize(embeddings) @ torch.nn.functional.normalize(embeddings).T
+    same = labels[:, None] == labels[None]
+    P, N = (same & ~torch.eye(len(labels), dtype=torch.bool)).tolist(), (~same).tolist()
+    kept_positives, kept_negatives = oracles.valid_triplet(S.tolist(), P, N, margin)
+    assert set(zip(anchors.tolist(), positives.tolist(), strict=True)) == kept_positives
+    assert set(zip(negative_anchors.tolist(), negatives.tolist(), strict=True)) == kept_negatives
+
+
+def test_a_kept_pair_is_in_a_triplet_that_violates_the_margin():
+    embeddings, labels = make_batch("ragged")
+    counts = losses.TripletLoss(0.1)
+    S = (torch.nn.functional.normalize(embeddings) @ torch.nn.functional.normalize(embeddings).T).requires_grad_()
+    counts.from_similarity(S, labels).backward()
+    kept = miners.ValidTripletMiner(0.1)(S.detach(), labels)
+    assert torch.equal(kept.positive | kept.negative, S.grad != 0.0)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 4, 16, 128, 512, 4096])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_distance_weights_in_any_dimension(dim: int, dtype: torch.dtype):
+    distances = torch.tensor([[0.0, 0.3, 0.5, 0.9, 1.2, 1.39, 1.41, 1.99, 2.0]], dtype=dtype)
+    negative = torch.ones_like(distances, dtype=torch.bool)
+    weights = miners.DistanceWeightedMiner().weights(distances, negative, dim)
+    expected = torch.tensor([oracles.distance_weights(distances[0].tolist(), dim)], dtype=dtype)
+    assert torch.isfinite(weights).all()
+    torch.testing.assert_close(weights / weights.sum(), expected, rtol=1e-4, atol=1e-8)
+
+
+def test_distance_weighted_draws_follow_the_weights():
+    """One anchor, one positive, four negatives at known distances: 20,000 draws, chi-square with 3 degrees of freedom."""
+    angles = torch.tensor([0.0, 0.1, 0.6, 0.9, 1.1, 1.3], dtype=torch.float64)
+    embeddings = torch.stack([angles.cos(), angles.sin(), torch.zeros(6, dtype=torch.float64)], dim=1)
+    labels = torch.tensor([0, 0, 1, 2, 3, 4])
+    miner = miners.DistanceWeightedMiner(generator=torch.Generator().manual_seed(0))
+    draws = torch.cat([_negatives_of_first(miner, embeddings, labels) for _ in range(20_000)])
+    distances = torch.cdist(embeddings[:1], embeddings[2:])
+    expected = torch.tensor(oracles.distance_weights(distances[0].tolist(), 3)) * len(draws)
+    observed = torch.bincount(draws - 2, minlength=4)
+    assert ((observed - expected).square() / expected).sum() < 16.3  # p = 0.001
+
+
+def _negatives_of_first(miner, embeddings, labels):
+    anchors, _, negatives = miner.triplets(embeddings, labels)
+    return negatives[anchors == 0]
+
+
+def test_an_anchor_without_a_near_negative_gives_no_triplet():
+    embeddings = torch.tensor([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0], [-1.0, 0.1]])
+    anchors, _, _ = miners.DistanceWeightedMiner().triplets(embeddings, torch.tensor([0, 0, 1, 1]))
+    assert len(anchors) == 0
+
+
+def test_random_triplets_are_uniform():
+    """Two anchors' worth of triplets, 1 x 2 and 1 x 2, and a third anchor without a positive."""
+    embeddings, labels = torch.randn(4, 3), torch.tensor([0, 0, 1, 2])
+    miner = miners.RandomMiner(8_000, generator=torch.Generator().manual_seed(0))
+    drawn = torch.stack(miner.triplets(embeddings, labels), dim=1)
+    kinds, counts = torch.unique(drawn, dim=0, return_counts=True)
+    assert kinds.tolist() == [[0, 1, 2], [0, 1, 3], [1, 0, 2], [1, 0, 3]]
+    assert ((counts - 2000.0).square() / 2000.0).sum() < 16.3  # chi-square, 3 degrees of freedom, p = 0.001
+
+
+@pytest.mark.parametrize("make", [miners.DistanceWeightedMiner, miners.RandomMiner])
+def test_generators_make_it_repeatable(make):
+    embeddings, labels = make_batch("ragged")
+    first, second = (make(generator=torch.Generator().manual_seed(7)).triplets(embeddings, labels) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_raw_with_other_minings():
+    """RAW + semi-hard and RAW + distance-weighted: the RAW weights on the pairs that the triplets touch."""
+    embeddings, labels = make_batch("ragged")
+    semi_hard = miners.SemiHardMiner()
+    anchors, positives, negatives = semi_hard.triplets(embeddings, labels)
+    positive = torch.zeros(15, 15, dtype=torch.bool)
+    negative = torch.zeros(15, 15, dtype=torch.bool)
+    positive[anchors, positives], negative[anchors, negatives] = True, True
+    expected = losses.MultiSimilarityLoss()(embeddings, relation=Masks(positive, negative))
+    torch.testing.assert_close(losses.RAWLoss(miner=semi_hard)(embeddings, labels), expected)
+
+
+def test_triplet_miner_with_beta_per_class():
+    """The mined triplets still know their anchors' classes."""
+    embeddings, labels = make_batch("ragged")
+    loss = losses.MarginLoss(num_classes=10, miner=miners.SemiHardMiner())
+    with torch.no_grad():
+        loss.beta += torch.linspace(-0.5, 0.5, 10)
+    anchors, positives, negatives = miners.SemiHardMiner().triplets(embeddings, labels)
+    units = torch.nn.functional.normalize(embeddings)
+    near = (units[anchors] - units[positives]).norm(dim=1)
+    far = (units[anchors] - units[negatives]).norm(dim=1)
+    beta = loss.beta.detach()[labels[anchors]]
+    terms = torch.cat([torch.relu(0.2 + near - beta), torch.relu(0.2 + beta - far)])
+    torch.testing.assert_close(loss(embeddings, labels), terms.sum() / (terms > 0).sum(), rtol=1e-6, atol=1e-6)
+
+
+def test_a_pair_miner_refines_what_all_triplets_are_made_of():
+    embeddings, labels = make_batch("ragged")
+    miner = miners.PairMarginMiner(0.7, 0.0)
+    anchors, positives, negative_anchors, negatives = miner.pairs(embeddings, labels)
+    pairs = [
+        (a, p, n)
+        for a, p in zip(anchors.tolist(), positives.tolist(), strict=True)
+        for b, n in zip(negative_anchors.tolist(), negatives.tolist(), strict=True)
+        if a == b
+    ]
+    triplets = Triplets(*torch.tensor(pairs).T)
+    for reduction in ("nonzero", "mean", "sum", "none"):
+        for loss, rule in ((losses.TripletLoss, miner), (losses.MarginLoss, _on_distances(miner))):
+            mined = loss(miner=rule, reduction=reduction)(embeddings, labels)
+            torch.testing.assert_close(mined, loss(reduction=reduction)(embeddings, relation=triplets))
+
+
+def _on_distances(miner: miners.PairMarginMiner) -> miners.PairMarginMiner:
+    """The same rule for minus the distance: s < m is −d < −√(2 − 2m)."""
+    return miners.PairMarginMiner(
+        -((2.0 - 2.0 * miner.positive_margin) ** 0.5), -((2.0 - 2.0 * miner.negative_margin) ** 0.5)
+    )
