@@ -48,21 +48,19 @@ def test_distance_weights_in_any_dimension(dim: int, dtype: torch.dtype):
 
 
 def test_distance_weighted_draws_follow_the_weights():
-    """One anchor, one positive, four negatives at known distances: 20,000 draws, chi-square with 3 degrees of freedom."""
-    angles = torch.tensor([0.0, 0.1, 0.6, 0.9, 1.1, 1.3], dtype=torch.float64)
-    embeddings = torch.stack([angles.cos(), angles.sin(), torch.zeros(6, dtype=torch.float64)], dim=1)
-    labels = torch.tensor([0, 0, 1, 2, 3, 4])
+    """20,000 equal anchors with one positive and four negatives each: chi-square with 3 degrees of freedom."""
+    angles = torch.tensor([0.1, 0.6, 0.9, 1.1, 1.3], dtype=torch.float64)
+    references = torch.stack([angles.cos(), angles.sin(), torch.zeros(5, dtype=torch.float64)], dim=1)
+    anchor = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
     miner = miners.DistanceWeightedMiner(generator=torch.Generator().manual_seed(0))
-    draws = torch.cat([_negatives_of_first(miner, embeddings, labels) for _ in range(20_000)])
-    distances = torch.cdist(embeddings[:1], embeddings[2:])
-    expected = torch.tensor(oracles.distance_weights(distances[0].tolist(), 3)) * len(draws)
-    observed = torch.bincount(draws - 2, minlength=4)
+    _, positives, negatives = miner.triplets(
+        anchor.expand(20_000, 3), torch.zeros(20_000, dtype=torch.long), references, torch.arange(5)
+    )
+    assert not positives.any()
+    distances = torch.cdist(anchor, references[1:])
+    expected = torch.tensor(oracles.distance_weights(distances[0].tolist(), 3)) * 20_000
+    observed = torch.bincount(negatives - 1, minlength=4)
     assert ((observed - expected).square() / expected).sum() < 16.3  # p = 0.001
-
-
-def _negatives_of_first(miner, embeddings, labels):
-    anchors, _, negatives = miner.triplets(embeddings, labels)
-    return negatives[anchors == 0]
 
 
 def test_an_anchor_without_a_near_negative_gives_no_triplet():

@@ -1,0 +1,63 @@
+"""Whatever is shown is run: the README, the pages and the demo."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from likewise import losses, miners
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch):
+    """The blocks of a page, one after the other in one namespace."""
+    module = types.ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", module)  # classes look their module up
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        exec(compile(block, page.name, "exec"), vars(module))
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+        if not target.startswith(("http", "mailto")):
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_make_targets_exist(page: Path):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for name in re.findall(r"^\$ make ([a-z-]+)", page.read_text(), re.MULTILINE):
+        assert name in targets
+
+
+def test_every_loss_and_miner_is_on_its_page():
+    for room, page in ((losses, "losses.md"), (miners, "miners.md")):
+        text = (ROOT / "docs" / page).read_text()
+        for name in set(room.__all__) - {"PairLoss", "Miner", "PairMiner", "TripletMiner"}:
+            assert f"[`{name}`]" in text, name
+
+
+def test_the_diff_in_contributing_is_the_real_one():
+    shown = re.findall(r"^```diff\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
+    code = (ROOT / "src/likewise/losses/pair.py").read_text() + (ROOT / "tests/losses/cases.py").read_text()
+    lines = [line[1:] for block in shown for line in block.splitlines() if line.strip() != "+"]
+    assert len(lines) <= 15
+    for line in lines:
+        assert line in code or '"""' in line, line
+
+
+def test_the_demo_shows_five_losses():
+    result = subprocess.run([sys.executable, "-m", "likewise.demo"], capture_output=True, text=True, check=True)
+    assert result.stdout.count("after 300 small steps") == 5
+    values = re.findall(r"value ([\d.]+) -> ([\d.]+)", result.stdout)
+    assert all(float(after) < float(before) for before, after in values)
