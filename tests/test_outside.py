@@ -20,8 +20,8 @@ class MeanVersusHardest(PairLoss):
         margin: the margin λ.
     """
 
-    gamma: float = hyper(16.0, "how hard the maximum is", above=0.0, search=(1.0, 64.0), log=True)
-    margin: float = hyper(0.1, "margin", search=(0.0, 1.0))
+    gamma: float = hyper(default=16.0, help="how hard the maximum is", above=0.0, search=(1.0, 64.0), log=True)
+    margin: float = hyper(default=0.1, help="margin", search=(0.0, 1.0))
 
     def declare(self):
         hardest = logsumexp(self.gamma * s, NEGATIVES) / self.gamma

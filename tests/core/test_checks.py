@@ -55,7 +55,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         ),
         (
             lambda: TripletLoss(miner=DistanceWeightedMiner(), similarity="dot")(E, Y),
-            "Dot similarities do not determine Euclidean distances",
+            "similarities do not determine Euclidean distances of unit vectors",
         ),
     ],
 )

@@ -68,13 +68,19 @@ def test_an_anchor_without_signal():
     assert not anchors.grad.any()
 
 
+def test_snr_does_not_mind_the_scale():
+    rows = torch.tensor([[1.0, -1.0, 0.5], [0.3, 0.2, -0.9]], dtype=torch.float64)
+    torch.testing.assert_close(SNR(normalize=False)(1e-9 * rows), SNR(normalize=False)(rows))
+
+
 def test_distances_of_unit_vectors():
     rows = torch.randn(4, 8, dtype=torch.float64)
     expected = torch.cdist(unit(rows), unit(rows))
     for similarity in (Cosine(), Euclidean(), SquaredEuclidean()):
         torch.testing.assert_close(similarity.distances(similarity(rows)), expected, atol=1e-7, rtol=1e-7)
-    with pytest.raises(TypeError, match="Dot similarities do not determine"):
-        Dot().distances(rows)
+    for similarity in (Dot(), SNR(), Euclidean(normalize=False), SquaredEuclidean(normalize=False)):
+        with pytest.raises(TypeError, match="do not determine Euclidean distances of unit vectors"):
+            similarity.distances(rows)
 
 
 def test_unknown_names_are_refused_with_the_known_ones():

@@ -46,9 +46,9 @@ class Hyper:
 
 
 def hyper(
+    *,
     default: float,
     help: str,
-    *,
     above: float | None = None,
     at_least: float | None = None,
     below: float | None = None,
@@ -79,14 +79,19 @@ def hyper(
     return dataclasses.field(default=default, metadata={"hyper": declared})
 
 
-def option(default: Any, help: str) -> Any:
-    """Declare a keyword-only option that is not a hyper-parameter.
+def option(*, default: Any, help: str, kw_only: bool = True) -> Any:
+    """Declare an option that is not a hyper-parameter.
+
+    Args:
+        default: the default.
+        help: its meaning, a phrase.
+        kw_only: whether it may be given by keyword only; type checkers want to see this at the call.
 
     Examples:
-        >>> option(None, "a miner").kw_only
+        >>> option(default=None, kw_only=True, help="a miner").kw_only
         True
     """
-    return dataclasses.field(default=default, kw_only=True, metadata={"help": help})
+    return dataclasses.field(default=default, kw_only=kw_only, metadata={"help": help})
 
 
 def hyperparameters(of: Any) -> dict[str, Hyper]:

@@ -96,7 +96,7 @@ class Similarity(ABC):
 
     def distances(self, similarities: Tensor) -> Tensor:
         """Euclidean distances between unit vectors that give these similarities."""
-        raise TypeError(f"{type(self).__name__} similarities do not determine Euclidean distances of unit vectors")
+        raise TypeError(f"{self!r} similarities do not determine Euclidean distances of unit vectors")
 
     def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
         """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
@@ -169,6 +169,8 @@ class SquaredEuclidean(Similarity):
 
     def distances(self, similarities: Tensor) -> Tensor:
         """``√(−s)``."""
+        if not self.normalize:
+            return super().distances(similarities)
         return (-similarities).clamp_min(0.0).sqrt()
 
 
@@ -191,6 +193,8 @@ class Euclidean(Similarity):
 
     def distances(self, similarities: Tensor) -> Tensor:
         """``−s``."""
+        if not self.normalize:
+            return super().distances(similarities)
         return -similarities
 
 
@@ -209,7 +213,10 @@ class SNR(Similarity):
     def prepare(self, embeddings: Tensor) -> Tensor:
         """Unit length, then zero mean over the dimensions: a variance is a squared norm after that."""
         embeddings = super().prepare(embeddings)
-        return embeddings - embeddings.mean(dim=1, keepdim=True)
+        centred = embeddings - embeddings.mean(dim=1, keepdim=True)
+        # entries that are alike but for rounding are no signal
+        rounding = torch.finfo(centred.dtype).eps * embeddings.square().sum(dim=1, keepdim=True)
+        return centred.masked_fill(centred.square().sum(dim=1, keepdim=True) <= rounding, 0.0)
 
     def _squares(self, prepared: Tensor) -> Tensor:
         # what is left of a unit vector without its mean is no unit vector
@@ -217,7 +224,7 @@ class SNR(Similarity):
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−‖b − a‖² / ‖a‖²``."""
-        silent = anchor_squares <= torch.finfo(products.dtype).eps
+        silent = anchor_squares == 0.0
         minus_noise = _minus_squared_distance(products, anchor_squares, reference_squares)
         return torch.where(silent, 0.0, minus_noise / anchor_squares.masked_fill(silent, 1.0))
 

@@ -38,7 +38,7 @@ class PairLoss(nn.Module):
         >>> import torch
         >>> from likewise.core import NEGATIVES, hyper, per_pair, relu, s
         >>> class PushApart(PairLoss):
-        ...     margin: float = hyper(0.5, "where negatives stop to matter", at_least=-1.0)
+        ...     margin: float = hyper(default=0.5, help="where negatives stop to matter", at_least=-1.0)
         ...
         ...     def declare(self):
         ...         return per_pair(NEGATIVES, relu(s - self.margin))
@@ -47,10 +47,12 @@ class PairLoss(nn.Module):
         tensor(0.5071)
     """
 
-    similarity: SimilarityLike = option("cosine", "how two embeddings are compared; higher is closer")
-    miner: Miner | None = option(None, "chooses pairs or triplets")
-    reduction: Reduction = option("mean", "mean, nonzero, sum or none")
-    backend: str = option("auto", "the engine")
+    similarity: SimilarityLike = option(
+        default="cosine", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
+    miner: Miner | None = option(default=None, kw_only=True, help="chooses pairs or triplets")
+    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    backend: str = option(default="auto", kw_only=True, help="the engine")
 
     takes_references: ClassVar[bool] = True
     """Whether anchors can be compared with other references than themselves."""

@@ -35,9 +35,11 @@ class NPairsLoss(PairLoss):
         tensor(0.6872)
     """
 
-    l2: float = hyper(0.0, "weight of the mean squared norm", at_least=0.0, search=(1e-4, 0.1), log=True)
-    scale: float = hyper(1.0, "multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
-    similarity: SimilarityLike = option("dot", "how two embeddings are compared; higher is closer")
+    l2: float = hyper(default=0.0, help="weight of the mean squared norm", at_least=0.0, search=(1e-4, 0.1), log=True)
+    scale: float = hyper(default=1.0, help="multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
+    similarity: SimilarityLike = option(
+        default="dot", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
 
     def declare(self) -> Declaration:
         """``log(1 + e^(LSE_N + LSE_P))``, and one unit per anchor for the norm."""
@@ -76,8 +78,8 @@ class TupletMarginLoss(PairLoss):
         tensor(3.3316)
     """
 
-    margin: float = hyper(5.73, "margin in degrees", at_least=0.0, below=90.0, search=(0.0, 20.0))
-    scale: float = hyper(64.0, "scale", above=0.0, search=(8.0, 128.0), log=True)
+    margin: float = hyper(default=5.73, help="margin in degrees", at_least=0.0, below=90.0, search=(0.0, 20.0))
+    scale: float = hyper(default=64.0, help="scale", above=0.0, search=(8.0, 128.0), log=True)
 
     def declare(self) -> Declaration:
         """Negatives are folded first; every positive then meets that fold."""
@@ -116,8 +118,8 @@ class NTXentLoss(PairLoss):
         tensor(1.2192)
     """
 
-    temperature: float = hyper(0.07, "temperature", above=0.0, search=(0.01, 1.0), log=True)
-    learn_temperature: bool = option(False, "make the temperature a parameter")
+    temperature: float = hyper(default=0.07, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,8 +150,8 @@ class SupConLoss(PairLoss):
         tensor(0.9554)
     """
 
-    temperature: float = hyper(0.1, "temperature", above=0.0, search=(0.01, 1.0), log=True)
-    learn_temperature: bool = option(False, "make the temperature a parameter")
+    temperature: float = hyper(default=0.1, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,8 +181,10 @@ class NCALoss(PairLoss):
         tensor(0.6895)
     """
 
-    scale: float = hyper(1.0, "scale", above=0.0, search=(1.0, 64.0), log=True)
-    similarity: SimilarityLike = option("squared_euclidean", "how two embeddings are compared; higher is closer")
+    scale: float = hyper(default=1.0, help="scale", above=0.0, search=(1.0, 64.0), log=True)
+    similarity: SimilarityLike = option(
+        default="squared_euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
 
     def declare(self) -> Declaration:
         """``−log(P / (P + N))`` is ``softplus(log N − log P)``, which stays exact where the loss is small."""

@@ -35,9 +35,13 @@ class ContrastiveLoss(PairLoss):
         tensor(0.4800)
     """
 
-    positive_margin: float = hyper(1.0, "positives above this similarity cost nothing", search=(0.0, 1.0), step=0.1)
-    negative_margin: float = hyper(0.5, "negatives below this similarity cost nothing", search=(0.0, 1.0), step=0.1)
-    reduction: Reduction = option("nonzero", "mean, nonzero, sum or none")
+    positive_margin: float = hyper(
+        default=1.0, help="positives above this similarity cost nothing", search=(0.0, 1.0), step=0.1
+    )
+    negative_margin: float = hyper(
+        default=0.5, help="negatives below this similarity cost nothing", search=(0.0, 1.0), step=0.1
+    )
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def declare(self) -> Declaration:
         """Two averages, one over positive and one over negative pairs."""
@@ -68,11 +72,19 @@ class SNRContrastiveLoss(PairLoss):
         tensor(8.3200)
     """
 
-    positive_margin: float = hyper(0.0, "positives below this distance cost nothing", at_least=0.0, search=(0.0, 0.5))
-    negative_margin: float = hyper(1.0, "negatives above this distance cost nothing", at_least=0.0, search=(0.1, 2.0))
-    regularizer: float = hyper(0.0, "weight of the zero-mean term", at_least=0.0, search=(1e-3, 1.0), log=True)
-    similarity: SimilarityLike = option("snr", "how two embeddings are compared; higher is closer")
-    reduction: Reduction = option("nonzero", "mean, nonzero, sum or none")
+    positive_margin: float = hyper(
+        default=0.0, help="positives below this distance cost nothing", at_least=0.0, search=(0.0, 0.5)
+    )
+    negative_margin: float = hyper(
+        default=1.0, help="negatives above this distance cost nothing", at_least=0.0, search=(0.1, 2.0)
+    )
+    regularizer: float = hyper(
+        default=0.0, help="weight of the zero-mean term", at_least=0.0, search=(1e-3, 1.0), log=True
+    )
+    similarity: SimilarityLike = option(
+        default="snr", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def declare(self) -> Declaration:
         """Contrastive loss with a distance of ``−s``, and one unit per anchor for the zero-mean term."""
@@ -113,8 +125,8 @@ class IntraPairVarianceLoss(PairLoss):
         tensor(0.0148)
     """
 
-    positive_epsilon: float = hyper(0.01, "slack of positives", at_least=0.0, search=(1e-3, 0.2), log=True)
-    negative_epsilon: float = hyper(0.01, "slack of negatives", at_least=0.0, search=(1e-3, 0.2), log=True)
+    positive_epsilon: float = hyper(default=0.01, help="slack of positives", at_least=0.0, search=(1e-3, 0.2), log=True)
+    negative_epsilon: float = hyper(default=0.01, help="slack of negatives", at_least=0.0, search=(1e-3, 0.2), log=True)
 
     def declare(self) -> Declaration:
         """The means are totals over the batch, so this takes one pass more than contrastive loss."""
@@ -145,9 +157,9 @@ class BinomialDevianceLoss(PairLoss):
         tensor(14.4408)
     """
 
-    alpha: float = hyper(2.0, "steepness on positives", above=0.0, search=(0.1, 100.0), log=True)
-    beta: float = hyper(50.0, "steepness on negatives", above=0.0, search=(1.0, 100.0), log=True)
-    base: float = hyper(0.5, "threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
+    alpha: float = hyper(default=2.0, help="steepness on positives", above=0.0, search=(0.1, 100.0), log=True)
+    beta: float = hyper(default=50.0, help="steepness on negatives", above=0.0, search=(1.0, 100.0), log=True)
+    base: float = hyper(default=0.5, help="threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
 
     def declare(self) -> Declaration:
         """Two means of a softplus."""
@@ -184,9 +196,9 @@ class MultiSimilarityLoss(PairLoss):
         tensor(0.4859)
     """
 
-    alpha: float = hyper(2.0, "steepness on positives", above=0.0, search=(0.1, 100.0), log=True, step=2.0)
-    beta: float = hyper(50.0, "steepness on negatives", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
-    base: float = hyper(0.5, "threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
+    alpha: float = hyper(default=2.0, help="steepness on positives", above=0.0, search=(0.1, 100.0), log=True, step=2.0)
+    beta: float = hyper(default=50.0, help="steepness on negatives", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
+    base: float = hyper(default=0.5, help="threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
 
     def declare(self) -> Declaration:
         """A log-sum-exp on either side, each beside a constant one."""
@@ -213,10 +225,10 @@ class RAWLoss(PairLoss):
         tensor(0.2262)
     """
 
-    alpha: float = hyper(2.0, "steepness on positives", above=0.0, search=(0.1, 100.0), log=True, step=2.0)
-    beta: float = hyper(50.0, "steepness on negatives", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
-    base: float = hyper(0.5, "threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
-    margin: float = hyper(0.1, "margin of the mining", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    alpha: float = hyper(default=2.0, help="steepness on positives", above=0.0, search=(0.1, 100.0), log=True, step=2.0)
+    beta: float = hyper(default=50.0, help="steepness on negatives", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
+    base: float = hyper(default=0.5, help="threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
+    margin: float = hyper(default=0.1, help="margin of the mining", at_least=0.0, search=(0.0, 1.0), step=0.1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -247,8 +259,8 @@ class CircleLoss(PairLoss):
         tensor(28.8648)
     """
 
-    margin: float = hyper(0.4, "relaxation", search=(0.0, 0.6))
-    gamma: float = hyper(80.0, "scale", above=0.0, search=(8.0, 512.0), log=True)
+    margin: float = hyper(default=0.4, help="relaxation", search=(0.0, 0.6))
+    gamma: float = hyper(default=80.0, help="scale", above=0.0, search=(8.0, 512.0), log=True)
 
     def declare(self) -> Declaration:
         """The weights are frozen: the slope in training is not the slope of the value."""
@@ -277,8 +289,8 @@ class GeneralizedLiftedStructureLoss(PairLoss):
         tensor(0.4800)
     """
 
-    margin: float = hyper(0.5, "margin", search=(0.0, 1.0), step=0.1)
-    scale: float = hyper(1.0, "multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
+    margin: float = hyper(default=0.5, help="margin", search=(0.0, 1.0), step=0.1)
+    scale: float = hyper(default=1.0, help="multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
 
     def declare(self) -> Declaration:
         """The two log-sum-exps share the hinge."""

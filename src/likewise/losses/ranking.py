@@ -58,8 +58,10 @@ class FastAPLoss(PairLoss):
         tensor(0.2500)
     """
 
-    bins: int = hyper(10, "number of histogram intervals", at_least=1, search=(5, 50))
-    similarity: SimilarityLike = option("squared_euclidean", "how two embeddings are compared; higher is closer")
+    bins: int = hyper(default=10, help="number of histogram intervals", at_least=1, search=(5, 50))
+    similarity: SimilarityLike = option(
+        default="squared_euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
 
     def declare(self) -> Declaration:
@@ -97,7 +99,7 @@ class HistogramLoss(PairLoss):
         tensor(0.5000)
     """
 
-    bins: int = hyper(100, "number of histogram intervals", at_least=1, search=(20, 200))
+    bins: int = hyper(default=100, help="number of histogram intervals", at_least=1, search=(20, 200))
     takes_references: ClassVar[bool] = False
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 

@@ -35,7 +35,7 @@ class AngularLoss(PairLoss):
         tensor(1.8399)
     """
 
-    alpha: float = hyper(40.0, "angle in degrees", above=0.0, at_most=66.0, search=(30.0, 60.0))
+    alpha: float = hyper(default=40.0, help="angle in degrees", above=0.0, at_most=66.0, search=(30.0, 60.0))
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
@@ -80,8 +80,10 @@ class LiftedStructureLoss(PairLoss):
         tensor(1.5896)
     """
 
-    margin: float = hyper(1.0, "margin", at_least=0.0, search=(0.1, 2.0))
-    similarity: SimilarityLike = option("euclidean", "how two embeddings are compared; higher is closer")
+    margin: float = hyper(default=1.0, help="margin", at_least=0.0, search=(0.1, 2.0))
+    similarity: SimilarityLike = option(
+        default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
     takes_references: ClassVar[bool] = False
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
 

@@ -41,9 +41,9 @@ class TripletLoss(PairLoss):
         tensor(0.2600)
     """
 
-    margin: float = hyper(0.1, "margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
-    soft: bool = option(False, "softplus in place of the hinge")
-    reduction: Reduction = option("nonzero", "mean, nonzero, sum or none")
+    margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
+    soft: bool = option(default=False, kw_only=False, help="softplus in place of the hinge")
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def declare(self) -> Declaration:
         """Triplets are not pairs of one anchor folded side by side, so this looks at the matrix."""
@@ -163,13 +163,17 @@ class MarginLoss(PairLoss):
         tensor(0.8114)
     """
 
-    margin: float = hyper(0.2, "margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
-    beta: float | Tensor = hyper(1.2, "boundary between positive and negative distances", search=(0.5, 1.5))
-    num_classes: int | None = option(None, "one beta for each class of the anchor")
-    learn_beta: bool = option(True, "make beta a parameter")
-    nu: float = hyper(0.0, "weight of the mean beta", at_least=0.0, search=(1e-4, 0.1), log=True)
-    similarity: SimilarityLike = option("euclidean", "how two embeddings are compared; higher is closer")
-    reduction: Reduction = option("nonzero", "mean, nonzero, sum or none")
+    margin: float = hyper(default=0.2, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    beta: float | Tensor = hyper(
+        default=1.2, help="boundary between positive and negative distances", search=(0.5, 1.5)
+    )
+    num_classes: int | None = option(default=None, kw_only=False, help="one beta for each class of the anchor")
+    learn_beta: bool = option(default=True, kw_only=False, help="make beta a parameter")
+    nu: float = hyper(default=0.0, help="weight of the mean beta", at_least=0.0, search=(1e-4, 0.1), log=True)
+    similarity: SimilarityLike = option(
+        default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,9 +240,13 @@ class QuadrupletLoss(PairLoss):
         tensor(0.3100)
     """
 
-    margin1: float = hyper(0.1, "margin of the triplets", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
-    margin2: float = hyper(0.05, "margin of the quadruplets", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
-    reduction: Reduction = option("nonzero", "mean, nonzero, sum or none")
+    margin1: float = hyper(
+        default=0.1, help="margin of the triplets", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1
+    )
+    margin2: float = hyper(
+        default=0.05, help="margin of the quadruplets", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1
+    )
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
     takes_references: ClassVar[bool] = False
 
     def declare(self) -> Declaration:

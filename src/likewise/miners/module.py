@@ -36,7 +36,7 @@ class PairMiner(Miner):
         >>> from likewise.core import NEGATIVES, hyper, largest, s
         >>> @dataclass(frozen=True)
         ... class HardPositives(PairMiner):
-        ...     slack: float = hyper(0.0, "added to the hardest negative")
+        ...     slack: float = hyper(default=0.0, help="added to the hardest negative")
         ...
         ...     def keep(self):
         ...         return s < largest(s, NEGATIVES) + self.slack, 2.0 < s

@@ -35,7 +35,7 @@ class MultiSimilarityMiner(PairMiner):
         (tensor([1]), tensor([0]), tensor([1]), tensor([2]))
     """
 
-    epsilon: float = hyper(0.1, "slack", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    epsilon: float = hyper(default=0.1, help="slack", at_least=0.0, search=(0.0, 1.0), step=0.1)
 
     def keep(self) -> tuple[Formula, Formula]:
         """Each side against the hardest of the other."""
@@ -61,7 +61,7 @@ class ValidTripletMiner(PairMiner):
         (tensor([1]), tensor([0]), tensor([1]), tensor([2]))
     """
 
-    margin: float = hyper(0.1, "margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
 
     def keep(self) -> tuple[Formula, Formula]:
         """Each side against the hardest of the other."""
@@ -83,8 +83,12 @@ class PairMarginMiner(PairMiner):
         (tensor([0, 1]), tensor([1, 0]), tensor([1, 2]), tensor([2, 1]))
     """
 
-    positive_margin: float = hyper(0.8, "positives less similar than this are kept", search=(0.0, 1.0), step=0.1)
-    negative_margin: float = hyper(0.2, "negatives more similar than this are kept", search=(0.0, 1.0), step=0.1)
+    positive_margin: float = hyper(
+        default=0.8, help="positives less similar than this are kept", search=(0.0, 1.0), step=0.1
+    )
+    negative_margin: float = hyper(
+        default=0.2, help="negatives more similar than this are kept", search=(0.0, 1.0), step=0.1
+    )
 
     def keep(self) -> tuple[Formula, Formula]:
         """A threshold for each side."""

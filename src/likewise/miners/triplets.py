@@ -57,9 +57,10 @@ class SemiHardMiner(TripletMiner):
             chosen, found = _hardest_below(S, negative, S)
             return one_negative_per_pair(chosen, found & positive)
         ordered, index = S.masked_fill(~negative, -torch.inf).sort(dim=1)
-        first = torch.searchsorted(ordered, S - self.margin, right=True)
+        positives = S.contiguous()
+        first = torch.searchsorted(ordered, positives - self.margin, right=True)
         # rows begin with what is no negative, at minus infinity, below every threshold
-        number = (torch.searchsorted(ordered, S) - first).clamp_min(0).masked_fill(~positive, 0).reshape(-1)
+        number = (torch.searchsorted(ordered, positives) - first).clamp_min(0).masked_fill(~positive, 0).reshape(-1)
         pair = torch.arange(len(number), device=S.device).repeat_interleave(number)
         offset = torch.arange(len(pair), device=S.device) - (number.cumsum(0) - number)[pair]
         anchors, positives = pair // S.shape[1], pair % S.shape[1]
@@ -101,7 +102,7 @@ class EasyPositiveMiner(TripletMiner):
         (tensor([0]), tensor([1]), tensor([2]))
     """
 
-    negatives: str = option("semihard", "semihard or hard")
+    negatives: str = option(default="semihard", kw_only=True, help="semihard or hard")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -139,10 +140,12 @@ class DistanceWeightedMiner(TripletMiner):
         (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
     """
 
-    cutoff: float = hyper(0.5, "smaller distances are weighted as this one", above=0.0, below=2.0, search=(0.1, 1.0))
-    nonzero_loss_cutoff: float = hyper(1.4, "larger distances are not drawn", above=0.0, search=(1.0, 2.0))
-    dim: int | None = option(None, "the embeddings' dimension")
-    generator: torch.Generator | None = option(None, "the source of randomness")
+    cutoff: float = hyper(
+        default=0.5, help="smaller distances are weighted as this one", above=0.0, below=2.0, search=(0.1, 1.0)
+    )
+    nonzero_loss_cutoff: float = hyper(default=1.4, help="larger distances are not drawn", above=0.0, search=(1.0, 2.0))
+    dim: int | None = option(default=None, kw_only=True, help="the embeddings' dimension")
+    generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
         """Draw by inverting each row's cumulative weights."""
@@ -190,8 +193,8 @@ class RandomMiner(TripletMiner):
         [2, 2, 2]
     """
 
-    n: int = hyper(100, "how many triplets", at_least=1, search=(100, 10_000), log=True)
-    generator: torch.Generator | None = option(None, "the source of randomness")
+    n: int = hyper(default=100, help="how many triplets", at_least=1, search=(100, 10_000), log=True)
+    generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
         """An anchor in proportion to its triplets, then one of its positives and one of its negatives."""
