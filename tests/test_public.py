@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from likewise.core import Side, hyperparameters
-from likewise.losses import PairLoss
+from likewise.losses import PairLoss, ProxyLoss
 from likewise.miners import Miner, PairMiner, TripletMiner
-from tests.losses.cases import CASES as LOSS_CASES
+from tests.losses.cases import CASES, PROXY_CASES
 from tests.miners.cases import CASES as MINER_CASES
 
 ROOMS = ("core", "backends", "losses", "miners", "testing")
@@ -86,15 +86,20 @@ def test_examples_run(name: str):
 def subclasses(room: str, base: type) -> list[type]:
     module = importlib.import_module(f"likewise.{room}")
     found = [getattr(module, name) for name in module.__all__]
-    return [each for each in found if issubclass(each, base) and each.__module__ != f"likewise.{room}.module"]
+    classes = [each for each in found if inspect.isclass(each)]
+    return [each for each in classes if issubclass(each, base) and not each.__module__.endswith("module")]
 
 
-LOSSES = subclasses("losses", PairLoss)
+LOSS_CASES = CASES + PROXY_CASES
+PAIR_LOSSES = subclasses("losses", PairLoss)
+PROXY_LOSSES = subclasses("losses", ProxyLoss)
+LOSSES = PAIR_LOSSES + PROXY_LOSSES
 MINERS = subclasses("miners", Miner)
 
 
-def test_twenty_losses_and_eight_miners():
-    assert len(LOSSES) == 20
+def test_thirty_two_losses_and_eight_miners():
+    assert len(PAIR_LOSSES) == 20
+    assert len(PROXY_LOSSES) == 12
     assert len(MINERS) == 8
 
 
@@ -126,13 +131,15 @@ def test_hyperparameters_say_what_a_search_needs(thing: type):
 def test_the_formula_and_its_source_are_in_the_docstring(loss: type):
     text = inspect.getdoc(loss)
     assert "$" in text or "Eq." in text
-    assert any(str(year) in text for year in range(2004, 2027)) or "unified view" in text
+    assert (
+        any(str(year) in text for year in range(2004, 2027)) or "unified view" in text or "the thesis" in text.lower()
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_inheritance_is_flat(loss: type):
     """A loss, its one base, torch's module: vary by composing parts, not by overriding."""
-    assert loss.__mro__[1] is PairLoss
+    assert loss.__mro__[1] in (PairLoss, ProxyLoss)
     assert loss.__mro__[2].__name__ == "Module"
 
 

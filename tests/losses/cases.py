@@ -6,9 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
+
 from likewise import losses, miners
 from likewise.testing import LossCase
 from tests.oracles import losses as oracles
+from tests.oracles import proxies as proxy_oracles
 
 
 def against(oracle: Callable[..., oracles.Terms], **options: Any) -> Callable[..., Any]:
@@ -124,4 +127,71 @@ CASES = [
     LossCase(losses.FastAPLoss, against(oracles.fast_ap)),
     LossCase(losses.HistogramLoss, histogram),
     LossCase(losses.QuadrupletLoss, against(oracles.quadruplet)),
+]
+
+
+def proxy_case(
+    kind: type[losses.ProxyLoss],
+    oracle: Callable[..., oracles.Terms],
+    penalty: Callable[..., float] | None = None,
+    proxies_are_anchors: bool = False,
+    name: str = "",
+    minds_scale: bool = False,
+    **options: Any,
+) -> LossCase:
+    """A loss with ten classes whose proxies are the same every time, and the oracle that is given these proxies."""
+
+    def make(**more: Any) -> losses.ProxyLoss:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            return kind(10, 5, **options, **more)
+
+    def value(embeddings, labels, references, reference_labels, reduction):
+        proxies = make().proxies.tolist()
+        terms = oracle(embeddings, labels, proxies, **options)
+        anchors = len(proxies) if proxies_are_anchors else len(embeddings)
+        extra = penalty(proxies) if penalty is not None else 0.0
+        if kind is losses.ProxyGMLLoss:
+            extra = oracles.reduce(terms[1:], "mean", len(proxies))
+            terms = terms[:1]
+        result = oracles.reduce(terms, reduction, anchors)
+        return [x + extra / anchors for x in result] if reduction == "none" else result + extra
+
+    return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, minds_scale=minds_scale)
+
+
+def soft_triple_penalty(proxies: list[list[float]]) -> float:
+    return proxy_oracles.soft_triple_regularizer(proxies, centers=4, tau=0.2)
+
+
+PROXY_CASES = [
+    proxy_case(losses.SoftmaxLoss, proxy_oracles.softmax),
+    proxy_case(losses.NormalizedSoftmaxLoss, proxy_oracles.normalized_softmax),
+    proxy_case(losses.ProxyNCALoss, proxy_oracles.proxy_nca),
+    proxy_case(losses.ProxyNCAPPLoss, proxy_oracles.proxy_nca_pp),
+    proxy_case(losses.SphereFaceLoss, proxy_oracles.sphere_face, minds_scale=True),
+    proxy_case(
+        losses.SphereFaceLoss,
+        proxy_oracles.sphere_face,
+        name="SphereFaceLoss-normalized",
+        normalize=True,
+        margin=3,
+        scale=8.0,
+    ),
+    proxy_case(losses.CosFaceLoss, proxy_oracles.cos_face),
+    proxy_case(losses.ArcFaceLoss, proxy_oracles.arc_face),
+    proxy_case(losses.ArcFaceLoss, proxy_oracles.arc_face, name="ArcFaceLoss-wide", margin=80.0, scale=16.0),
+    proxy_case(losses.SubCenterArcFaceLoss, proxy_oracles.sub_center_arc_face),
+    proxy_case(losses.SoftTripleLoss, proxy_oracles.soft_triple, penalty=soft_triple_penalty, centers=4),
+    proxy_case(losses.SoftTripleLoss, proxy_oracles.soft_triple, name="SoftTripleLoss-one-centre", centers=1),
+    proxy_case(losses.ProxyAnchorLoss, proxy_oracles.proxy_anchor, proxies_are_anchors=True),
+    proxy_case(losses.ProxyRepulsionLoss, proxy_oracles.proxy_repulsion, proxies_are_anchors=True),
+    proxy_case(
+        losses.ProxyRepulsionLoss,
+        proxy_oracles.proxy_repulsion,
+        proxies_are_anchors=True,
+        name="ProxyRepulsionLoss-through-samples",
+        through_samples=True,
+    ),
+    proxy_case(losses.ProxyGMLLoss, proxy_oracles.proxy_gml),
 ]

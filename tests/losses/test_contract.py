@@ -1,6 +1,10 @@
 from likewise.testing import LossContract
-from tests.losses.cases import CASES
+from tests.losses.cases import CASES, PROXY_CASES
 
 
-class TestLosses(LossContract):
+class TestPairLosses(LossContract):
     cases = CASES
+
+
+class TestProxyLosses(LossContract):
+    cases = PROXY_CASES

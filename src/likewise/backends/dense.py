@@ -12,7 +12,7 @@ from torch import Tensor
 
 from likewise.backends.passes import compute_folds
 from likewise.core.folds import Side
-from likewise.core.formula import Folded, Formula, Number, Rank, evaluate, s
+from likewise.core.formula import Folded, Formula, Number, PerReference, Rank, evaluate, s
 from likewise.core.problem import Problem
 from likewise.core.relation import Mined
 
@@ -38,7 +38,10 @@ class DenseEngine:
     def fold(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[Tensor]:
         """One vector per term; ``known`` are the numbers per anchor (and per batch) that the curves refer to."""
         for node, value in known.items():
-            self._pairs[node] = value[:, None] if node.rank == Rank.ANCHOR else value
+            if isinstance(node, PerReference):
+                self._pairs[node] = value[None, :]
+            else:
+                self._pairs[node] = value[:, None] if node.rank == Rank.ANCHOR else value
         results = []
         for term in terms:
             keep = self._side(term.over)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
-from likewise.core.formula import Folded, Formula, PerAnchor, Total, evaluate, walk
+from likewise.core.formula import Folded, Formula, PerAnchor, PerReference, Total, evaluate, walk
 from likewise.core.problem import Problem
 from likewise.core.spec import Part, PartValues, Reduction
 
@@ -32,7 +32,7 @@ class Engine(Protocol):
 class Pass(NamedTuple):
     """One pass over the pairs: the numbers to settle before it, then the folds to make in it."""
 
-    numbers: list[PerAnchor | Total]
+    numbers: list[PerAnchor | PerReference | Total]
     folds: list[Folded]
 
 
@@ -51,7 +51,7 @@ def schedule(roots: list[Formula]) -> list[Pass]:
         when = 0
         for part in node.parts:
             when = max(when, ready[part])
-        if isinstance(node, PerAnchor | Total):
+        if isinstance(node, PerAnchor | PerReference | Total):
             passes[when].numbers.append(node)
         elif isinstance(node, Folded):
             passes[when].folds.append(node)
@@ -68,7 +68,7 @@ def compute_folds(roots: list[Formula], engine: Engine, problem: Problem) -> dic
     given: dict[Formula, Tensor] = {}
     for each in schedule(roots):
         for number in each.numbers:
-            if isinstance(number, PerAnchor):
+            if isinstance(number, PerAnchor | PerReference):
                 given[number] = number.compute(problem)
             else:
                 given[number] = evaluate(number.of, known).sum()

@@ -163,6 +163,25 @@ class PerAnchor(Formula):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class PerReference(Formula):
+    """One number per reference that the batch itself gives: the bias of a class.
+
+    ``compute`` maps the `Problem` to a tensor with one entry per reference and may be differentiated.
+
+    Examples:
+        >>> PerReference("bias", lambda problem: torch.zeros(problem.shape[1]))
+        bias
+    """
+
+    name: str
+    compute: Callable[[Problem], Tensor]
+    rank = Rank.PAIR
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Apply(Formula):
     """An operation of the table `OPERATIONS` on other formulas."""
 

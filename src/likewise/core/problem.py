@@ -180,9 +180,22 @@ def class_values(table: Tensor, problem: Problem, name: str) -> Tensor:
     labels = problem.labels
     if labels is None:
         raise TypeError(f"{name} per class needs labels, but the relation is {type(problem.relation).__name__}")
-    if may_look(labels) and len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= len(table)):
+    check_classes(labels, len(table), name)
+    return table[labels]
+
+
+def check_classes(labels: Tensor, classes: int, what: str) -> None:
+    """Check that labels are class indices, of which there is one ``what`` each.
+
+    Examples:
+        >>> import torch
+        >>> check_classes(torch.tensor([1, 2]), 2, "proxy")
+        Traceback (most recent call last):
+        ...
+        ValueError: labels must be in 0..1, one proxy for each class, but they reach from 1 to 2; ids that start at 1 need 1 subtracted
+    """
+    if may_look(labels) and len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= classes):
         raise ValueError(
-            f"labels must be in 0..{len(table) - 1}, one {name} for each class, but they reach from "
+            f"labels must be in 0..{classes - 1}, one {what} for each class, but they reach from "
             f"{int(labels.min())} to {int(labels.max())}; ids that start at 1 need 1 subtracted"
         )
-    return table[labels]

@@ -1,5 +1,6 @@
 """Losses: declarations over one similarity matrix."""
 
+from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.module import PairLoss
 from likewise.losses.nca import NCALoss, NPairsLoss, NTXentLoss, SupConLoss, TupletMarginLoss
 from likewise.losses.pair import (
@@ -12,30 +13,71 @@ from likewise.losses.pair import (
     RAWLoss,
     SNRContrastiveLoss,
 )
+from likewise.losses.proxy import ProxyAnchorLoss, ProxyGMLLoss, ProxyNCALoss, ProxyNCAPPLoss, ProxyRepulsionLoss
+from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
 from likewise.losses.ranking import FastAPLoss, HistogramLoss
+from likewise.losses.regularisers import (
+    DirectionRegularized,
+    EmbeddingNorm,
+    LanguageGuidance,
+    Matryoshka,
+    WeightedSum,
+    ZeroMean,
+)
+from likewise.losses.softmax import (
+    ArcFaceLoss,
+    CosFaceLoss,
+    NormalizedSoftmaxLoss,
+    SoftmaxLoss,
+    SoftTripleLoss,
+    SphereFaceLoss,
+    SubCenterArcFaceLoss,
+)
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
 
 __all__ = [
     "AngularLoss",
+    "ArcFaceLoss",
+    "Between",
     "BinomialDevianceLoss",
     "CircleLoss",
     "ContrastiveLoss",
+    "CosFaceLoss",
+    "CrossBatchMemory",
+    "DirectionRegularized",
+    "EmbeddingNorm",
     "FastAPLoss",
     "GeneralizedLiftedStructureLoss",
     "HistogramLoss",
     "IntraPairVarianceLoss",
+    "LanguageGuidance",
     "LiftedStructureLoss",
     "MarginLoss",
+    "Matryoshka",
     "MultiSimilarityLoss",
     "NCALoss",
     "NPairsLoss",
     "NTXentLoss",
+    "NormalizedSoftmaxLoss",
     "PairLoss",
+    "ProxyAnchorLoss",
+    "ProxyGMLLoss",
+    "ProxyLoss",
+    "ProxyNCALoss",
+    "ProxyNCAPPLoss",
+    "ProxyRepulsionLoss",
     "QuadrupletLoss",
     "RAWLoss",
     "SNRContrastiveLoss",
+    "SoftTripleLoss",
+    "SoftmaxLoss",
+    "SphereFaceLoss",
+    "SubCenterArcFaceLoss",
     "SupConLoss",
     "TripletLoss",
     "TupletMarginLoss",
+    "WeightedSum",
+    "ZeroMean",
+    "cross_entropy",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -63,13 +63,11 @@ class PairLoss(nn.Module):
     def __init_subclass__(cls) -> None:
         """Make the constructor from the declared hyper-parameters and options."""
         super().__init_subclass__()
-        _make_constructor(cls)
+        make_constructor(cls)
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """Make the module whole before the generated constructor stores anything in it."""
-        module = super().__new__(cls)
-        nn.Module.__init__(module)
-        return module
+        return whole_module(super().__new__(cls))
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
@@ -87,6 +85,10 @@ class PairLoss(nn.Module):
     def declare(self) -> Declaration:
         """The loss as parts: formulas of `likewise.core.s`, or a function of the whole matrix that says so."""
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
+
+    def declarations(self) -> list[Declaration]:
+        """Everything that the loss declares, one entry for each matrix that it looks at."""
+        return [self.declare()]
 
     def declare_on_triplets(self) -> Declaration:
         """The loss on chosen triplets; by default it is the loss on the pairs that they touch."""
@@ -155,14 +157,7 @@ class PairLoss(nn.Module):
 
     def extra_repr(self) -> str:
         """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
-        shown = []
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if isinstance(value, Tensor):
-                continue
-            if "hyper" in field.metadata or value != field.default:
-                shown.append(f"{field.name}={value!r}")
-        return ", ".join(shown)
+        return describe(self)
 
 
 def full_precision(tensor: object) -> AbstractContextManager[object]:
@@ -172,7 +167,27 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def _make_constructor(cls: type) -> None:
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def whole_module(module: Module) -> Module:
+    """Initialise torch's part of a module whose own constructor is generated."""
+    nn.Module.__init__(module)
+    return module
+
+
+def describe(module: Any) -> str:
+    """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+    shown = []
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name)
+        if not isinstance(value, Tensor) and ("hyper" in field.metadata or value != field.default):
+            shown.append(f"{field.name}={value!r}")
+    return ", ".join(shown)
+
+
+def make_constructor(cls: type) -> None:
+    """Make a class's constructor from its declared hyper-parameters and options."""
     dataclasses.dataclass(eq=False, repr=False)(cls)
     for field in dataclasses.fields(cls):
         # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
@@ -180,4 +195,4 @@ def _make_constructor(cls: type) -> None:
             delattr(cls, field.name)
 
 
-_make_constructor(PairLoss)
+make_constructor(PairLoss)

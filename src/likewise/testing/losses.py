@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.core.formula import Folded, Rank, evaluate, ingredients, slope, walk
+from likewise.core.formula import Folded, Formula, PerReference, Rank, evaluate, ingredients, slope, walk
 from likewise.core.relation import Labels
 from likewise.core.similarity import as_similarity
 from likewise.core.spec import REDUCTIONS, parts_of
-from likewise.losses import PairLoss
+from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing.batches import LABELS, POOR, Batch, make_batch
 
 Numbers = list[list[float]]
@@ -51,6 +51,7 @@ class LossCase:
         name: a name for the test report; the class's by default.
         frozen_value: for a loss with a stop-gradient, its value at some embeddings with what is stopped taken from
             others: ``frozen_value(embeddings, at, labels)``, all plain lists.
+        minds_scale: whether the loss looks at the length of embeddings although its similarity does not.
         tolerance: how close to the oracle; larger for a loss with learned numbers, which are stored in float32.
 
     Examples:
@@ -59,11 +60,12 @@ class LossCase:
         'NTXentLoss'
     """
 
-    make: Callable[..., PairLoss]
+    make: Callable[..., PairLoss | ProxyLoss]
     oracle: Oracle
     name: str = ""
     frozen_value: Callable[[Numbers, Numbers, list[int]], float] | None = None
     tolerance: float = 1e-9
+    minds_scale: bool = False
 
     @property
     def label(self) -> str:
@@ -71,7 +73,11 @@ class LossCase:
         return self.name or getattr(self.make, "__name__", "loss")
 
 
-_SHAPES = {Rank.NUMBER: (), Rank.ANCHOR: (3, 1), Rank.PAIR: (3, 4)}
+def _shape(leaf: Formula) -> tuple[int, ...]:
+    """A small matrix of 3 anchors and 4 references, and what varies over less."""
+    if isinstance(leaf, PerReference):
+        return (1, 4)
+    return {Rank.NUMBER: (), Rank.ANCHOR: (3, 1), Rank.PAIR: (3, 4)}[leaf.rank]
 
 
 def _close(actual: Tensor, expected: Any, tolerance: float = 1e-9) -> None:
@@ -159,6 +165,29 @@ class LossContract:
         scale = float(gradient.abs().max()) + 1.0
         _close(gradient / scale, _differences(value, embeddings) / scale, 1e-6)
 
+    def test_gradient_of_parameters_equals_finite_differences(self, case: LossCase) -> None:
+        """What the loss learns, proxies, boundaries, temperatures, gets the slope of the value as well."""
+        embeddings, labels = make_batch("ragged", seed=5)
+        loss = case.make(reduction="mean").double()
+        parameters = list(loss.parameters())
+        if not parameters:
+            assert not loss.state_dict() or all(not value.requires_grad for value in loss.state_dict().values())
+            return
+        gradients = torch.autograd.grad(loss(embeddings, labels), parameters)
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+
+            def value(at: Tensor, parameter: Tensor = parameter) -> float:
+                before = parameter.detach().clone()
+                with torch.no_grad():
+                    parameter.copy_(at.view_as(parameter))
+                    result = float(loss(embeddings, labels))
+                    parameter.copy_(before)
+                return result
+
+            flat = parameter.detach().clone().reshape(-1, parameter.shape[-1] if parameter.ndim else 1)
+            scale = float(gradient.abs().max()) + 1.0
+            _close(gradient.view_as(flat) / scale, _differences(value, flat) / scale, 1e-6)
+
     def test_second_derivative(self, case: LossCase) -> None:
         """A gradient penalty through the loss is right: the slope of the gradient along a direction."""
         embeddings, labels = make_batch("balanced", seed=4)
@@ -178,7 +207,7 @@ class LossContract:
 
     def test_declared_slopes_equal_autograd(self, case: LossCase) -> None:
         """The symbolic slope of every curve, in s and in every number it uses, is autograd's; folds' slopes likewise."""
-        parts, _, _ = parts_of(case.make().double().declare())
+        parts = [part for declaration in case.make().double().declarations() for part in parts_of(declaration)[0]]
         generator = torch.Generator().manual_seed(0)
         for node in walk(*(formula for part in parts for formula in (part.total, part.units, part.nonzero))):
             if isinstance(node, Folded) and node.curve.rank == Rank.PAIR and node.fold.name != "count":
@@ -188,7 +217,7 @@ class LossContract:
     def _check_slopes(node: Folded, generator: torch.Generator) -> None:
         leaves = ingredients(node.curve)
         known = {
-            leaf: (torch.rand(_SHAPES[leaf.rank], generator=generator, dtype=torch.float64) - 0.5).requires_grad_()
+            leaf: (torch.rand(_shape(leaf), generator=generator, dtype=torch.float64) - 0.5).requires_grad_()
             for leaf in leaves
         }
         values = evaluate(node.curve, dict(known))
@@ -196,7 +225,7 @@ class LossContract:
         constants = {leaf: value.detach() for leaf, value in known.items()}
         for leaf, gradient in zip(leaves, gradients, strict=True):
             declared = torch.as_tensor(evaluate(slope(node.curve, leaf), dict(constants)), dtype=torch.float64)
-            _close(declared.detach().expand(3, 4).sum_to_size(_SHAPES[leaf.rank]), gradient)
+            _close(declared.detach().expand(3, 4).sum_to_size(_shape(leaf)), gradient)
         keep = torch.tensor([[True, True, False, True], [False] * 4, [True] * 4])
         free = values.detach().requires_grad_()
         result = node.fold.finish(node.fold.start(free, keep))
@@ -240,7 +269,7 @@ class LossContract:
     def test_scale_does_not_matter(self, case: LossCase) -> None:
         """Under a similarity of unit vectors the length of embeddings is nothing."""
         loss = case.make()
-        if not as_similarity(loss.similarity).normalize:
+        if not as_similarity(loss.similarity).normalize or case.minds_scale:
             with pytest.raises(AssertionError):
                 self._check_scale(loss, 2.0, 0)
             return
@@ -253,7 +282,7 @@ class LossContract:
         check()
 
     @staticmethod
-    def _check_scale(loss: PairLoss, scale: float, seed: int) -> None:
+    def _check_scale(loss: PairLoss | ProxyLoss, scale: float, seed: int) -> None:
         embeddings, labels = make_batch("ragged", seed=seed)
         _close(loss(scale * embeddings, labels), loss(embeddings, labels).detach(), 1e-7)
 

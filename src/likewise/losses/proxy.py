@@ -1,0 +1,223 @@
+"""Proxy losses: nearest proxies, proxies as anchors, proxies against each other, and a graph of them."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from likewise.core.folds import NEGATIVES, POSITIVES, LogSumExp, logsumexp
+from likewise.core.formula import s, softplus
+from likewise.core.hyper import hyper, option
+from likewise.core.problem import Problem
+from likewise.core.similarity import unit
+from likewise.core.spec import Declaration, Part, PartValues, Penalty, WholeMatrix, per_anchor
+from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
+
+
+class ProxyNCALoss(ProxyLoss):
+    r"""ProxyNCA: near the class's own proxy, far from the others.
+
+    $$-\log\frac{e^{-\sigma\lVert x-p_y\rVert^2}}{\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2}}$$
+
+    on unit vectors; the denominator leaves the positive out, so the value can be negative.  Movshovitz-Attias et al. 2017,
+    Eq. 4; Eq. 16 of the overview.  Eq. 2.27 of the thesis has inner products, which is σ = ½.
+
+    Args:
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> loss = ProxyNCALoss(num_classes=3, embedding_dim=4)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(0.6931)
+    """
+
+    scale: float = hyper(default=1.0, help="scale", above=0.0, search=(1.0, 64.0), log=True)
+    similarity: ClassVar[str] = "squared_euclidean"
+    suggested_lr: ClassVar[float | None] = 1e-5
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Normal with deviation 1/8."""
+        nn.init.normal_(proxies, std=1.0 / 8.0)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """The other proxies in a log-sum-exp, minus the own."""
+        logit = self.scale * s
+        return {Between.SAMPLES_PROXIES: per_anchor(logsumexp(logit, NEGATIVES) - logsumexp(logit, POSITIVES))}
+
+
+class ProxyNCAPPLoss(ProxyLoss):
+    r"""ProxyNCA++: the probability of the own proxy among all, with a temperature.
+
+    $$-\log\frac{e^{-\lVert x-p_y\rVert^2/T}}{\sum_c e^{-\lVert x-p_c\rVert^2/T}}$$
+
+    on unit vectors.  Teh et al. 2020, Eq. 6; Eq. 17 of the overview (where $T$ is misprinted and would cancel).
+
+    Args:
+        temperature: the temperature T.
+
+    Examples:
+        >>> import torch
+        >>> loss = ProxyNCAPPLoss(num_classes=3, embedding_dim=4)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    temperature: float = hyper(default=0.111, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    similarity: ClassVar[str] = "squared_euclidean"
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Normal with deviation 1/8."""
+        nn.init.normal_(proxies, std=1.0 / 8.0)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """A softmax over negative squared distances."""
+        logit = s / self.temperature
+        return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
+
+
+def _pull(alpha: float, margin: float) -> Part:
+    """Proxy-Anchor's positive term: over the proxies whose class is in the batch."""
+    return per_anchor(softplus(logsumexp(-alpha * (s - margin), POSITIVES)), needs=(POSITIVES,))
+
+
+def _push(alpha: float, margin: float) -> Part:
+    """Proxy-Anchor's negative term: over all proxies; one without negatives is ``log 1 = 0`` and counts."""
+    return per_anchor(softplus(logsumexp(alpha * (s + margin), NEGATIVES)), needs=())
+
+
+class ProxyAnchorLoss(ProxyLoss):
+    r"""Proxy-Anchor: proxies are the anchors, and the whole batch their positives and negatives.
+
+    $$\frac{1}{|P^+|}\sum_{p\in P^+}\log\Bigl(1+\sum_{x\in X_p^+}e^{-\alpha(s(x,p)-\delta)}\Bigr)
+      +\frac{1}{|P|}\sum_{p\in P}\log\Bigl(1+\sum_{x\in X_p^-}e^{\alpha(s(x,p)+\delta)}\Bigr)$$
+
+    the first over proxies whose class is in the batch, the second over all.  Kim et al. 2020, Eq. 4; Eq. 2.31 of the
+    thesis (Eq. 18 of the overview has another set in the second sum).
+
+    Args:
+        margin: the margin δ.
+        alpha: the scale α.
+
+    Examples:
+        >>> import torch
+        >>> loss = ProxyAnchorLoss(num_classes=2, embedding_dim=4, margin=0.0)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 1])).detach()
+        tensor(1.3863)
+    """
+
+    margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    alpha: float = hyper(default=32.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Kaiming normal, as the authors' code does."""
+        nn.init.kaiming_normal_(proxies, mode="fan_out")
+
+    def declare(self) -> dict[Between, Declaration]:
+        """Two parts with two different counts."""
+        return {Between.PROXIES_SAMPLES: (_pull(self.alpha, self.margin), _push(self.alpha, self.margin))}
+
+
+class ProxyRepulsionLoss(ProxyLoss):
+    r"""Samples are pulled to their proxies, and the proxies push each other.
+
+    $$\frac{1}{|W^+|}\sum_{w\in W^+}\log\Bigl(1+\sum_{x\in X_w^+}e^{-\alpha(w\cdot x-\lambda)}\Bigr)
+      +\frac{1}{|W|}\sum_{w\in W}\log\Bigl(1+\sum_{w'\ne w}e^{\alpha(w\cdot w'+\lambda)}\Bigr)$$
+
+    The thesis' own losses, Eq. 6.1 and, with ``through_samples``, Eq. 6.2, where $w\cdot w'$ becomes
+    $\sum_{x}(w\cdot x)(x\cdot w')$ over the batch: proxies that the batch does not tell apart push harder.
+
+    Args:
+        margin: the margin λ.
+        alpha: the scale α.
+        through_samples: compare proxies by way of the batch.
+
+    Examples:
+        >>> import torch
+        >>> loss = ProxyRepulsionLoss(num_classes=2, embedding_dim=4, margin=0.0, through_samples=True)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 1])).detach()
+        tensor(1.3863)
+    """
+
+    margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    alpha: float = hyper(default=32.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
+    through_samples: bool = option(default=False, kw_only=False, help="compare proxies by way of the batch")
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Kaiming normal, as for Proxy-Anchor."""
+        nn.init.kaiming_normal_(proxies, mode="fan_out")
+
+    def between_proxies(self, samples: Tensor, proxies: Tensor) -> Tensor:
+        """Cosines, or cosines carried through the batch: ``(W Xᵀ)(X Wᵀ)``."""
+        if not self.through_samples:
+            return super().between_proxies(samples, proxies)
+        seen = unit(proxies) @ unit(samples).T
+        return seen @ seen.T
+
+    def declare(self) -> dict[Between, Declaration]:
+        """Proxy-Anchor's pull, and its push among proxies."""
+        return {
+            Between.PROXIES_SAMPLES: _pull(self.alpha, self.margin),
+            Between.PROXIES_PROXIES: _push(self.alpha, self.margin),
+        }
+
+
+class ProxyGMLLoss(ProxyLoss):
+    r"""ProxyGML: several proxies for each class, of which each sample sees the nearest alone.
+
+    $$-\log\frac{e^{S_y}}{\sum_{c\in M}e^{S_c}}+\lambda\,\mathrm{mean}_{p}\Bigl(-\log\frac{e^{S^p_{y(p)}}}{\sum_c e^{S^p_c}}\Bigr)$$
+
+    $S_c$ sums the cosines of a class's proxies that are among the ``neighbours`` most similar to the sample, its own
+    class's always included; $M$ are the classes with any.  $S^p_c$ sums a proxy's cosines with all proxies of a class,
+    itself included.  Zhu et al. 2020; Eq. 21 to 27 of the overview, with the sums per class of the authors' code.
+
+    Args:
+        centers: how many proxies a class has.
+        neighbours: how many proxies a sample sees.
+        weight: the weight λ of the second term.
+
+    Examples:
+        >>> import torch
+        >>> loss = ProxyGMLLoss(num_classes=3, embedding_dim=4, neighbours=9, weight=0.0)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    centers: int = hyper(default=3, help="proxies of each class", at_least=1, search=(1, 12))
+    neighbours: int = hyper(default=8, help="proxies that a sample sees", at_least=1, search=(5, 200), log=True)
+    weight: float = hyper(default=0.3, help="weight of the term on proxies", at_least=0.0, search=(0.0, 1.0))
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Kaiming uniform, as for SoftTriple."""
+        nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
+
+    def declare(self) -> dict[Between, Declaration]:
+        """The nearest proxies of a row are not a fold, so this looks at the matrix."""
+        return {Between.SAMPLES_PROXIES: (WholeMatrix(self._compute), Penalty(self.weight * self.among_proxies()))}
+
+    def pool(self, similarities: Tensor) -> Tensor:
+        """The sum over a class's proxies."""
+        return similarities.sum(dim=2)
+
+    def _compute(self, problem: Problem) -> list[PartValues]:
+        S = problem.similarities()
+        own, _ = problem.relation.masks()
+        # a bonus that no cosine reaches puts a sample's own proxies first
+        order = S.detach() + 4.0 * own
+        nearest = order.topk(min(self.neighbours, S.shape[1]), dim=1).indices
+        kept = own.scatter(1, nearest, True)
+        sums = self._by_class(torch.where(kept, S, 0.0)).sum(dim=2)
+        seen, own_class = (self._by_class(mask).any(dim=2) for mask in (kept, own))
+        fold = LogSumExp()
+        value = fold.finish(fold.start(sums, seen)) - torch.where(own_class, sums, 0.0).sum(dim=1)
+        return [PartValues(value, torch.ones_like(value), value != 0.0)]
+
+    def among_proxies(self) -> Tensor:
+        """The second term, before its weight: each proxy among the proxies of its own class and of the others."""
+        full = unit(self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float())
+        sums = self._by_class(full @ full.T).sum(dim=2)
+        owners = torch.arange(len(full), device=full.device) // self.centers
+        return nn.functional.cross_entropy(sums, owners)

@@ -1,0 +1,325 @@
+"""Regularisers and combinations: composed around a loss, which they keep as ``.loss``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from likewise.backends import dense_masks
+from likewise.core.checks import embeddings_of, labels_of
+from likewise.core.folds import LogSumExp
+from likewise.core.formula import OPERATIONS
+from likewise.core.problem import Problem, check_classes, problem_from_embeddings
+from likewise.core.similarity import Cosine, SquaredEuclidean, unit
+from likewise.core.spec import PartValues, reduce
+from likewise.losses.module import full_precision
+from likewise.losses.pair import MultiSimilarityLoss
+from likewise.losses.proxy import ProxyNCALoss
+from likewise.losses.triplet import TripletLoss
+
+
+def _number(name: str, value: float, least: float = 0.0) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
+        raise ValueError(f"{name} must be a number ≥ {least:g}, but it is {value!r}")
+    return float(value)
+
+
+class DirectionRegularized(nn.Module):
+    r"""Direction regularisation: prefer negatives that lie off the way to the positive.
+
+    With $\cos(AN,AP)$ the cosine of the angle at the anchor between the negative and the positive:
+
+    * `TripletLoss`: $[s_{an}-s_{ap}+\lambda-\gamma\cos(n-a,\,p-a)]_+$ over all triplets;
+    * `MultiSimilarityLoss`: $e^{\beta(s_{an}-\lambda-\gamma\cos(n-a,\,p^*-a))}$ for negatives, $p^*$ the least similar
+      positive;
+    * `ProxyNCALoss`: $\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2-\gamma\cos(p_c-x,\,p_y-x)}$ in the denominator.
+
+    Mohan et al. 2020; Eq. 31 to 35 of the overview, with the cosine itself (its Eq. 32 holds in a special case only).
+    All vectors have unit length; two equal embeddings have no direction between them, and a cosine of zero.
+
+    Args:
+        loss: a `TripletLoss` (hinge, no miner), `MultiSimilarityLoss` (no miner) or `ProxyNCALoss`; kept as ``.loss``.
+        gamma: the weight γ.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import TripletLoss
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> DirectionRegularized(TripletLoss(), gamma=0.0)(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.2600)
+    """
+
+    def __init__(self, loss: TripletLoss | MultiSimilarityLoss | ProxyNCALoss, gamma: float = 0.3) -> None:
+        super().__init__()
+        if not isinstance(loss, TripletLoss | MultiSimilarityLoss | ProxyNCALoss):
+            raise TypeError(
+                "loss must be a TripletLoss, a MultiSimilarityLoss or a ProxyNCALoss, "
+                f"but it is a {type(loss).__name__}"
+            )
+        if getattr(loss, "miner", None) is not None or getattr(loss, "soft", False):
+            raise ValueError("loss must have no miner and no soft margin: the direction term is defined without them")
+        if not isinstance(loss, ProxyNCALoss) and loss.similarity not in ("cosine", Cosine()):
+            raise ValueError(f"loss must use cosine similarity, but it uses {loss.similarity!r}")
+        self.loss = loss
+        self.gamma = _number("gamma", gamma)
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a batch with its direction term."""
+        with full_precision(embeddings):
+            if isinstance(self.loss, ProxyNCALoss):
+                values = self._proxy_nca(self.loss, embeddings, labels)
+            else:
+                problem = problem_from_embeddings(embeddings, labels, None, None, None, Cosine())
+                compute = self._triplet if isinstance(self.loss, TripletLoss) else self._multi_similarity
+                values = compute(problem)
+            return reduce(values, [], self.loss.reduction)
+
+    def _triplet(self, problem: Problem) -> list[PartValues]:
+        assert isinstance(self.loss, TripletLoss)
+        S = problem.similarities()
+        positive, negative = dense_masks(problem)
+        total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
+        # one reference at a time as the positive of everybody: B matrices in turn, never all at once
+        for p in range(len(S)):
+            column = torch.full((len(S),), p, device=S.device)
+            directions = _directions(S, S, column)
+            violation = S - S[:, p : p + 1] + self.loss.margin - self.gamma * directions
+            value = torch.where(positive[:, p : p + 1] & negative, torch.relu(violation), 0.0)
+            total, nonzero = total + value.sum(dim=1), nonzero + (value != 0).sum(dim=1)
+        return [PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), nonzero)]
+
+    def _multi_similarity(self, problem: Problem) -> list[PartValues]:
+        assert isinstance(self.loss, MultiSimilarityLoss)
+        alpha, beta, base = self.loss.alpha, self.loss.beta, self.loss.base
+        S = problem.similarities()
+        positive, negative = dense_masks(problem)
+        hardest = S.detach().masked_fill(~positive, torch.inf).argmin(dim=1)
+        has_positive = positive.any(dim=1, keepdim=True)
+        directions = torch.where(has_positive, _directions(S, S, hardest), 0.0)
+        fold, softplus = LogSumExp(), OPERATIONS["softplus"].compute
+        pulls = fold.finish(fold.start(-alpha * (S - base), positive))
+        pushes = fold.finish(fold.start(beta * (S - base - self.gamma * directions), negative))
+        value: Tensor = softplus(pulls) / alpha + softplus(pushes) / beta
+        return [PartValues(value, torch.ones_like(value), value != 0.0)]
+
+    def _proxy_nca(self, loss: ProxyNCALoss, embeddings: Tensor, labels: Tensor) -> list[PartValues]:
+        samples = embeddings_of("embeddings", embeddings)
+        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+        check_classes(labels, loss.num_classes, "proxy")
+        proxies = loss.proxies.to(samples.dtype)
+        S = SquaredEuclidean()(samples, proxies)
+        between = unit(proxies) @ unit(proxies).T
+        # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
+        directions = _directions(S / 2.0 + 1.0, between, labels)
+        own = labels[:, None] == torch.arange(loss.num_classes, device=labels.device)
+        fold = LogSumExp()
+        others = fold.finish(fold.start(loss.scale * S - self.gamma * directions, ~own))
+        value = others - loss.scale * torch.where(own, S, 0.0).sum(dim=1)
+        counted = torch.full_like(labels, loss.num_classes > 1)
+        value = value * counted
+        return [PartValues(value, counted, value != 0.0)]
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"gamma={self.gamma}"
+
+
+def _directions(S: Tensor, between: Tensor, chosen: Tensor) -> Tensor:
+    """``cos(n − a, p − a)`` for every anchor a and reference n, with one chosen reference p for each anchor.
+
+    From cosines alone: the inner product is ``n·p − a·n − a·p + 1``, and ``‖n − a‖² = 2 − 2 a·n``.
+
+    Args:
+        S: cosines of anchors and references, ``(m, n)``.
+        between: cosines among references, ``(n, n)``.
+        chosen: the index of p for each anchor, ``(m,)``.
+    """
+    to_chosen = S.gather(1, chosen[:, None])
+    inner = between[chosen] - S - to_chosen + 1.0
+    lengths = (2.0 - 2.0 * S) * (2.0 - 2.0 * to_chosen)
+    # below the rounding of the products there is no direction
+    apart = lengths > 16.0 * torch.finfo(S.dtype).eps
+    return torch.where(apart, inner / torch.where(apart, lengths, 1.0).sqrt(), 0.0)
+
+
+class LanguageGuidance(nn.Module):
+    r"""Language guidance: similarities within a batch shall follow those of the classes' names.
+
+    $$\mathcal L+\omega\,\frac1B\sum_i\mathrm{KL}\bigl(\sigma(S^i_I)\,\Vert\,\sigma(S^i_L+\gamma)\bigr)$$
+
+    $S_I$ are the cosines of the embeddings, $S_L$ those of their classes' language embeddings, σ a softmax over a row.
+    Roth et al. 2022; Eq. 28 to 30 of the overview.  The shift γ alone does nothing to a softmax; in the authors' code it
+    acts through the entries of one class, which both matrices set to $1+\gamma$: ``mask_same_class=True``.
+
+    Args:
+        loss: any loss of embeddings and labels; kept as ``.loss``.
+        class_embeddings: one language embedding for each class, ``(num_classes, e)``; stored as a buffer.
+        weight: the weight ω.
+        gamma: the shift γ.
+        mask_same_class: set the entries of pairs of one class to $1+\gamma$ in both matrices.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss
+        >>> loss = LanguageGuidance(ContrastiveLoss(), torch.eye(2), weight=0.5)
+        >>> loss(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+        tensor(0.)
+    """
+
+    class_embeddings: Tensor
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        class_embeddings: Tensor,
+        weight: float = 1.0,
+        gamma: float = 1.0,
+        mask_same_class: bool = False,
+    ) -> None:
+        super().__init__()
+        self.loss = loss
+        self.weight = _number("weight", weight)
+        self.gamma = _number("gamma", gamma)
+        self.mask_same_class = mask_same_class
+        self.register_buffer("class_embeddings", embeddings_of("class_embeddings", class_embeddings).detach().clone())
+
+    def forward(self, embeddings: Tensor, labels: Tensor, *args: Any, **options: Any) -> Tensor:
+        """The loss of a batch with its language term; further arguments go to the loss."""
+        value: Tensor = self.loss(embeddings, labels, *args, **options)
+        with full_precision(embeddings):
+            return value + self.weight * self.divergence(embeddings, labels)
+
+    def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The language term alone, before its weight."""
+        samples = embeddings_of("embeddings", embeddings)
+        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+        check_classes(labels, len(self.class_embeddings), "language embedding")
+        words = unit(self.class_embeddings.to(samples.dtype))[labels]
+        of_images, of_words = Cosine()(samples), words @ words.T
+        if self.mask_same_class:
+            same = labels[:, None] == labels[None, :]
+            of_images = of_images.masked_fill(same, 1.0 + self.gamma)
+            of_words = of_words.masked_fill(same, 1.0 + self.gamma)
+        log_images = torch.log_softmax(of_images, dim=1)
+        log_words = torch.log_softmax(of_words + self.gamma, dim=1)
+        return (log_images.exp() * (log_images - log_words)).sum(dim=1).mean()
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"weight={self.weight}, gamma={self.gamma}, mask_same_class={self.mask_same_class}"
+
+
+class EmbeddingNorm(nn.Module):
+    """The mean length of the embeddings, as a loss: keeps raw embeddings from growing.
+
+    Examples:
+        >>> import torch
+        >>> EmbeddingNorm()(torch.tensor([[3.0, 4.0]]))
+        tensor(5.)
+    """
+
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
+        """``mean ‖x‖``; labels are accepted and not used."""
+        with full_precision(embeddings):
+            samples = embeddings_of("embeddings", embeddings)
+            # a vector of zeros has no direction to shrink in: torch's norm gives it a zero gradient
+            norm: Tensor = torch.linalg.vector_norm(samples, dim=1).mean()
+            return norm
+
+
+class ZeroMean(nn.Module):
+    """The mean of ``|Σₖ xₖ|`` over embeddings, as a loss: keeps each embedding's entries around zero.  Yuan et al. 2019.
+
+    Examples:
+        >>> import torch
+        >>> ZeroMean()(torch.tensor([[3.0, -4.0]]))
+        tensor(1.)
+    """
+
+    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
+        """``mean |Σ x|``; labels are accepted and not used."""
+        with full_precision(embeddings):
+            return embeddings_of("embeddings", embeddings).sum(dim=1).abs().mean()
+
+
+class Matryoshka(nn.Module):
+    """The same loss on nested prefixes of the embedding, so that a prefix is an embedding too.  Kusupati et al. 2022.
+
+    Args:
+        loss: a loss of embeddings and labels without parameters of a fixed dimension; kept as ``.loss``.
+        dims: the lengths of the prefixes, the full dimension included if it shall count.
+        weights: a weight for each prefix; equal by default.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss
+        >>> loss = Matryoshka(ContrastiveLoss(), dims=[2, 4])
+        >>> loss(torch.eye(4), torch.arange(4))
+        tensor(0.)
+    """
+
+    def __init__(self, loss: nn.Module, dims: Iterable[int], weights: Iterable[float] | None = None) -> None:
+        super().__init__()
+        self.loss = loss
+        self.dims = tuple(dims)
+        self.weights = (1.0,) * len(self.dims) if weights is None else tuple(weights)
+        if not self.dims or any(not isinstance(d, int) or d < 1 for d in self.dims):
+            raise ValueError(f"dims must be whole numbers ≥ 1, at least one, but they are {self.dims}")
+        if len(self.weights) != len(self.dims):
+            raise ValueError(
+                f"weights must be one for each of the {len(self.dims)} dims, but there are {len(self.weights)}"
+            )
+        if getattr(loss, "proxies", None) is not None:
+            raise TypeError(
+                "loss must work in any dimension, but it has proxies of one; give each prefix a loss of its own"
+            )
+
+    def forward(self, embeddings: Tensor, labels: Tensor, *args: Any, **options: Any) -> Tensor:
+        """The weighted mean over prefixes; further arguments go to the loss."""
+        if embeddings.ndim == 2 and max(self.dims) > embeddings.shape[1]:
+            raise ValueError(
+                f"embeddings must have at least the {max(self.dims)} dimensions of dims, but have {embeddings.shape[1]}"
+            )
+        values = [
+            w * self.loss(embeddings[:, :d], labels, *args, **options)
+            for d, w in zip(self.dims, self.weights, strict=True)
+        ]
+        return torch.stack(values).sum(dim=0) / sum(self.weights)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"dims={self.dims}, weights={self.weights}"
+
+
+class WeightedSum(nn.Module):
+    """Several losses on the same batch, added up with weights.
+
+    Args:
+        losses: the weight of each loss.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss, EmbeddingNorm
+        >>> loss = WeightedSum({ContrastiveLoss(): 1.0, EmbeddingNorm(): 0.1})
+        >>> loss(torch.eye(2), torch.tensor([0, 1]))
+        tensor(0.1000)
+    """
+
+    def __init__(self, losses: Mapping[nn.Module, float]) -> None:
+        super().__init__()
+        if not losses:
+            raise ValueError("losses must contain at least one loss, but it is empty")
+        self.losses = nn.ModuleList(losses)
+        self.weights = tuple(_number("weight", weight, -float("inf")) for weight in losses.values())
+
+    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The weighted sum."""
+        values = [w * loss(embeddings, labels) for loss, w in zip(self.losses, self.weights, strict=True)]
+        return torch.stack(values).sum(dim=0)
+
+    def extra_repr(self) -> str:
+        """The weights, in the order of the losses."""
+        return f"weights={self.weights}"

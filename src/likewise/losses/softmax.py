@@ -1,0 +1,320 @@
+"""Softmax heads: a sample against the proxies of all classes, with or without a margin for its own."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from likewise.core.formula import Formula, Number, PerAnchor, PerReference, s, sqrt, where
+from likewise.core.hyper import hyper, option
+from likewise.core.problem import Problem
+from likewise.core.similarity import unit
+from likewise.core.spec import Declaration, Penalty
+from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
+
+
+class SoftmaxLoss(ProxyLoss):
+    r"""Softmax cross entropy on inner products with one weight vector for each class.
+
+    $$-\log\frac{e^{w_y\cdot x+b_y}}{\sum_c e^{w_c\cdot x+b_c}}$$
+
+    Eq. 2.25 and 2.26 of the thesis; a linear layer and `torch.nn.CrossEntropyLoss` in one.
+
+    Args:
+        bias: learn a bias for each class.
+
+    Examples:
+        >>> import torch
+        >>> loss = SoftmaxLoss(num_classes=3, embedding_dim=4)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    bias: bool | Tensor | None = option(default=False, kw_only=False, help="learn a bias for each class")
+    similarity: ClassVar[str] = "dot"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.bias = nn.Parameter(torch.zeros(self.num_classes)) if self.bias else None
+
+    def initialise(self, proxies: Tensor) -> None:
+        """As `torch.nn.Linear` does."""
+        nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
+
+    def _bias(self, problem: Problem) -> Tensor:
+        assert isinstance(self.bias, Tensor)
+        return self.bias.to(problem.dtype)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """The plainest of them: logits are inner products."""
+        logit: Formula = s if self.bias is None else s + PerReference("bias", self._bias)
+        return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
+
+    def logits(self, embeddings: Tensor) -> Tensor:
+        """Inner products, and the bias."""
+        logits = super().logits(embeddings)
+        return logits if self.bias is None else logits + self.bias
+
+
+class NormalizedSoftmaxLoss(ProxyLoss):
+    r"""Softmax cross entropy on cosines over a temperature.
+
+    $$-\log\frac{e^{\cos(x,w_y)/\tau}}{\sum_c e^{\cos(x,w_c)/\tau}}$$
+
+    Wang et al. 2017 (NormFace), Zhai & Wu 2019.
+
+    Args:
+        temperature: the temperature τ.
+        learn_temperature: make τ a parameter, starting from ``temperature``.
+
+    Examples:
+        >>> import torch
+        >>> loss = NormalizedSoftmaxLoss(num_classes=3, embedding_dim=4)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    temperature: float = hyper(default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        start = torch.tensor(math.log(self.temperature))
+        self.log_temperature = nn.Parameter(start) if self.learn_temperature else None
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Uniform within ±1/√d, as Zhai & Wu's code does."""
+        nn.init.uniform_(proxies, -1.0 / math.sqrt(self.embedding_dim), 1.0 / math.sqrt(self.embedding_dim))
+
+    def declare(self) -> dict[Between, Declaration]:
+        """Logits are cosines over the temperature."""
+        learned = self.log_temperature
+        logit = s / Number(self.temperature if learned is None else learned.exp())
+        return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
+
+
+class SphereFaceLoss(ProxyLoss):
+    r"""SphereFace: a multiplicative angular margin.
+
+    $$-\log\frac{e^{\sigma\lVert x\rVert\psi(\theta_y)}}{e^{\sigma\lVert x\rVert\psi(\theta_y)}+\sum_{c\ne y}e^{\sigma\lVert x\rVert\cos\theta_c}},
+      \qquad\psi(\theta)=(-1)^k\cos(m\theta)-2k,\quad\theta\in\bigl[\tfrac{k\pi}{m},\tfrac{(k+1)\pi}{m}\bigr]$$
+
+    with proxies of unit length.  Liu et al. 2017, Eq. 7.  $\cos(m\theta)$ is a polynomial in the cosine, so that no arc
+    cosine is differentiated.
+
+    Args:
+        margin: the multiple m, a whole number.
+        scale: the scale σ.
+        normalize: drop the embedding's length.
+
+    Examples:
+        >>> import torch
+        >>> loss = SphereFaceLoss(num_classes=3, embedding_dim=4)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    margin: int = hyper(default=4, help="the multiple of the angle", at_least=1, at_most=8, search=(2, 5))
+    scale: float = hyper(default=1.0, help="scale", above=0.0, search=(1.0, 64.0), log=True)
+    normalize: bool = option(default=False, kw_only=True, help="drop the embedding's length")
+
+    def declare(self) -> dict[Between, Declaration]:
+        """The piece of ψ is chosen by comparing the cosine with cos(jπ/m)."""
+        multiple = _chebyshev(self.margin)
+        psi: Formula = multiple
+        for j in range(1, self.margin):
+            piece = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
+            psi = where(s < math.cos(j * math.pi / self.margin), piece, psi)
+        length: Formula | float = self.scale
+        if not self.normalize:
+            length = self.scale * PerAnchor("‖x‖", _norm)
+        return {Between.SAMPLES_PROXIES: cross_entropy(length * psi, length * s)}
+
+
+def _norm(problem: Problem) -> Tensor:
+    assert problem.anchors is not None
+    norm: Tensor = torch.linalg.vector_norm(problem.anchors, dim=1)
+    return norm
+
+
+def _chebyshev(m: int) -> Formula:
+    """``cos(mθ)`` as a polynomial in ``s = cos θ``."""
+    before, now = Number(1.0), s
+    result: list[Formula] = [before, now]
+    while len(result) <= m:
+        result.append(2.0 * s * result[-1] - result[-2])
+    return result[m]
+
+
+class CosFaceLoss(ProxyLoss):
+    r"""CosFace: an additive margin on the cosine.
+
+    $$-\log\frac{e^{\sigma(\cos\theta_y-m)}}{e^{\sigma(\cos\theta_y-m)}+\sum_{c\ne y}e^{\sigma\cos\theta_c}}$$
+
+    Wang et al. 2018, Eq. 4.
+
+    Args:
+        margin: the margin m.
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> loss = CosFaceLoss(num_classes=3, embedding_dim=4, margin=0.0)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    margin: float = hyper(default=0.35, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    scale: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 128.0), log=True)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """The class's own logit is less by the margin."""
+        return {Between.SAMPLES_PROXIES: cross_entropy(self.scale * (s - self.margin), self.scale * s)}
+
+
+def arc_logit(margin: float, scale: float) -> Formula:
+    """``scale · cos(θ + margin)`` as a formula of the cosine; past ``θ + margin = π`` it goes on as a straight line.
+
+    ``cos(θ + m) = s cos m − √(1 − s²) sin m`` needs no arc cosine, and its slope at ``s = ±1`` is finite.
+
+    Examples:
+        >>> arc_logit(0.0, 1.0).rank.name
+        'PAIR'
+    """
+    m = math.radians(margin)
+    shifted = math.cos(m) * s - math.sin(m) * sqrt((1.0 - s) * (1.0 + s))
+    return scale * where(s < -math.cos(m), s - m * math.sin(m), shifted)
+
+
+class ArcFaceLoss(ProxyLoss):
+    r"""ArcFace: an additive margin on the angle.
+
+    $$-\log\frac{e^{\sigma\cos(\theta_y+m)}}{e^{\sigma\cos(\theta_y+m)}+\sum_{c\ne y}e^{\sigma\cos\theta_c}}$$
+
+    Deng et al. 2019, Eq. 3; Eq. 2.29 of the thesis.  Past $\theta_y+m=\pi$, where the cosine would rise again,
+    $\cos\theta_y-m\sin m$ takes its place.
+
+    Args:
+        margin: the margin m in degrees.
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> loss = ArcFaceLoss(num_classes=3, embedding_dim=4, margin=0.0)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    margin: float = hyper(default=28.6, help="margin in degrees", at_least=0.0, below=90.0, search=(0.0, 60.0))
+    scale: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 256.0), log=True)
+    suggested_lr: ClassVar[float | None] = 1e-4
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Normal with deviation 0.01, as the authors' code does."""
+        nn.init.normal_(proxies, std=0.01)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """The class's own angle is larger by the margin."""
+        return {Between.SAMPLES_PROXIES: cross_entropy(arc_logit(self.margin, self.scale), self.scale * s)}
+
+
+class SubCenterArcFaceLoss(ProxyLoss):
+    r"""Sub-center ArcFace: `ArcFaceLoss` on the most similar of several centres of each class.  Deng et al. 2020, Eq. 3.
+
+    $$\cos\theta_c=\max_k\cos(x,w_{ck})$$
+
+    Args:
+        centers: how many centres a class has.
+        margin: the margin m in degrees.
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> loss = SubCenterArcFaceLoss(num_classes=3, embedding_dim=4, margin=0.0)
+        >>> loss.proxies.shape, loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        (torch.Size([9, 4]), tensor(1.0986))
+    """
+
+    centers: int = hyper(default=3, help="centres of each class", at_least=1, search=(1, 10))
+    margin: float = hyper(default=28.6, help="margin in degrees", at_least=0.0, below=90.0, search=(0.0, 60.0))
+    scale: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 256.0), log=True)
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Normal with deviation 0.01, as for ArcFace."""
+        nn.init.normal_(proxies, std=0.01)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """ArcFace on classes whose centres are pooled."""
+        return {Between.SAMPLES_CLASSES: cross_entropy(arc_logit(self.margin, self.scale), self.scale * s)}
+
+
+class SoftTripleLoss(ProxyLoss):
+    r"""SoftTriple: several centres for each class, weighted by a softmax, and a pull that merges those not needed.
+
+    $$S_c=\sum_k\frac{e^{x\cdot w_{ck}/\gamma}}{\sum_l e^{x\cdot w_{cl}/\gamma}}\,x\cdot w_{ck},\qquad
+      -\log\frac{e^{\lambda(S_y-\delta)}}{e^{\lambda(S_y-\delta)}+\sum_{c\ne y}e^{\lambda S_c}}
+      +\frac{\tau\sum_c\sum_{k<l}\sqrt{2+10^{-5}-2\,w_{ck}\cdot w_{cl}}}{C\,K(K-1)}$$
+
+    on unit vectors.  Qian et al. 2019, Eq. 6 to 9.  ``gamma`` is the temperature of the softmax over centres; the thesis'
+    tables give its inverse, and its Eq. 2.30 leaves the centres out.
+
+    Args:
+        centers: how many centres a class has.
+        la: the scale λ.
+        gamma: the temperature γ over centres.
+        margin: the margin δ.
+        tau: weight τ of the term that merges centres.
+
+    Examples:
+        >>> import torch
+        >>> loss = SoftTripleLoss(num_classes=3, embedding_dim=4, margin=0.0, tau=0.0)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    centers: int = hyper(default=10, help="centres of each class", at_least=1, search=(1, 20))
+    la: float = hyper(default=20.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
+    gamma: float = hyper(default=0.1, help="temperature over centres", above=0.0, search=(0.01, 1.0), log=True)
+    margin: float = hyper(default=0.01, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    tau: float = hyper(default=0.2, help="weight of merging", at_least=0.0, search=(0.0, 1.0), step=0.1)
+    suggested_lr: ClassVar[float | None] = 1e-4
+
+    def initialise(self, proxies: Tensor) -> None:
+        """Kaiming uniform, as the authors' code does."""
+        nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
+
+    def pool(self, similarities: Tensor) -> Tensor:
+        """Centres weighted by their softmax."""
+        return (torch.softmax(similarities / self.gamma, dim=2) * similarities).sum(dim=2)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """A margin softmax over classes, and the pull between centres."""
+        main = cross_entropy(self.la * (s - self.margin), self.la * s)
+        return {Between.SAMPLES_CLASSES: (main, Penalty(self.tau * self.merging()))}
+
+    def _gram(self) -> Tensor:
+        """The cosines among each class's centres, ``(C, K, K)``."""
+        full = self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float()
+        centres = unit(full).reshape(self.num_classes, self.centers, self.embedding_dim)
+        return centres @ centres.transpose(1, 2)
+
+    def merging(self) -> Tensor:
+        """The term that merges centres, before its weight: the mean distance within a class, halved."""
+        if self.centers == 1:
+            return self.proxies.new_zeros(())
+        upper = torch.ones(self.centers, self.centers, dtype=torch.bool, device=self.proxies.device).triu(1)
+        distances = (2.0 + 1e-5 - 2.0 * self._gram()).clamp_min(1e-12).sqrt()
+        return torch.where(upper, distances, 0.0).sum() / (self.num_classes * self.centers * (self.centers - 1))
+
+    def centers_left(self, threshold: float = 0.01) -> Tensor:
+        """How many different centres each class has left, ``(C,)``.
+
+        Args:
+            threshold: centres nearer to an earlier one than this Euclidean distance have merged with it.
+        """
+        with torch.no_grad():
+            merged = (2.0 - 2.0 * self._gram()).clamp_min(0.0).sqrt() < threshold
+            return self.centers - merged.tril(-1).any(dim=2).sum(dim=1)
