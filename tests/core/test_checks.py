@@ -5,18 +5,24 @@ from __future__ import annotations
 import pytest
 import torch
 
-from likewise.core import check_values, hyperparameters
+from likewise.core import Labels, Masks, Pairs, Triplets, check_values, hyperparameters
 from likewise.core.checks import may_look
 from likewise.losses import (
     AngularLoss,
+    CrossBatchMemory,
+    DirectionRegularized,
     FastAPLoss,
     HistogramLoss,
+    LanguageGuidance,
     MarginLoss,
+    Matryoshka,
     MultiSimilarityLoss,
     NPairsLoss,
     NTXentLoss,
     QuadrupletLoss,
+    SoftmaxLoss,
     TripletLoss,
+    WeightedSum,
 )
 from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner, SemiHardMiner
 
@@ -37,7 +43,51 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: NTXentLoss(similarity="l2"), "similarity must be one of"),
         (lambda: NTXentLoss(miner="hard"), "miner must be a miner of likewise.miners or None, but it is a str"),
         (lambda: HistogramLoss(similarity="dot"), "HistogramLoss: similarity must be Cosine, but it is 'dot'"),
-        (lambda: MarginLoss(num_classes=0), "num_classes must be at least 1, but it is 0"),
+        (lambda: MarginLoss(num_classes=0), "num_classes must be a whole number ≥ 1 or None, but it is 0"),
+        (lambda: MarginLoss(num_classes="3"), "num_classes must be a whole number ≥ 1 or None, but it is '3'"),
+        (lambda: MarginLoss(learn_beta="no"), "MarginLoss: learn_beta must be True or False, but it is 'no'"),
+        (lambda: MarginLoss(beta="x"), "MarginLoss: beta must be a number, but it is 'x'"),
+        (lambda: MarginLoss(similarity="cosine"), "MarginLoss: similarity must be Euclidean, but it is 'cosine'"),
+        (lambda: SemiHardMiner("x"), "SemiHardMiner: margin must be a number > 0 or None, but it is 'x'"),
+        (lambda: DistanceWeightedMiner(dim=1), "dim must be a whole number ≥ 2 or None, but it is 1"),
+        (lambda: DistanceWeightedMiner(1.5, 0.2), "cutoff must be below nonzero_loss_cutoff, 0.2, but it is 1.5"),
+        (lambda: QuadrupletLoss(miner=SemiHardMiner())(E, Y), "takes no triplets and no triplet miner"),
+        (lambda: Labels([0, 1]), "labels must be a tensor, but it is a list"),
+        (lambda: Labels(torch.tensor(0)), r"labels must have shape \(n,\)"),
+        (lambda: Labels(Y, Y, own=Y[:2]), "own must have one entry for each of the 4 labels, but it has 2"),
+        (lambda: Labels(Y, Y, own=Y + 9), r"own must be indices in -1..3 of the references"),
+        (lambda: Masks([[True]], [[True]]), "positive must be a boolean matrix, but it is a list"),
+        (lambda: Pairs(Y, Y[:1], Y, Y), "anchors and positives must have one length, but they have 4 and 1"),
+        (lambda: Pairs([0], Y, Y, Y), "anchors must be a tensor of indices, but it is a list"),
+        (lambda: Triplets(Y, Y, Y[:1]), "a triplet needs an anchor, a positive and a negative"),
+        (lambda: Triplets(Y, Y, Y, valid=Y), "valid must be one boolean for each of the 4 triplets"),
+        (lambda: NTXentLoss()(E, relation=Labels(Y.to("meta"))), "relation must be on the device of embeddings, cpu"),
+        (lambda: SoftmaxLoss(2, 3)(E, Y + 1), "labels must be in 0..1, one proxy for each class.*start at 1"),
+        (lambda: SoftmaxLoss(2, 4)(E, Y), "embeddings must have the 4 dimensions of the proxies, but have 3"),
+        (lambda: SoftmaxLoss(0, 4), "SoftmaxLoss: num_classes must be a whole number ≥ 1, but it is 0"),
+        (lambda: SoftmaxLoss(2, 3).from_similarity(E, Y), "cannot be computed from similarities alone"),
+        (
+            lambda: CrossBatchMemory(HistogramLoss(), 4),
+            "loss must be a pair loss that takes references or a proxy loss",
+        ),
+        (lambda: CrossBatchMemory(NTXentLoss(), 0), "size must be a whole number ≥ 1, but it is 0"),
+        (
+            lambda: DirectionRegularized(NTXentLoss()),
+            "loss must be a TripletLoss, a MultiSimilarityLoss or a ProxyNCALoss",
+        ),
+        (lambda: DirectionRegularized(TripletLoss(), gamma=-1.0), "gamma must be a number ≥ 0, but it is -1.0"),
+        (lambda: DirectionRegularized(TripletLoss(soft=True)), "loss must have no miner and no soft margin"),
+        (lambda: Matryoshka(NTXentLoss(), [])(E, Y), "dims must be whole numbers ≥ 1, at least one"),
+        (
+            lambda: Matryoshka(NTXentLoss(), [8])(E, Y),
+            "embeddings must have at least the 8 dimensions of dims, but have 3",
+        ),
+        (lambda: Matryoshka(SoftmaxLoss(2, 3), [2]), "loss must work in any dimension, but it has proxies of one"),
+        (lambda: WeightedSum({}), "losses must contain at least one loss"),
+        (
+            lambda: LanguageGuidance(NTXentLoss(), E[:1])(E, Y),
+            r"labels must be in 0..0, one language embedding for each",
+        ),
         (lambda: MultiSimilarityMiner(-1.0), "MultiSimilarityMiner: epsilon must be a number ≥ 0, but it is -1.0"),
         (lambda: SemiHardMiner(0.0), "SemiHardMiner: margin must be a number > 0 or None"),
         (lambda: RandomMiner(0), "RandomMiner: n must be a whole number ≥ 1, but it is 0"),

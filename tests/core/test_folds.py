@@ -71,6 +71,21 @@ def test_log_sum_exp_neither_overflows_nor_crawls_through_denormals():
     assert values.grad.round().tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
 
 
+def test_weights_beside_a_huge_peak():
+    """The logarithm of ten beside a hundred million is below its rounding; the weights must not be."""
+    values = torch.full((1, 10), 1e8, requires_grad=True)
+    fold = LogSumExp()
+    fold.finish(fold.start(values, torch.ones(1, 10, dtype=torch.bool))).sum().backward()
+    torch.testing.assert_close(values.grad, torch.full((1, 10), 0.1))
+
+
+def test_ties_are_shared_among_those_kept():
+    values, keep = torch.tensor([[3.0, 3.0, 1.0, 3.0]]), torch.tensor([[True, False, True, True]])
+    fold = Max()
+    left, right = (fold.start(values[:, cut], keep[:, cut]) for cut in (slice(0, 2), slice(2, 4)))
+    assert fold.slope(values, keep, fold.merge(left, right)).tolist() == [[0.5, 0.0, 0.0, 0.5]]
+
+
 def test_counts_are_whole_numbers():
     count = Count()
     assert count.finish(count.start(torch.ones(1, 2), torch.ones(1, 2, dtype=torch.bool))).dtype == torch.int64

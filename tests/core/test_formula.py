@@ -42,7 +42,7 @@ CURVES = {
     "div": (1.0 + s) / (3.0 + s),
     "neg": -s,
     "less": where(0.1 < s, s, 0.0),  # noqa: SIM300  the operand order is the point
-    "differs": where(apply("differs", s, 0.0), s, 0.0),
+    "nonzero": where(apply("nonzero", s), s, 0.0),
     "both": where((s < 0.5) & (s > -0.5), s, 2.0 * s),
     "relu": relu(s - 0.1),
     "square": square(s),

@@ -59,6 +59,20 @@ def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(dtype: tor
     assert not rows.grad.any()
 
 
+def test_small_distances_do_not_drown():
+    """A collapsed batch must feel which way is apart: float32 near a common point, against float64."""
+    torch.manual_seed(0)
+    rows = (torch.randn(1, 64) + 1e-4 * torch.randn(16, 64)).requires_grad_()
+    wide = rows.detach().double().requires_grad_()
+    near, true = Euclidean()(rows), Euclidean()(wide)
+    torch.testing.assert_close(near.double(), true, rtol=1e-2, atol=1e-7)
+    weights = torch.randn(16, 16)
+    (near * weights).sum().backward()
+    (true * weights).sum().backward()
+    assert (rows.grad.double() - wide.grad).norm() < 1e-2 * wide.grad.norm()
+    assert Euclidean(normalize=False)(torch.tensor([[1000.0, 0.0], [1000.5, 0.0]]))[0, 1].item() == -0.5
+
+
 def test_an_anchor_without_signal():
     """All entries alike: the variance that SNR divides by is zero."""
     anchors = torch.ones(1, 3, requires_grad=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from likewise import losses
-from likewise.core import SquaredEuclidean
+from likewise.core import Cosine, Labels, Problem, SquaredEuclidean, Triplets
 from likewise.testing import make_batch
 
 
@@ -93,3 +93,40 @@ def test_similarity_objects_take_normalize():
     embeddings, labels = make_batch("balanced")
     scaled = losses.NCALoss(similarity=SquaredEuclidean(normalize=False))
     assert scaled(2.0 * embeddings, labels) != scaled(embeddings, labels)
+
+
+def test_equal_embeddings_are_not_counted_for_their_rounding():
+    """References that contain the anchors: ``1 − s`` is 6e-8 for a copy, and that is zero."""
+    torch.manual_seed(0)
+    embeddings, labels = torch.randn(256, 64), torch.arange(256) // 4
+    exact = Cosine()(embeddings.double())
+    exact.fill_diagonal_(1.0)
+    expected = losses.ContrastiveLoss().from_similarity(exact, Labels(labels, labels))
+    for dtype in (torch.float32, torch.float64):
+        value = losses.ContrastiveLoss()(embeddings.to(dtype), labels, embeddings.to(dtype), labels)
+        assert value.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_nan_shows_in_the_value_and_breaks_nothing():
+    """Where values are not looked at, a NaN must come out as a NaN: an index made of it would kill a CUDA context."""
+    S = torch.eye(4)
+    S[0, 1] = float("nan")
+    for loss in (losses.FastAPLoss(), losses.HistogramLoss()):
+        problem = Problem(Labels(torch.tensor([0, 0, 1, 1])), similarities=-S)
+        assert any(part.total.isnan().any() for part in loss.declare().compute(problem))
+
+
+def test_soft_triplets_count_alike_however_they_are_named():
+    torch.manual_seed(0)
+    embeddings, labels = 40.0 * torch.randn(8, 4), torch.arange(8) // 2
+    positive, negative = Labels(labels).masks()
+    every = (positive[:, :, None] & negative[:, None, :]).nonzero().T
+    loss = losses.TripletLoss(soft=True, similarity="dot")
+    torch.testing.assert_close(loss(embeddings, labels), loss(embeddings, relation=Triplets(*every)))
+
+
+def test_a_default_cannot_be_changed_by_accident():
+    with pytest.raises(TypeError, match="a new default for reduction must be declared with a type"):
+
+        class Mine(losses.TripletLoss):
+            reduction = "mean"

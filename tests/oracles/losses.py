@@ -196,6 +196,10 @@ def similarities(pairs: Batch, kind: Kind) -> Matrix:
 # -------------------------------------------------------------------------------------------------- reduction
 
 
+ROUNDING = 8 * 2.0**-52
+"""What is nearer to zero than this is the rounding of a similarity: equal embeddings are not always exactly one."""
+
+
 def reduce(terms: Terms, reduction: str, number_of_anchors: int) -> float | list[float]:
     """Combine units: each term is averaged on its own and the averages are added.
 
@@ -216,7 +220,7 @@ def reduce(terms: Terms, reduction: str, number_of_anchors: int) -> float | list
     for term in terms:
         values = [value for _, value in term]
         if reduction == "nonzero":
-            values = [value for value in values if value != 0.0]
+            values = [value for value in values if abs(value) > ROUNDING]
         total += mean(values) if values else 0.0
     return total
 

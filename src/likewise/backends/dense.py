@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from likewise.backends.passes import compute_folds
-from likewise.core.folds import Side
-from likewise.core.formula import Folded, Formula, Number, PerReference, Rank, evaluate, s
+from likewise.core.folds import Side, count
+from likewise.core.formula import Folded, Formula, PerReference, Rank, evaluate, s
 from likewise.core.problem import Problem
 from likewise.core.relation import Mined
 
@@ -37,18 +37,32 @@ class DenseEngine:
 
     def fold(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[Tensor]:
         """One vector per term; ``known`` are the numbers per anchor (and per batch) that the curves refer to."""
+        self.learn(known)
+        results = []
+        for term in terms:
+            keep = self._side(term.over)
+            if term is count(term.over):
+                values = keep  # a count without a condition
+            else:
+                values = evaluate(term.curve, self._pairs)
+                if not isinstance(values, Tensor):
+                    values = self.similarities.new_full((), values)
+                values = values if values.shape == keep.shape else values.expand_as(keep)
+            results.append(term.fold.finish(term.fold.start(values, keep)))
+        return results
+
+    def learn(self, known: dict[Formula, Any]) -> None:
+        """Take numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""
         for node, value in known.items():
             if isinstance(node, PerReference):
                 self._pairs[node] = value[None, :]
             else:
                 self._pairs[node] = value[:, None] if node.rank == Rank.ANCHOR else value
-        results = []
-        for term in terms:
-            keep = self._side(term.over)
-            # a plain count is over a condition that always holds; any other curve is a matrix
-            values = keep if isinstance(term.curve, Number) else evaluate(term.curve, self._pairs)
-            results.append(term.fold.finish(term.fold.start(values, keep)))
-        return results
+
+    def per_pair(self, formula: Formula) -> Tensor:
+        """A formula for every pair."""
+        value: Tensor = evaluate(formula, self._pairs)
+        return value
 
     def _side(self, over: Side) -> Tensor:
         if over is Side.POSITIVES:
@@ -76,7 +90,6 @@ def dense_masks(problem: Problem) -> tuple[Tensor, Tensor]:
         engine = DenseEngine(base)
         conditions = [relation.keep_positive, relation.keep_negative]
         known = compute_folds(conditions, engine, base)
-        pairs: dict[Formula, Any] = {s: engine.similarities}
-        pairs.update({node: value[:, None] for node, value in known.items() if isinstance(node, Folded)})
-        keep_positive, keep_negative = (evaluate(condition, pairs) for condition in conditions)
+        engine.learn(known)
+        keep_positive, keep_negative = (engine.per_pair(condition) for condition in conditions)
     return engine.positive & keep_positive, engine.negative & keep_negative

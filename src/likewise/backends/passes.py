@@ -72,6 +72,7 @@ def compute_folds(roots: list[Formula], engine: Engine, problem: Problem) -> dic
                 given[number] = number.compute(problem)
             else:
                 given[number] = evaluate(number.of, known).sum()
+            known[number] = given[number]
         given.update(zip(each.folds, engine.fold(each.folds, given) if each.folds else (), strict=True))
         known.update(given)
     return known
@@ -94,5 +95,6 @@ def run(parts: list[Part], problem: Problem, engine: Engine, reduction: Reductio
     values = []
     for part, count in zip(parts, counts, strict=True):
         number = None if count is None else evaluate(count, known)
-        values.append(PartValues(evaluate(part.total, known), number, number))
+        units, nonzero = (number, None) if reduction == "mean" else (None, number)
+        values.append(PartValues(evaluate(part.total, known), units, nonzero))
     return values

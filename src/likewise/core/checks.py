@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -86,8 +86,10 @@ def embeddings_of(name: str, value: object) -> Tensor:
     return value if value.dtype in (torch.float32, torch.float64) else value.float()
 
 
-def labels_of(name: str, value: object, rows: int, device: torch.device, beside: str) -> Tensor:
+def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, beside: str) -> Tensor:
     """Check labels: an integer tensor of shape ``(rows,)`` on the given device; any integer dtype, any ids.
+
+    ``None`` for rows or device leaves that open.
 
     Examples:
         >>> import torch
@@ -100,9 +102,10 @@ def labels_of(name: str, value: object, rows: int, device: torch.device, beside:
         raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")
     if value.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), but the shape is {tuple(value.shape)}")
-    if len(value) != rows:
+    if rows is not None and len(value) != rows:
         raise ValueError(f"{name} must have one entry for each of the {rows} {beside}, but it has {len(value)}")
-    same_device(name, value, device, beside)
+    if device is not None:
+        same_device(name, value, device, beside)
     return value.to(torch.int64)
 
 
@@ -115,3 +118,17 @@ def same_device(name: str, value: Tensor, device: torch.device, beside: str) -> 
     """
     if value.device != device:
         raise ValueError(f"{name} must be on the device of {beside}, {device}, but it is on {value.device}")
+
+
+def full_precision(tensor: object) -> AbstractContextManager[object]:
+    """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them.
+
+    Examples:
+        >>> import torch
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16), full_precision(torch.zeros(1)):
+        ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
+        torch.float32
+    """
+    if isinstance(tensor, Tensor) and torch.amp.is_autocast_available(tensor.device.type):
+        return torch.autocast(tensor.device.type, enabled=False)
+    return nullcontext()

@@ -6,7 +6,7 @@ associative accumulator: `Fold.start` makes a state from a tile of values, `Fold
 a whole matrix, on tiles, inside a kernel and across machines.
 
 An empty row is no error: it gives the fold's identity, −∞ for max, +∞ for min, 0 for the rest.  For log-sum-exp it is
-the most negative finite number in place of −∞: it does the same in every formula, and no gradient through it can be NaN.
+the most negative finite number in place of −∞, which does the same in most formulas and is kinder to gradients.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class Fold(ABC):
     """
 
     name: ClassVar[str]
+    finite_when_empty: ClassVar[bool] = True
+    """Whether an empty row gives an ordinary number."""
 
     @abstractmethod
     def start(self, values: Tensor, keep: Tensor) -> State:
@@ -67,8 +69,8 @@ class Fold(ABC):
         """One number per anchor."""
 
     @abstractmethod
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
-        """The derivative of the finished number by each value; ``count`` is the number of values kept per anchor."""
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+        """The derivative of the finished number by each value of a tile, given the state of the whole row."""
 
 
 class LogSumExp(Fold):
@@ -82,42 +84,51 @@ class LogSumExp(Fold):
     """
 
     name = "logsumexp"
+    finite_when_empty = False
 
     def start(self, values: Tensor, keep: Tensor) -> State:
-        """The log-sum-exp of the tile."""
-        return (_MaskedLogSumExp.apply(values, keep),)  # type: ignore[no-untyped-call]
+        """The peak, a constant, and the sum of ``e^(v − peak)``.
+
+        They stay apart: beside a peak of a million their logarithm would drown in rounding, and the weights with it.
+        """
+        peak, total = _PeakAndTotal.apply(values, keep)  # type: ignore[no-untyped-call]
+        return peak, total
 
     def merge(self, left: State, right: State) -> State:
-        """``log(eˡ + eʳ)``."""
-        return (torch.logaddexp(left[0], right[0]),)
+        """Move both sums to the larger peak."""
+        peak = torch.maximum(left[0], right[0])
+        return peak, left[1] * torch.exp(left[0] - peak) + right[1] * torch.exp(right[0] - peak)
 
     def finish(self, state: State) -> Tensor:
-        """The value itself."""
-        return state[0]
+        """``log(total) + peak``."""
+        peak, total = state
+        return total.log() + peak
 
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
-        """``e^(v − result)``, the softmax weight."""
-        return torch.exp(values - result[:, None])
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+        """``e^(v − peak) / total``, the softmax weight."""
+        peak, total = state
+        return torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)) / total[:, None], 0.0)
 
 
-class _MaskedLogSumExp(torch.autograd.Function):
-    """Log-sum-exp over the kept entries of each row, with its slope, the softmax, written out."""
+class _PeakAndTotal(torch.autograd.Function):
+    """The largest kept value of each row, and the sum of ``e^(v − peak)``; the slope of the sum is written out."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
+    def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         masked = torch.where(keep, values, torch.finfo(values.dtype).min)
         peak = masked.amax(dim=1)
         # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal: twenty times slower
-        result = masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_().sum(dim=1).log_() + peak
-        ctx.save_for_backward(values, keep, result)
-        return result
+        total = masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_().sum(dim=1)
+        ctx.save_for_backward(values, keep, peak)
+        ctx.mark_non_differentiable(peak)
+        return peak, total
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        values, keep, result = ctx.saved_tensors
+    def backward(ctx: Any, _grad_peak: Tensor, grad_total: Tensor) -> tuple[Tensor, None]:
+        values, keep, peak = ctx.saved_tensors
         # made of differentiable pieces, so that second derivatives are right; those of masked entries stay finite
-        softmax = torch.exp((values - result[:, None]).clamp(-80.0, 0.0))
-        return torch.where(keep, softmax * grad[:, None], 0.0), None
+        weights = torch.exp((values - peak[:, None]).clamp(-80.0, 0.0))
+        return torch.where(keep, weights * grad_total[:, None], 0.0), None
 
 
 class Sum(Fold):
@@ -143,9 +154,9 @@ class Sum(Fold):
         """The sum itself."""
         return state[0]
 
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """One."""
-        return torch.ones_like(values)
+        return keep.to(values.dtype)
 
 
 class Mean(Fold):
@@ -171,9 +182,9 @@ class Mean(Fold):
         """Divide, by one where there is nothing."""
         return state[0] / state[1].clamp_min(1)
 
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """``1 / n``."""
-        return torch.ones_like(values) / count.clamp_min(1)[:, None]
+        return keep.to(values.dtype) / state[1].clamp_min(1)[:, None]
 
 
 class Max(Fold):
@@ -186,23 +197,27 @@ class Max(Fold):
     """
 
     name = "max"
+    finite_when_empty = False
 
     def start(self, values: Tensor, keep: Tensor) -> State:
-        """The largest of the tile."""
-        return (torch.where(keep, values, -torch.inf).amax(dim=1),)
+        """The largest of the tile, and how many reach it."""
+        masked = torch.where(keep, values, -torch.inf)
+        largest = masked.amax(dim=1)
+        return largest, (keep & (masked == largest[:, None])).sum(dim=1)
 
     def merge(self, left: State, right: State) -> State:
-        """The larger."""
-        return (torch.maximum(left[0], right[0]),)
+        """The larger, and who reaches it."""
+        largest = torch.maximum(left[0], right[0])
+        return largest, left[1] * (left[0] == largest) + right[1] * (right[0] == largest)
 
     def finish(self, state: State) -> Tensor:
         """The value itself."""
         return state[0]
 
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """One over the number of ties at the extreme value, zero elsewhere."""
-        reached = values == result[:, None]
-        return reached / reached.sum(dim=1, keepdim=True).clamp_min(1)
+        largest, ties = state
+        return (keep & (values == largest[:, None])) / ties.clamp_min(1)[:, None]
 
 
 class Min(Fold):
@@ -215,6 +230,7 @@ class Min(Fold):
     """
 
     name = "min"
+    finite_when_empty = False
     _turned = Max()
 
     def start(self, values: Tensor, keep: Tensor) -> State:
@@ -229,9 +245,9 @@ class Min(Fold):
         """The value itself."""
         return -self._turned.finish(state)
 
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """As for `Max`."""
-        return self._turned.slope(values, result, count)
+        return self._turned.slope(-values, keep, state)
 
 
 class Count(Fold):
@@ -258,7 +274,7 @@ class Count(Fold):
         """The count, an integer: exact also beyond 2²⁴."""
         return state[0]
 
-    def slope(self, values: Tensor, result: Tensor, count: Tensor) -> Tensor:
+    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """Zero."""
         return torch.zeros_like(values)
 

@@ -286,6 +286,17 @@ def safe_sqrt(x: Tensor) -> Tensor:
     return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
 
 
+def is_nonzero(x: Tensor) -> Tensor:
+    """Where a value is not zero: further from it than the rounding of a similarity, so that equal embeddings are equal.
+
+    Examples:
+        >>> import torch
+        >>> is_nonzero(torch.tensor([0.0, 1e-7, -0.1]))
+        tensor([False, False,  True])
+    """
+    return x.detach().abs() > 8.0 * torch.finfo(x.dtype).eps
+
+
 def _detach(x: Any) -> Any:
     return x.detach() if isinstance(x, Tensor) else x
 
@@ -298,7 +309,7 @@ OPERATIONS: dict[str, Operation] = {
     "div": Operation(lambda a, b: a / b, (lambda a, b: 1.0 / b, lambda a, b: -a / (b * b)), "/"),
     "neg": Operation(lambda a: -a, (lambda a: -1.0,), "-"),
     "less": Operation(lambda a, b: a < b, (lambda a, b: 0.0, lambda a, b: 0.0), "<"),
-    "differs": Operation(lambda a, b: a != b, (lambda a, b: 0.0, lambda a, b: 0.0), "!="),
+    "nonzero": Operation(is_nonzero, (lambda x: 0.0,)),
     "both": Operation(lambda a, b: a & b, (lambda a, b: 0.0, lambda a, b: 0.0), "&"),
     "relu": Operation(torch.relu, (lambda x: where(x > 0.0, 1, 0),)),
     "square": Operation(torch.square, (lambda x: 2.0 * x,)),
@@ -510,7 +521,7 @@ def _times(a: Formula, b: Formula) -> Formula:
 
 
 def ingredients(formula: Formula) -> list[Formula]:
-    """What a formula is made of, beside constants: `s`, and the numbers that must be known before it can be evaluated.
+    """What a formula is made of, beside constants: `s`, learned scalars, and numbers that must be known beforehand.
 
     Examples:
         >>> from likewise.core import NEGATIVES, logsumexp, s, softplus
@@ -526,7 +537,7 @@ def _ingredients(node: Formula, found: dict[Formula, None]) -> None:
     if isinstance(node, Apply):
         for argument in node.arguments:
             _ingredients(argument, found)
-    elif not isinstance(node, Number):
+    elif not isinstance(node, Number) or isinstance(node.value, Tensor):
         found[node] = None
 
 

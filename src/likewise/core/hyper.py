@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -117,15 +118,13 @@ def check_hyperparameters(of: Any) -> None:
     """
     for field in dataclasses.fields(of):
         declared: Hyper | None = field.metadata.get("hyper")
-        if declared is None:
-            continue
         value = getattr(of, field.name)
+        if declared is None:
+            if isinstance(field.default, bool) and not isinstance(value, bool):
+                raise TypeError(f"{type(of).__name__}: {field.name} must be True or False, but it is {value!r}")
+            continue
         whole = isinstance(field.default, int)
-        number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not number or not declared.allows(value):
-            kind = "a whole number" if whole else "a number"
-            raise ValueError(
-                f"{type(of).__name__}: {field.name} must be {kind} {declared.limits()}, but it is {value!r}".replace(
-                    "  ", " "
-                )
-            )
+        number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+        if not number or not declared.allows(float(value)):
+            kind = " ".join(filter(None, ["a whole number" if whole else "a number", declared.limits()]))
+            raise ValueError(f"{type(of).__name__}: {field.name} must be {kind}, but it is {value!r}")

@@ -121,6 +121,10 @@ def problem_from_embeddings(
         raise TypeError(
             f"relation must be a Relation (Labels, Pairs, Triplets, Masks), but it is a {type(relation).__name__}"
         )
+    if relation.device != anchors.device:
+        raise ValueError(
+            f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
+        )
     return Problem(relation.sized(m, n), similarity, anchors=anchors, references=references)
 
 
@@ -165,6 +169,10 @@ def problem_from_similarities(similarities: Tensor, relation: Relation | Tensor,
         relation = Labels(labels_of("relation", relation, m, matrix.device, "rows of similarities"))
     elif not isinstance(relation, Relation):
         raise TypeError(f"relation must be a Relation or labels, but it is a {type(relation).__name__}")
+    if relation.device != matrix.device:
+        raise ValueError(
+            f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
+        )
     return Problem(relation.sized(m, n), similarity, similarities=matrix)
 
 

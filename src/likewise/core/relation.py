@@ -28,6 +28,11 @@ class Relation(ABC):
         [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
     """
 
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where the relation is; it must be where the embeddings are."""
+
     @abstractmethod
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """The positive and the negative pairs of a rectangle, two boolean tensors."""
@@ -65,12 +70,24 @@ class Labels(Relation):
     own: Tensor | None = None
 
     def __post_init__(self) -> None:
-        labels = labels_of("labels", self.labels, len(self.labels), self.labels.device, "labels")
+        labels = labels_of("labels", self.labels, None, None, "")
         references = self.reference_labels
         if references is not None:
-            references = labels_of("reference_labels", references, len(references), labels.device, "labels")
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "reference_labels", references)
+            references = labels_of("reference_labels", references, None, labels.device, "labels")
+        own = self.own
+        if own is not None:
+            if references is None:
+                raise ValueError("own must be given together with reference_labels only")
+            own = _indices("own", own)
+            if len(own) != len(labels):
+                raise ValueError(f"own must have one entry for each of the {len(labels)} labels, but it has {len(own)}")
+            _check_range("own", own, len(references), "references", least=-1)
+        _store(self, labels=labels, reference_labels=references, own=own)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the labels are."""
+        return self.labels.device
 
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Compare labels; drop each anchor's own reference by index, never by value."""
@@ -108,6 +125,8 @@ class Masks(Relation):
 
     def __post_init__(self) -> None:
         for name, mask in (("positive", self.positive), ("negative", self.negative)):
+            if not isinstance(mask, Tensor):
+                raise TypeError(f"{name} must be a boolean matrix, but it is a {type(mask).__name__}")
             if mask.dtype != torch.bool or mask.ndim != 2:
                 raise ValueError(
                     f"{name} must be a boolean matrix, but it is of dtype {mask.dtype} and shape {tuple(mask.shape)}"
@@ -119,6 +138,11 @@ class Masks(Relation):
             )
         if may_look(self.positive) and bool((self.positive & self.negative).any()):
             raise ValueError("a pair must not be positive and negative at once, but positive & negative is not empty")
+
+    @property
+    def device(self) -> torch.device:
+        """Where the masks are."""
+        return self.positive.device
 
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Cut the rectangle out."""
@@ -133,21 +157,32 @@ class Masks(Relation):
 
 def _touched(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
     """A boolean matrix that is true at the valid (row, column) pairs; made without asking the device anything."""
-    flat = torch.zeros(shape[0] * shape[1], dtype=torch.bool, device=rows.device)
-    hits = torch.ones_like(rows, dtype=torch.bool) if valid is None else valid
-    # an invalid entry writes "or False" somewhere harmless
-    flat = flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax")
-    return flat.view(shape)
+    # bytes, because CUDA scatters no booleans; an invalid entry writes "or nothing" somewhere harmless
+    flat = torch.zeros(shape[0] * shape[1], dtype=torch.uint8, device=rows.device)
+    hits = torch.ones_like(rows, dtype=torch.uint8) if valid is None else valid.to(torch.uint8)
+    return flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax").view(shape).bool()
 
 
-def _check_indices(name: str, index: Tensor, size: int, of: str) -> None:
+def _indices(name: str, index: object) -> Tensor:
+    """Indices as int64, or one sentence about what they are instead."""
+    if not isinstance(index, Tensor):
+        raise TypeError(f"{name} must be a tensor of indices, but it is a {type(index).__name__}")
     if index.is_floating_point() or index.dtype == torch.bool or index.ndim != 1:
         raise TypeError(f"{name} must be 1-D integer indices, but they are of dtype {index.dtype}, {index.ndim}-D")
-    if may_look(index) and len(index) and (int(index.min()) < 0 or int(index.max()) >= size):
+    return index.to(torch.int64)
+
+
+def _check_range(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
+    if may_look(index) and len(index) and (int(index.min()) < least or int(index.max()) >= size):
         raise ValueError(
-            f"{name} must be indices in 0..{size - 1} of the {of}, but they reach from {int(index.min())} "
+            f"{name} must be indices in {least}..{size - 1} of the {of}, but they reach from {int(index.min())} "
             f"to {int(index.max())}"
         )
+
+
+def _store(relation: object, **fields: object) -> None:
+    for name, value in fields.items():
+        object.__setattr__(relation, name, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +201,21 @@ class Pairs(Relation):
     negative_anchors: Tensor
     negatives: Tensor
 
+    def __post_init__(self) -> None:
+        names = ("anchors", "positives", "negative_anchors", "negatives")
+        _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
+        for left, right in (names[:2], names[2:]):
+            if len(getattr(self, left)) != len(getattr(self, right)):
+                raise ValueError(
+                    f"{left} and {right} must have one length, but they have "
+                    f"{len(getattr(self, left))} and {len(getattr(self, right))}"
+                )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the indices are."""
+        return self.anchors.device
+
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Index pairs have no size of their own."""
         raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
@@ -173,9 +223,9 @@ class Pairs(Relation):
     def sized(self, anchors: int, references: int) -> Masks:
         """As masks."""
         for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
-            _check_indices(name, index, anchors, "anchors")
+            _check_range(name, index, anchors, "anchors")
         for name, index in (("positives", self.positives), ("negatives", self.negatives)):
-            _check_indices(name, index, references, "references")
+            _check_range(name, index, references, "references")
         shape = (anchors, references)
         return Masks(
             _touched(self.anchors, self.positives, None, shape),
@@ -209,6 +259,25 @@ class Triplets(Relation):
     valid: Tensor | None = None
     shape: tuple[int, int] | None = None
 
+    def __post_init__(self) -> None:
+        names = ("anchors", "positives", "negatives")
+        _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
+        if not len(self.anchors) == len(self.positives) == len(self.negatives):
+            raise ValueError(
+                f"a triplet needs an anchor, a positive and a negative, but there are "
+                f"{len(self.anchors)}, {len(self.positives)} and {len(self.negatives)} of them"
+            )
+        if self.valid is not None and (self.valid.dtype != torch.bool or self.valid.shape != self.anchors.shape):
+            raise ValueError(
+                f"valid must be one boolean for each of the {len(self.anchors)} triplets, but it is of dtype "
+                f"{self.valid.dtype} and shape {tuple(self.valid.shape)}"
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the indices are."""
+        return self.anchors.device
+
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """The pairs that some triplet touches."""
         if self.shape is None:
@@ -219,14 +288,9 @@ class Triplets(Relation):
 
     def sized(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
-        _check_indices("anchors", self.anchors, anchors, "anchors")
-        _check_indices("positives", self.positives, references, "references")
-        _check_indices("negatives", self.negatives, references, "references")
-        if not len(self.anchors) == len(self.positives) == len(self.negatives):
-            raise ValueError(
-                f"a triplet needs an anchor, a positive and a negative, but there are "
-                f"{len(self.anchors)}, {len(self.positives)} and {len(self.negatives)} of them"
-            )
+        _check_range("anchors", self.anchors, anchors, "anchors")
+        _check_range("positives", self.positives, references, "references")
+        _check_range("negatives", self.negatives, references, "references")
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
     def compact(self) -> Triplets:
@@ -254,6 +318,11 @@ class Mined(Relation):
     base: Relation
     keep_positive: Formula
     keep_negative: Formula
+
+    @property
+    def device(self) -> torch.device:
+        """Where the relation underneath is."""
+        return self.base.device
 
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Only an engine, which has the similarities, can say."""

@@ -82,6 +82,9 @@ class Similarity(ABC):
     uses_squares: ClassVar[bool] = True
     """Whether `link` looks at squared norms."""
 
+    centres: ClassVar[bool] = False
+    """Whether a common shift, which changes no distance, is taken off first: it would drown small distances."""
+
     def prepare(self, embeddings: Tensor) -> Tensor:
         """What is done to each embedding by itself, before any pair is looked at."""
         return unit(embeddings) if self.normalize else embeddings
@@ -102,6 +105,9 @@ class Similarity(ABC):
         """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
         left = self.prepare(anchors)
         right = left if references is None else self.prepare(references)
+        if self.centres:
+            middle = right.detach().mean(dim=0, keepdim=True)
+            left, right = left - middle, right - middle
         products = left @ right.T
         if not self.uses_squares:
             return self.link(products, products.new_empty(0), products.new_empty(0))
@@ -183,6 +189,12 @@ class Euclidean(Similarity):
         >>> Euclidean(normalize=False)(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
         tensor([[-5.]])
     """
+
+    centres: ClassVar[bool] = True
+
+    def _squares(self, prepared: Tensor) -> Tensor:
+        # shifted unit vectors are not of unit length
+        return prepared.square().sum(dim=1)
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−√(‖a‖² + ‖b‖² − 2 a·b)``."""

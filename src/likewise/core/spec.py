@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+import torch
 from torch import Tensor
 
 from likewise.core.folds import NEGATIVES, POSITIVES, Side, add_up, count
-from likewise.core.formula import Formula, Operand, Total, apply, as_formula, at_least, where
+from likewise.core.formula import Apply, Folded, Formula, Operand, Total, apply, as_formula, at_least, where
 from likewise.core.problem import Problem
 
 Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
@@ -91,15 +92,32 @@ def _has(over: Side) -> Formula:
     return count(over) > 0.0
 
 
+def _guarded(node: Formula, needs: tuple[Side, ...], seen: dict[Formula, Formula]) -> Formula:
+    """The formula with zero for what a fold is over an empty side that the loss needs.
+
+    The anchor is not counted, but its value is computed and differentiated all the same: an infinity there would come
+    out of the gradient as NaN.
+    """
+    if node in seen:
+        return seen[node]
+    guarded = node
+    if isinstance(node, Apply):
+        guarded = Apply(node.operation, tuple(_guarded(argument, needs, seen) for argument in node.arguments))
+    elif isinstance(node, Folded) and node.over in needs and not node.fold.finite_when_empty:
+        guarded = where(_has(node.over), node, 0.0)
+    seen[node] = guarded
+    return guarded
+
+
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Part:
     """One unit per anchor; an anchor that lacks a side which the loss needs contributes nothing and is not counted.
 
     Examples:
         >>> from likewise.core import NEGATIVES, largest, per_anchor, s
         >>> per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)).total
-        where(0.0 < count[negatives](1.0), max[negatives](s), 0.0)
+        where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
-    value = as_formula(value)
+    value = _guarded(as_formula(value), needs, {})
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
@@ -107,7 +125,7 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         for side in needs[1:]:
             counted = counted & _has(side)
         value = where(counted, value, 0.0)
-    return Part(value, counted, apply("differs", value, 0.0))
+    return Part(value, counted, apply("nonzero", value))
 
 
 def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
@@ -118,8 +136,8 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
         >>> per_pair(POSITIVES, relu(1.0 - s)).total
         sum[positives](relu(1.0 - s))
     """
-    value = as_formula(value)
-    formulas = (add_up(value, over), count(over), count(over, apply("differs", value, 0.0)))
+    value = _guarded(as_formula(value), needs, {})
+    formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_has(side), formula, 0) for formula in formulas)  # type: ignore[assignment]
     return Part(*formulas)
@@ -131,9 +149,9 @@ def mean_over_batch(curve: Operand, over: Side) -> Formula:
     Examples:
         >>> from likewise.core import POSITIVES, mean_over_batch, s
         >>> mean_over_batch(s, POSITIVES)
-        total(sum[positives](s)) / at_least(total(count[positives](1.0)), 1.0)
+        total(sum[positives](s)) / at_least(total(count[positives](1.0)), 1)
     """
-    return Total(add_up(curve, over)) / at_least(Total(count(over)), 1.0)
+    return Total(add_up(curve, over)) / at_least(Total(count(over)), 1)
 
 
 def parts_of(declaration: Declaration) -> tuple[list[Part], list[Penalty], list[WholeMatrix]]:
@@ -174,7 +192,8 @@ def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reducti
         if reduction != "sum":
             counts = part.units if reduction == "mean" else part.nonzero
             assert counts is not None, "a part has the count that the reduction needs"
-            total = total / counts.sum().clamp_min(1)
+            number = counts.sum()
+            total = total / torch.where(number > 0, number, 1)
         terms.append(total)
     return _add(terms + penalties)
 

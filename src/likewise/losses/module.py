@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import AbstractContextManager, nullcontext
+import inspect
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
-import torch
 from torch import Tensor, nn
 
 from likewise import backends
-from likewise.core.checks import one_of
+from likewise.core.checks import full_precision, one_of
 from likewise.core.hyper import check_hyperparameters, hyper, option
 from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
 from likewise.core.relation import Relation, Triplets
@@ -53,6 +52,9 @@ class PairLoss(nn.Module):
     miner: Miner | None = option(default=None, kw_only=True, help="chooses pairs or triplets")
     reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
     backend: str = option(default="auto", kw_only=True, help="the engine")
+
+    suggested_lr: ClassVar[float | None] = None
+    """The learning rate in the thesis (table 4) of what the loss learns, where it gives one."""
 
     takes_references: ClassVar[bool] = True
     """Whether anchors can be compared with other references than themselves."""
@@ -153,18 +155,19 @@ class PairLoss(nn.Module):
         values = backends.run(parts, problem, self.reduction, self.backend) if parts else []
         for function in whole:
             values = [*values, *function.compute(problem)]
-        return reduce(values, [penalty.value for penalty in penalties], self.reduction)
+        return reduce(values, [penalty.value.to(problem.dtype) for penalty in penalties], self.reduction)
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """What the loss learns as a group for an optimiser, with a learning rate of its own; empty if it learns nothing.
+
+        Args:
+            lr: the learning rate; by default the thesis' for this loss, where it gives one, else the optimiser's.
+        """
+        return parameter_groups(self, self.suggested_lr if lr is None else lr)
 
     def extra_repr(self) -> str:
         """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
         return describe(self)
-
-
-def full_precision(tensor: object) -> AbstractContextManager[object]:
-    """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them."""
-    if isinstance(tensor, Tensor) and torch.amp.is_autocast_available(tensor.device.type):
-        return torch.autocast(tensor.device.type, enabled=False)
-    return nullcontext()
 
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -176,18 +179,36 @@ def whole_module(module: Module) -> Module:
     return module
 
 
+def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:
+    """A module's parameters as one group for an optimiser, or none."""
+    parameters = list(module.parameters())
+    return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
+
+
 def describe(module: Any) -> str:
     """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
     shown = []
     for field in dataclasses.fields(module):
         value = getattr(module, field.name)
-        if not isinstance(value, Tensor) and ("hyper" in field.metadata or value != field.default):
+        if isinstance(value, Tensor):
+            shown.append(
+                f"{field.name}={value.item():g}" if value.numel() == 1 else f"{field.name}=({len(value)} values)"
+            )
+        elif "hyper" in field.metadata or value != field.default:
             shown.append(f"{field.name}={value!r}")
     return ", ".join(shown)
 
 
 def make_constructor(cls: type) -> None:
     """Make a class's constructor from its declared hyper-parameters and options."""
+    inherited = {
+        field.name for base in cls.__mro__[1:] if dataclasses.is_dataclass(base) for field in dataclasses.fields(base)
+    }
+    for name in inherited & set(cls.__dict__) - set(inspect.get_annotations(cls)):
+        raise TypeError(
+            f"{cls.__name__}: a new default for {name} must be declared with a type, "
+            f"{name}: ... = option(default={cls.__dict__[name]!r}, kw_only=True, help=...)"
+        )
     dataclasses.dataclass(eq=False, repr=False)(cls)
     for field in dataclasses.fields(cls):
         # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from likewise.core.folds import BOTH, NEGATIVES, POSITIVES, logsumexp, mean
 from likewise.core.formula import Number, PerAnchor, s, softplus, sqrt
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
-from likewise.core.similarity import SimilarityLike
+from likewise.core.similarity import Cosine, Similarity, SimilarityLike
 from likewise.core.spec import Declaration, per_anchor, per_pair
 from likewise.losses.module import PairLoss
 
@@ -80,6 +81,7 @@ class TupletMarginLoss(PairLoss):
 
     margin: float = hyper(default=5.73, help="margin in degrees", at_least=0.0, below=90.0, search=(0.0, 20.0))
     scale: float = hyper(default=64.0, help="scale", above=0.0, search=(8.0, 128.0), log=True)
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
         """Negatives are folded first; every positive then meets that fold."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from likewise.core.folds import NEGATIVES, POSITIVES, logsumexp, mean
 from likewise.core.formula import PerAnchor, frozen, relu, s, softplus, square
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
-from likewise.core.similarity import SimilarityLike, unit
+from likewise.core.similarity import SNR, Similarity, SimilarityLike, unit
 from likewise.core.spec import Declaration, Part, Reduction, mean_over_batch, per_anchor, per_pair
 from likewise.losses.module import PairLoss
 from likewise.miners.pairs import ValidTripletMiner
@@ -85,6 +87,8 @@ class SNRContrastiveLoss(PairLoss):
         default="snr", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SNR,)
 
     def declare(self) -> Declaration:
         """Contrastive loss with a distance of ``−s``, and one unit per anchor for the zero-mean term."""

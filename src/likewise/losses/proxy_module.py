@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise import backends
-from likewise.core.checks import embeddings_of, labels_of, one_of, same_device
+from likewise.core.checks import embeddings_of, full_precision, labels_of, one_of, same_device
 from likewise.core.folds import NEGATIVES, POSITIVES, logsumexp
 from likewise.core.formula import Formula, Operand, softplus
 from likewise.core.hyper import check_hyperparameters, hyper, option
@@ -17,7 +17,7 @@ from likewise.core.problem import Problem, check_classes
 from likewise.core.relation import Labels, Relation
 from likewise.core.similarity import as_similarity
 from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, parts_of, per_anchor, reduce
-from likewise.losses.module import describe, full_precision, make_constructor, whole_module
+from likewise.losses.module import describe, make_constructor, parameter_groups, whole_module
 
 
 class Between(Enum):
@@ -223,8 +223,7 @@ class ProxyLoss(nn.Module):
         Args:
             lr: the learning rate; by default the thesis' for this loss, where it gives one, else the optimiser's.
         """
-        rate = self.suggested_lr if lr is None else lr
-        return [{"params": list(self.parameters()), **({} if rate is None else {"lr": rate})}]
+        return parameter_groups(self, self.suggested_lr if lr is None else lr)
 
     def extra_repr(self) -> str:
         """The constructor's arguments that differ from their defaults, and every hyper-parameter."""

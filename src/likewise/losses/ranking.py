@@ -33,7 +33,8 @@ def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: 
     upper_share = position - lower
     weight = (positive | negative).to(position.dtype)
     # both histograms side by side in one row: negatives first
-    index = lower.long() + nodes * positive
+    # NaN has no bin; it stays in the shares and reaches the value, where it can be seen
+    index = lower.nan_to_num(0.0).long() + nodes * positive
     histogram = position.new_zeros(len(position), 2 * nodes)
     histogram = histogram.scatter_add(1, index, weight * (1.0 - upper_share))
     histogram = histogram.scatter_add(1, index + 1, weight * upper_share)
@@ -115,7 +116,6 @@ class HistogramLoss(PairLoss):
         reached = of_positives.sum(dim=0).cumsum(dim=0) / n_positives.clamp_min(1)
         value = (of_negatives / n_negatives.clamp_min(1)) @ reached
         # the batch is one unit, written down at its first anchor
-        exists = torch.zeros_like(value, dtype=torch.long)
-        exists[0] = 1
-        exists = exists * ((n_positives > 0) & (n_negatives > 0))
-        return [PartValues(value, exists, exists * (value.sum() != 0))]
+        first = torch.arange(len(value), device=value.device) == 0
+        exists = first & (n_positives > 0) & (n_negatives > 0)
+        return [PartValues(value, exists, exists & (value.sum() != 0))]

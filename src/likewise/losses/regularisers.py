@@ -9,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from likewise.backends import dense_masks
-from likewise.core.checks import embeddings_of, labels_of
+from likewise.core.checks import embeddings_of, full_precision, labels_of
 from likewise.core.folds import LogSumExp
 from likewise.core.formula import OPERATIONS
 from likewise.core.problem import Problem, check_classes, problem_from_embeddings
 from likewise.core.similarity import Cosine, SquaredEuclidean, unit
 from likewise.core.spec import PartValues, reduce
-from likewise.losses.module import full_precision
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
 from likewise.losses.triplet import TripletLoss

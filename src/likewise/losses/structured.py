@@ -98,6 +98,7 @@ class LiftedStructureLoss(PairLoss):
     def _compute(self, problem: Problem) -> list[PartValues]:
         S = problem.similarities()
         positive, negative = dense_masks(problem)
+        positive = positive | positive.T  # a pair is unordered, however it was named
         fold = LogSumExp()
         pressure = fold.finish(fold.start(self.margin + S, negative))
         # far below any distance, yet finite: the logarithm of two empty sums has no slope

@@ -10,11 +10,11 @@ from torch.utils.checkpoint import checkpoint
 
 from likewise.backends import dense_masks
 from likewise.core.folds import NEGATIVES, POSITIVES, add_up, count
-from likewise.core.formula import OPERATIONS, PerAnchor, relu, s
+from likewise.core.formula import OPERATIONS, PerAnchor, is_nonzero, relu, s
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem, class_values
 from likewise.core.relation import Triplets
-from likewise.core.similarity import SimilarityLike
+from likewise.core.similarity import Euclidean, Similarity, SimilarityLike
 from likewise.core.spec import Declaration, Part, PartValues, Penalty, Reduction, WholeMatrix
 from likewise.losses.module import PairLoss
 
@@ -28,7 +28,8 @@ class TripletLoss(PairLoss):
     of the unified view, Eq. 2.17 of the thesis; soft: Hermans et al. 2017.
 
     All triplets are summed exactly without being written down: sorting each row says how many active triplets every pair
-    is in, and the loss is linear in the pairs with these counts, $O(B^2\log B)$ time and $O(B^2)$ memory.
+    is in, and the loss is linear in the pairs with these counts, $O(B^2\log B)$ time and $O(B^2)$ memory.  The soft loss
+    has no such shortcut: it takes one pass over the matrix for each positive that an anchor can have.
 
     Args:
         margin: the margin λ.
@@ -73,7 +74,7 @@ def sum_by_anchor(values: Tensor, triplets: Triplets, anchors: int) -> tuple[Ten
     def add(what: Tensor) -> Tensor:
         return what.new_zeros(anchors).index_add(0, triplets.anchors, what)
 
-    return add(values), add(valid), add((values != 0).to(values.dtype))
+    return add(values), add(valid), add(is_nonzero(values).to(values.dtype))
 
 
 def all_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> PartValues:
@@ -127,17 +128,18 @@ def soft_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) 
     slots = S.shape[1] if unknown else int(positive.sum(dim=1).max())
     # the positives of each anchor first, in a stable order
     index = positive.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : max(slots, 1)]
-    total = S.sum(dim=1) * 0.0
+    total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
     for slot in index.unbind(dim=1):
-        total = total + checkpoint(_soft_slot, S, slot, positive, negative, margin, use_reentrant=False)
-    units = positive.sum(dim=1) * negative.sum(dim=1)
-    return PartValues(total, units, units)
+        value, number = checkpoint(_soft_slot, S, slot, positive, negative, margin, use_reentrant=False)
+        total, nonzero = total + value, nonzero + number
+    return PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), nonzero)
 
 
-def _soft_slot(S: Tensor, slot: Tensor, positive: Tensor, negative: Tensor, margin: float) -> Tensor:
+def _soft_slot(S: Tensor, slot: Tensor, positive: Tensor, negative: Tensor, margin: float) -> tuple[Tensor, Tensor]:
     column = slot[:, None]
     keep = positive.gather(1, column) & negative
-    return torch.where(keep, OPERATIONS["softplus"].compute(S - S.gather(1, column) + margin), 0.0).sum(dim=1)
+    value = torch.where(keep, OPERATIONS["softplus"].compute(S - S.gather(1, column) + margin), 0.0)
+    return value.sum(dim=1), is_nonzero(value).sum(dim=1)
 
 
 class MarginLoss(PairLoss):
@@ -174,11 +176,15 @@ class MarginLoss(PairLoss):
         default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
+    suggested_lr: ClassVar[float | None] = 5e-5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_classes is not None and self.num_classes < 1:
-            raise ValueError(f"MarginLoss: num_classes must be at least 1, but it is {self.num_classes}")
+        if self.num_classes is not None and (not isinstance(self.num_classes, int) or self.num_classes < 1):
+            raise ValueError(
+                f"MarginLoss: num_classes must be a whole number ≥ 1 or None, but it is {self.num_classes!r}"
+            )
         start = torch.full((self.num_classes or 1,), float(self.beta))
         if self.learn_beta:
             self.beta = nn.Parameter(start)
@@ -252,6 +258,12 @@ class QuadrupletLoss(PairLoss):
     def declare(self) -> Declaration:
         """A positive pair meets negative pairs of other anchors, so this looks at the matrix."""
         return WholeMatrix(self._compute)
+
+    def declare_on_triplets(self) -> Declaration:
+        """Triplets name no second negative."""
+        raise TypeError(
+            "QuadrupletLoss is defined on all quadruplets of a batch and takes no triplets and no triplet miner"
+        )
 
     def only_from_embeddings(self) -> str | None:
         """Similarities of a set with itself are needed, and the classes of all three."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise.backends import dense_masks
+from likewise.core.checks import full_precision
 from likewise.core.formula import Formula
 from likewise.core.hyper import check_hyperparameters
 from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
@@ -66,7 +67,7 @@ class PairMiner(Miner):
         similarity: SimilarityLike = "cosine",
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The pairs that are kept, as indices: anchors, positives, anchors, negatives."""
-        with torch.no_grad():
+        with torch.no_grad(), full_precision(embeddings):
             problem = problem_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
@@ -107,10 +108,11 @@ class TripletMiner(Miner):
         similarity: SimilarityLike = "cosine",
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The triplets as indices: anchors, positives, negatives."""
-        problem = problem_from_embeddings(
-            embeddings, labels, references, reference_labels, None, as_similarity(similarity)
-        )
-        chosen = self.refine(problem)
+        with full_precision(embeddings):
+            problem = problem_from_embeddings(
+                embeddings, labels, references, reference_labels, None, as_similarity(similarity)
+            )
+            chosen = self.refine(problem)
         if chosen.valid is None:
             return chosen.anchors, chosen.positives, chosen.negatives
         kept = chosen.valid.nonzero().squeeze(1)

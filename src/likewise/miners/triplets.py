@@ -7,6 +7,7 @@ number of triplets depends on the data.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -48,7 +49,7 @@ class SemiHardMiner(TripletMiner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.margin is not None and not self.margin > 0.0:
+        if self.margin is not None and not (isinstance(self.margin, Real) and self.margin > 0.0):
             raise ValueError(f"SemiHardMiner: margin must be a number > 0 or None, but it is {self.margin!r}")
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
@@ -146,6 +147,16 @@ class DistanceWeightedMiner(TripletMiner):
     nonzero_loss_cutoff: float = hyper(default=1.4, help="larger distances are not drawn", above=0.0, search=(1.0, 2.0))
     dim: int | None = option(default=None, kw_only=True, help="the embeddings' dimension")
     generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dim is not None and (not isinstance(self.dim, int) or self.dim < 2):
+            raise ValueError(f"DistanceWeightedMiner: dim must be a whole number ≥ 2 or None, but it is {self.dim!r}")
+        if self.cutoff >= self.nonzero_loss_cutoff:
+            raise ValueError(
+                f"DistanceWeightedMiner: cutoff must be below nonzero_loss_cutoff, {self.nonzero_loss_cutoff}, "
+                f"but it is {self.cutoff}"
+            )
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
         """Draw by inverting each row's cumulative weights."""

@@ -1,0 +1,104 @@
+"""Cross-batch memory: a queue that survives, wraps round and never compares a sample with itself."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import torch
+
+from likewise.core import Labels
+from likewise.losses import ContrastiveLoss, CrossBatchMemory, MultiSimilarityLoss, ProxyRepulsionLoss, TripletLoss
+from likewise.miners import MultiSimilarityMiner
+from likewise.testing import make_batch
+
+
+def batches(n: int, seed: int = 0):
+    return [make_batch("balanced", seed=seed + i) for i in range(n)]
+
+
+@pytest.mark.parametrize("loss", [ContrastiveLoss(), MultiSimilarityLoss(miner=MultiSimilarityMiner()), TripletLoss()])
+def test_equals_the_loss_on_batch_and_queue(loss):
+    """The third batch against itself, with gradient on both sides, and the two before it."""
+    memory = CrossBatchMemory(loss, size=100)
+    (e1, y1), (e2, y2), (e3, y3) = batches(3)
+    memory(e1, y1)
+    memory(e2, y2)
+    leaf = e3.clone().requires_grad_()
+    value = memory(leaf, y3)
+    twin = e3.clone().requires_grad_()
+    relation = Labels(y3, torch.cat([y3, y1, y2]), own=torch.arange(12))
+    expected = loss(twin, references=torch.cat([twin, e1, e2]), relation=relation)
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(torch.autograd.grad(value, leaf), torch.autograd.grad(expected, twin))
+
+
+def test_an_empty_memory_is_the_plain_loss():
+    embeddings, labels = make_batch("ragged")
+    assert CrossBatchMemory(ContrastiveLoss(), 50)(embeddings, labels) == ContrastiveLoss()(embeddings, labels)
+
+
+def test_no_sample_is_its_own_positive():
+    """Every label once: without positives the loss is zero, although the batch is among the references."""
+    memory = CrossBatchMemory(ContrastiveLoss(negative_margin=2.0), size=10)
+    for _ in range(2):
+        value = memory(torch.randn(5, 4), torch.arange(5))
+        memory.clear()
+    assert value.item() == 0.0
+
+
+def test_the_oldest_leave_first_and_the_pointer_wraps():
+    memory = CrossBatchMemory(ContrastiveLoss(), size=5)
+    for step in range(4):
+        memory(torch.full((2, 3), float(step)), torch.tensor([step, step]))
+    assert sorted(memory.reference_labels.tolist()) == [1, 2, 2, 3, 3]
+    assert (int(memory.filled), int(memory.pointer), int(memory.batches)) == (5, 3, 4)
+    memory(torch.randn(7, 3), torch.arange(7))
+    assert sorted(memory.reference_labels.tolist()) == [2, 3, 4, 5, 6]
+
+
+def test_saved_and_restored_in_the_middle():
+    """A reloaded memory is not empty: it goes on with the same numbers."""
+    memory = CrossBatchMemory(MultiSimilarityLoss(), size=30)
+    first, rest = batches(2), batches(3, seed=10)
+    for embeddings, labels in first:
+        memory(embeddings, labels)
+    stored = io.BytesIO()
+    torch.save(memory.state_dict(), stored)
+    stored.seek(0)
+    restored = CrossBatchMemory(MultiSimilarityLoss(), size=30)
+    restored.load_state_dict(torch.load(stored, weights_only=True))
+    for embeddings, labels in rest:
+        assert torch.equal(memory(embeddings, labels), restored(embeddings, labels))
+    with pytest.raises(ValueError, match="size must be that of the stored memory, 30, but it is 7"):
+        CrossBatchMemory(MultiSimilarityLoss(), size=7).load_state_dict(memory.state_dict())
+
+
+def test_warm_up_remembers_and_does_not_compare():
+    memory = CrossBatchMemory(ContrastiveLoss(), size=50, warmup=2)
+    plain = ContrastiveLoss()
+    data = batches(3)
+    assert all(memory(*batch) == plain(*batch) for batch in data[:2])
+    assert memory(*data[2]) != plain(*data[2])
+
+
+def test_evaluation_does_not_remember():
+    memory = CrossBatchMemory(ContrastiveLoss(), size=50)
+    memory.eval()
+    memory(*make_batch("balanced"))
+    assert int(memory.filled) == 0
+
+
+def test_the_thesis_losses_see_a_larger_batch():
+    loss = ProxyRepulsionLoss(4, 5, through_samples=True)
+    memory = CrossBatchMemory(loss, size=50)
+    (e1, y1), (e2, y2) = batches(2)
+    memory(e1, y1)
+    torch.testing.assert_close(memory(e2, y2), loss(torch.cat([e2, e1]), torch.cat([y2, y1])))
+
+
+def test_another_dimension_is_refused():
+    memory = CrossBatchMemory(ContrastiveLoss(), size=5)
+    memory(torch.randn(2, 3), torch.tensor([0, 0]))
+    with pytest.raises(ValueError, match="embeddings must have the 3 dimensions of the memory, but have 4"):
+        memory(torch.randn(2, 4), torch.tensor([0, 0]))
