@@ -1,0 +1,218 @@
+"""Speed and memory of every loss, side by side with pytorch-metric-learning, forward and backward.
+
+    python benchmarks/losses.py                 about ten minutes on two cores; writes benchmarks/results/losses-cpu.json
+    python benchmarks/losses.py --quick         a smoke test of half a minute; prints, and writes nothing
+    python benchmarks/plot_losses.py            the figure and the tables of docs/benchmarks.md, from that file
+
+Run it on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from measure import GIB, MIB, Settings, in_child, machine, peak_memory, time_cell, time_floor
+from pairings import PAIRINGS, SAMPLES_PER_CLASS, Pairing
+
+RESULTS = Path(__file__).parent / "results"
+PROBE = 256
+LARGE = ("Triplet, all", 4096, 2 * GIB)
+"""One loss at a large size, and the memory that it may take there."""
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Measure everything, print it as it comes, write it down at the end."""
+    options = parse()
+    settings = Settings(
+        options.device, options.dim, options.seconds, int(options.memory_limit * GIB), float(options.time_limit)
+    )
+    begin = time.perf_counter()
+    report: dict[str, Any] = {"machine": describe(options.device), "arguments": arguments(options), "floor": []}
+    print(", ".join(f"{key} {value}" for key, value in report["machine"].items()))
+    for size in options.sizes:
+        report["floor"].append({"size": size, **in_child(time_floor, size, settings=settings)})
+    print_floor(report["floor"])
+    print_header()
+    report["rows"] = list(measure_rows(options, settings))
+    if options.memory:
+        report["large"] = measure_large(settings)
+    print(f"took {(time.perf_counter() - begin) / 60.0:.1f} minutes")
+    if options.out is not None:
+        write(report, options.out)
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[128, 512, 1024], help="batch sizes")
+    parser.add_argument("--dim", type=int, default=128, help="dimension of the embeddings")
+    parser.add_argument("--device", default="cpu", help="cpu, or a CUDA device")
+    parser.add_argument("--seconds", type=float, default=2.0, help="time for one side of one cell")
+    parser.add_argument("--memory-limit", type=float, default=8.0, help="GiB that one call may take")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that one call may take")
+    parser.add_argument("--losses", nargs="+", metavar="NAME", help="only these rows")
+    parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave memory out")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: size 64, 0.1 seconds, no memory, no file")
+    parser.add_argument("--out", type=Path, help="the file to write; by default results/losses-<device>.json")
+    options = parser.parse_args()
+    names = [pairing.name for pairing in PAIRINGS]
+    options.losses = options.losses or names
+    if unknown := set(options.losses) - set(names):
+        parser.error(f"--losses: no row is called {'; '.join(sorted(unknown))} (there are: {'; '.join(names)})")
+    if options.quick:
+        options.sizes, options.seconds, options.memory = [64], 0.1, False
+    elif options.out is None:
+        options.out = RESULTS / f"losses-{options.device.split(':')[0]}.json"
+    options.sizes.sort()
+    return options
+
+
+def describe(device: str) -> dict[str, Any]:
+    """The machine and the versions."""
+    packages = ("torch", "pytorch-metric-learning", "likewise")
+    return {**machine(device), "python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """What the run was asked for."""
+    names = ("sizes", "dim", "device", "seconds", "memory_limit", "time_limit")
+    return {**{name: getattr(options, name) for name in names}, "per_class": SAMPLES_PER_CLASS, "dtype": "float32"}
+
+
+# ------------------------------------------------------------------------------------------------ rows
+
+
+def measure_rows(options: argparse.Namespace, settings: Settings) -> Iterator[Row]:
+    """One row for each loss and size."""
+    for pairing in PAIRINGS:
+        if pairing.name not in options.losses:
+            continue
+        probe: Row | None = None
+        for size in options.sizes:
+            if pairing.theirs is not None and size > PROBE and probe is None:
+                probe = in_child(peak_memory, pairing.name, "theirs", PROBE, settings=settings)
+            row = measure_row(pairing, size, out_of_reach(pairing, size, probe, settings), settings)
+            if options.memory:
+                add_memory(row, settings)
+            print_row(row)
+            yield row
+
+
+def out_of_reach(pairing: Pairing, size: int, probe: Row | None, settings: Settings) -> Row | None:
+    """Why a peer should not even be tried at this size, judged by what it took at a smaller one."""
+    if probe is None or size <= PROBE:
+        return None
+    if "skipped" in probe:
+        return {**probe, "why": f"at B = {PROBE} already: {probe['why']}"}
+    factor = (size / PROBE) ** pairing.growth
+    predicted = {"predicted_gib": round(probe["bytes"] * factor / GIB, 2)}
+    predicted["predicted_s"] = round(probe["seconds"] * factor, 2)
+    if predicted["predicted_gib"] * GIB > settings.memory_limit:
+        why = f"predicted to need {predicted['predicted_gib']:.1f} GiB, the limit is {settings.memory_limit / GIB:g}"
+        return {"skipped": "memory", "why": why, **predicted}
+    if predicted["predicted_s"] > settings.time_limit:
+        why = f"predicted to need {predicted['predicted_s']:.0f} s, the limit is {settings.time_limit:g}"
+        return {"skipped": "time", "why": why, **predicted}
+    return None
+
+
+def measure_row(pairing: Pairing, size: int, unreachable: Row | None, settings: Settings) -> Row:
+    """Time and correctness of one loss at one size."""
+    row: Row = {"loss": pairing.name, "size": size, "same_problem": pairing.same_problem, "note": pairing.note}
+    with_peer = pairing.theirs is not None and unreachable is None
+    cell = in_child(time_cell, pairing.name, size, with_peer, settings=settings)
+    if "skipped" in cell and with_peer:
+        unreachable = cell  # the peer took the whole process down
+        cell = in_child(time_cell, pairing.name, size, False, settings=settings)
+    if "skipped" in cell:
+        cell = {"ours": cell}
+    row.update({"theirs": unreachable, "ratio": None, "agreement": None, **cell})
+    if timed(row["ours"]) and timed(row["theirs"]):
+        row["ratio"] = round(row["theirs"]["median_ms"] / row["ours"]["median_ms"], 3)
+    return row
+
+
+def timed(side: Row | None) -> bool:
+    """Whether a side of a row has a time."""
+    return side is not None and "median_ms" in side
+
+
+def add_memory(row: Row, settings: Settings) -> None:
+    """Peak memory of the sides that ran."""
+    for side in ("ours", "theirs"):
+        if timed(row[side]):
+            peak = in_child(peak_memory, row["loss"], side, row["size"], settings=settings)
+            row[side]["memory_mib"] = round(peak["bytes"] / MIB, 2) if "bytes" in peak else None
+
+
+def measure_large(settings: Settings) -> Row:
+    """Time and memory of all triplets of a large batch."""
+    name, size, limit = LARGE
+    cell = in_child(time_cell, name, size, False, settings=settings)
+    peak = in_child(peak_memory, name, "ours", size, settings=settings)
+    extra = peak.get("bytes")
+    within = extra is not None and extra < limit
+    row = {"loss": name, "size": size, **cell, "limit_mib": limit / MIB, "within_limit": within}
+    if timed(cell.get("ours")) and extra is not None:
+        row["ours"]["memory_mib"] = round(extra / MIB, 2)
+        print(f"{name}, B = {size}: {row['ours']['median_ms']:.0f} ms, {row['ours']['memory_mib']:.0f} MiB", end="")
+        print(" (within the limit)" if within else f" (the limit is {limit / MIB:.0f} MiB)")
+    return row
+
+
+# ------------------------------------------------------------------------------------------------ output
+
+
+def print_floor(rows: list[Row]) -> None:
+    """The floor of each size."""
+    print("floor, the bare similarities: ", end="")
+    print(", ".join(f"{row['median_ms']:.3f} ms at B = {row['size']}" for row in rows), flush=True)
+
+
+def print_header() -> None:
+    """The heads of the columns."""
+    print(f"\n{'loss':27}{'B':>5}{'ours ms':>11}{'theirs ms':>11}{'ratio':>9}{'ours MiB':>10}{'theirs':>10}", end="")
+    print(f"{'float32 error':>15}  agrees")
+
+
+def print_row(row: Row) -> None:
+    """One line of the table."""
+
+    def cell(value: float | None, form: str, width: int) -> str:
+        return ("-" if value is None else format(value, form)).rjust(width)
+
+    ours, theirs = row["ours"] or {}, row["theirs"] or {}
+    cells = [f"{row['loss']:27}{row['size']:>5}"]
+    cells += [cell(side.get("median_ms"), ".3f", 11) for side in (ours, theirs)]
+    cells.append(cell(row["ratio"], ".2f", 9))
+    cells += [cell(side.get("memory_mib"), ".1f", 10) for side in (ours, theirs)]
+    cells.append(cell(row.get("precision", {}).get("value"), ".1e", 15))
+    agreement = row["agreement"] or {}
+    remarks = [{True: "yes", False: "NO", None: "-"}[agreement.get("agrees")]]
+    if agreement.get("agrees") is False:
+        remarks.append(f"by {agreement['difference']:.1e}")
+    remarks += [side["why"] for side in (ours, theirs, agreement) if "why" in side]
+    print("".join(cells) + "  " + "; ".join(remarks), flush=True)
+
+
+def write(report: dict[str, Any], path: Path) -> None:
+    """Write aside and rename, so that there is never half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(json.dumps(report, indent=1) + "\n")
+    os.replace(aside, path)
+    print(f"wrote {path.name}")
+
+
+if __name__ == "__main__":
+    main()

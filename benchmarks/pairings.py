@@ -1,0 +1,191 @@
+"""What is measured: each loss of `likewise`, and how a user of pytorch-metric-learning would ask for the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from pytorch_metric_learning import distances
+from pytorch_metric_learning import losses as pml
+from pytorch_metric_learning import miners as pml_miners
+from torch import Tensor, nn
+
+from likewise import losses, miners
+
+Call = Callable[[Tensor, Tensor], Tensor]
+
+SAMPLES_PER_CLASS = 4
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One loss, on both sides.
+
+    Args:
+        name: what the row is called.
+        ours: makes our loss.
+        theirs: makes theirs; ``None`` where there is no such loss.
+        mined_by: makes the miner that is called before their loss.
+        growth: the power of the batch size with which their time and memory grow, for predictions.
+        same_problem: whether both sides compute the same number from the same pairs, up to a random draw.
+        random: whether miners draw; then values are compared on the triplets that ours drew.
+        note: what a reader must know about the row.
+    """
+
+    name: str
+    ours: Callable[[], nn.Module]
+    theirs: Callable[[], nn.Module] | None = None
+    mined_by: Callable[[], Any] | None = None
+    growth: int = 2
+    same_problem: bool = True
+    random: bool = False
+    note: str = ""
+
+    def call(self, side: str, device: str) -> Call:
+        """One side as a function of embeddings and labels, mining included."""
+        if side == "ours":
+            return self.ours().to(device)
+        assert self.theirs is not None, f"{self.name} has no peer"
+        loss = self.theirs().to(device)
+        if self.mined_by is None:
+            return loss
+        miner = self.mined_by()
+        return lambda embeddings, labels: loss(embeddings, labels, miner(embeddings, labels))
+
+    def call_on_our_triplets(self, device: str) -> Call:
+        """Their loss on the triplets that our random miner draws next."""
+        assert self.theirs is not None, f"{self.name} has no peer"
+        loss = self.theirs().to(device)
+        miner: Any = self.ours().miner
+        return lambda embeddings, labels: loss(embeddings, labels, miner.triplets(embeddings, labels))
+
+
+def make_batch(size: int, dim: int, device: str = "cpu", seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Unit vectors in float32, four per class, as from a network early in training.
+
+    A direction that all share, one per class, and noise: positives have cosines around 0.5, negatives around 0.4, so
+    that every loss and every miner finds active pairs.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(size) // SAMPLES_PER_CLASS
+    shared = torch.randn(1, dim, generator=generator)
+    centres = torch.randn(int(labels[-1]) + 1, dim, generator=generator)
+    noise = torch.randn(size, dim, generator=generator)
+    embeddings = 0.8**0.5 * shared + 0.2**0.5 * centres[labels] + noise
+    # in no order: nobody may profit from classes that stand together
+    order = torch.randperm(size, generator=generator)
+    return nn.functional.normalize(embeddings)[order].to(device), labels[order].to(device)
+
+
+def floor(embeddings: Tensor, _labels: Tensor) -> Tensor:
+    """The least that a loss on the whole matrix can cost: the similarities, and a slope for each of them."""
+    units = nn.functional.normalize(embeddings)
+    return (units @ units.T).sum()
+
+
+def _cosine() -> distances.CosineSimilarity:
+    return distances.CosineSimilarity()
+
+
+PAIRINGS: tuple[Pairing, ...] = (
+    Pairing(
+        "Contrastive",
+        lambda: losses.ContrastiveLoss(1.0, 0.5),
+        lambda: pml.ContrastiveLoss(pos_margin=1.0, neg_margin=0.5, distance=_cosine()),
+    ),
+    Pairing(
+        "Triplet, all",
+        lambda: losses.TripletLoss(0.1),
+        lambda: pml.TripletMarginLoss(margin=0.1, distance=_cosine()),
+        growth=3,
+    ),
+    Pairing(
+        "Triplet, semi-hard",
+        lambda: losses.TripletLoss(0.1, miner=miners.SemiHardMiner(0.1)),
+        lambda: pml.TripletMarginLoss(margin=0.1, distance=_cosine()),
+        lambda: pml_miners.TripletMarginMiner(margin=0.1, type_of_triplets="semihard", distance=_cosine()),
+        growth=3,
+    ),
+    Pairing(
+        "Triplet, soft",
+        lambda: losses.TripletLoss(0.1, soft=True),
+        lambda: pml.TripletMarginLoss(margin=0.1, smooth_loss=True, distance=_cosine()),
+        growth=3,
+    ),
+    Pairing(
+        "Margin, all triplets",
+        lambda: losses.MarginLoss(0.2, 1.2),
+        lambda: pml.MarginLoss(margin=0.2, beta=1.2, learn_beta=True),
+        growth=3,
+    ),
+    Pairing(
+        "Margin + distance weighted",
+        lambda: losses.MarginLoss(0.2, 1.2, miner=miners.DistanceWeightedMiner(0.5, 1.4)),
+        lambda: pml.MarginLoss(margin=0.2, beta=1.2, learn_beta=True),
+        lambda: pml_miners.DistanceWeightedMiner(cutoff=0.5, nonzero_loss_cutoff=1.4),
+        random=True,
+        note="random negatives; theirs draws as many triplets per anchor as its class has members, ours one fewer",
+    ),
+    Pairing(
+        "Multi-similarity",
+        lambda: losses.MultiSimilarityLoss(2.0, 50.0, 0.5),
+        lambda: pml.MultiSimilarityLoss(alpha=2.0, beta=50.0, base=0.5),
+    ),
+    Pairing(
+        "Multi-similarity + miner",
+        lambda: losses.MultiSimilarityLoss(2.0, 50.0, 0.5, miner=miners.MultiSimilarityMiner(0.1)),
+        lambda: pml.MultiSimilarityLoss(alpha=2.0, beta=50.0, base=0.5),
+        lambda: pml_miners.MultiSimilarityMiner(epsilon=0.1),
+    ),
+    Pairing(
+        "NT-Xent",
+        lambda: losses.NTXentLoss(0.07),
+        lambda: pml.NTXentLoss(temperature=0.07),
+        growth=3,
+    ),
+    Pairing("SupCon", lambda: losses.SupConLoss(0.1), lambda: pml.SupConLoss(temperature=0.1)),
+    Pairing("Circle", lambda: losses.CircleLoss(0.4, 80.0), lambda: pml.CircleLoss(m=0.4, gamma=80.0)),
+    Pairing(
+        "Lifted structure",
+        lambda: losses.LiftedStructureLoss(1.0),
+        lambda: pml.LiftedStructureLoss(neg_margin=1.0, pos_margin=0.0),
+        growth=3,
+    ),
+    Pairing(
+        "Generalised lifted",
+        lambda: losses.GeneralizedLiftedStructureLoss(0.5),
+        lambda: pml.GeneralizedLiftedStructureLoss(neg_margin=0.0, pos_margin=0.5, distance=_cosine()),
+    ),
+    Pairing("FastAP", lambda: losses.FastAPLoss(10), lambda: pml.FastAPLoss(num_bins=10)),
+    Pairing("Angular", lambda: losses.AngularLoss(40.0), lambda: pml.AngularLoss(alpha=40.0)),
+    Pairing(
+        "Tuplet margin",
+        lambda: losses.TupletMarginLoss(5.73, 64.0),
+        lambda: pml.TupletMarginLoss(margin=5.73, scale=64.0),
+        growth=3,
+    ),
+    Pairing(
+        "Intra-pair variance",
+        lambda: losses.IntraPairVarianceLoss(0.01, 0.01),
+        lambda: pml.IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01),
+    ),
+    Pairing("NCA", lambda: losses.NCALoss(1.0), lambda: pml.NCALoss(softmax_scale=1.0)),
+    Pairing(
+        "N-pairs",
+        losses.NPairsLoss,
+        pml.NPairsLoss,
+        same_problem=False,
+        note="theirs looks at one pair per class, ours at all pairs",
+    ),
+    Pairing(
+        "SNR contrastive",
+        lambda: losses.SNRContrastiveLoss(0.0, 1.0),
+        lambda: pml.SignalToNoiseRatioContrastiveLoss(pos_margin=0.0, neg_margin=1.0),
+    ),
+    Pairing("Histogram", lambda: losses.HistogramLoss(100), lambda: pml.HistogramLoss(n_bins=100)),
+    Pairing("Binomial deviance", lambda: losses.BinomialDevianceLoss(2.0, 50.0, 0.5)),
+    Pairing("RAW", lambda: losses.RAWLoss(2.0, 50.0, 0.5, 0.1)),
+    Pairing("Quadruplet", lambda: losses.QuadrupletLoss(0.1, 0.05)),
+)
