@@ -53,8 +53,8 @@ class Fold(ABC):
     """
 
     name: ClassVar[str]
-    finite_when_empty: ClassVar[bool] = True
-    """Whether an empty row gives an ordinary number."""
+    infinite_when_empty: ClassVar[bool] = False
+    """Whether an empty row gives an infinity."""
 
     @abstractmethod
     def start(self, values: Tensor, keep: Tensor) -> State:
@@ -84,7 +84,6 @@ class LogSumExp(Fold):
     """
 
     name = "logsumexp"
-    finite_when_empty = False
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """The peak, a constant, and the sum of ``e^(v − peak)``.
@@ -197,7 +196,7 @@ class Max(Fold):
     """
 
     name = "max"
-    finite_when_empty = False
+    infinite_when_empty = True
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """The largest of the tile, and how many reach it."""
@@ -230,7 +229,7 @@ class Min(Fold):
     """
 
     name = "min"
-    finite_when_empty = False
+    infinite_when_empty = True
     _turned = Max()
 
     def start(self, values: Tensor, keep: Tensor) -> State:

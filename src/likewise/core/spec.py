@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-import torch
 from torch import Tensor
 
 from likewise.core.folds import NEGATIVES, POSITIVES, Side, add_up, count
-from likewise.core.formula import Apply, Folded, Formula, Operand, Total, apply, as_formula, at_least, where
+from likewise.core.formula import Apply, Folded, Formula, Number, Operand, Total, apply, as_formula, at_least, where
 from likewise.core.problem import Problem
 
 Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
@@ -88,25 +87,29 @@ class WholeMatrix:
 Declaration: TypeAlias = Part | Penalty | WholeMatrix | tuple[Part | Penalty | WholeMatrix, ...]
 
 
-def _has(over: Side) -> Formula:
-    return count(over) > 0.0
+# one node each, so that a condition which several parts of a declaration need is computed once
+_HAS = {side: count(side) > 0.0 for side in Side}
 
 
-def _guarded(node: Formula, needs: tuple[Side, ...], seen: dict[Formula, Formula]) -> Formula:
-    """The formula with zero for what a fold is over an empty side that the loss needs.
+# operations that turn a huge number into an infinite one, or two infinite ones into NaN
+_STEEP = ("mul", "div", "square", "exp", "sqrt")
+
+
+def _guarded(node: Formula, needs: tuple[Side, ...], steep: bool = False) -> Formula:
+    """The formula with zero for what a fold is over an empty side that the loss needs, where that could do harm.
 
     The anchor is not counted, but its value is computed and differentiated all the same: an infinity there would come
-    out of the gradient as NaN.
+    out of the gradient as NaN.  A log-sum-exp of nothing is huge, not infinite, and safe but for steep operations.
     """
-    if node in seen:
-        return seen[node]
-    guarded = node
     if isinstance(node, Apply):
-        guarded = Apply(node.operation, tuple(_guarded(argument, needs, seen) for argument in node.arguments))
-    elif isinstance(node, Folded) and node.over in needs and not node.fold.finite_when_empty:
-        guarded = where(_has(node.over), node, 0.0)
-    seen[node] = guarded
-    return guarded
+        scaled = any(isinstance(argument, Number) for argument in node.arguments)
+        steep = steep or (node.operation in _STEEP and not scaled)
+        arguments = tuple(_guarded(argument, needs, steep) for argument in node.arguments)
+        same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
+        return node if same else Apply(node.operation, arguments)
+    if isinstance(node, Folded) and node.over in needs and (steep or node.fold.infinite_when_empty):
+        return where(_HAS[node.over], node, 0.0)
+    return node
 
 
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Part:
@@ -117,13 +120,13 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         >>> per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)).total
         where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
-    value = _guarded(as_formula(value), needs, {})
+    value = _guarded(as_formula(value), needs)
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
-        counted = _has(needs[0])
+        counted = _HAS[needs[0]]
         for side in needs[1:]:
-            counted = counted & _has(side)
+            counted = counted & _HAS[side]
         value = where(counted, value, 0.0)
     return Part(value, counted, apply("nonzero", value))
 
@@ -136,10 +139,10 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
         >>> per_pair(POSITIVES, relu(1.0 - s)).total
         sum[positives](relu(1.0 - s))
     """
-    value = _guarded(as_formula(value), needs, {})
+    value = _guarded(as_formula(value), needs)
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
-        formulas = tuple(where(_has(side), formula, 0) for formula in formulas)  # type: ignore[assignment]
+        formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]
     return Part(*formulas)
 
 
@@ -192,8 +195,7 @@ def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reducti
         if reduction != "sum":
             counts = part.units if reduction == "mean" else part.nonzero
             assert counts is not None, "a part has the count that the reduction needs"
-            number = counts.sum()
-            total = total / torch.where(number > 0, number, 1)
+            total = total / counts.sum().clamp_min(1)
         terms.append(total)
     return _add(terms + penalties)
 
