@@ -14,6 +14,7 @@ from likewise import losses, miners
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+BASES = {"PairLoss", "ProxyLoss", "Between", "cross_entropy", "Miner", "PairMiner", "TripletMiner"}
 TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
@@ -43,7 +44,7 @@ def test_make_targets_exist(page: Path):
 def test_every_loss_and_miner_is_on_its_page():
     for room, page in ((losses, "losses.md"), (miners, "miners.md")):
         text = (ROOT / "docs" / page).read_text()
-        for name in set(room.__all__) - {"PairLoss", "Miner", "PairMiner", "TripletMiner"}:
+        for name in set(room.__all__) - BASES:
             assert f"[`{name}`]" in text, name
 
 

@@ -117,7 +117,7 @@ class _PeakAndTotal(torch.autograd.Function):
         masked = torch.where(keep, values, -torch.inf)
         peak = masked.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
         # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal: twenty times slower
-        weights = torch.nn.functional.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).exp_()
+        weights = torch.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).exp_()
         # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
         total = weights.sum(dim=1).clamp_min_(1.0)
         ctx.save_for_backward(values, keep, peak, weights)

@@ -1,0 +1,127 @@
+"""Losses with proxies against pytorch-metric-learning in float64, to 1e-10; where we differ, the difference is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from pytorch_metric_learning import losses as pml
+from pytorch_metric_learning.distances import CosineSimilarity
+
+from likewise import losses
+from likewise.testing import make_batch
+
+# SphereFace there calls numpy in a way that numpy deprecates
+pytestmark = pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")
+
+Row = tuple[Callable[[], losses.ProxyLoss], Callable[[], torch.nn.Module]]
+
+ROWS: dict[str, Row] = {
+    "normalized-softmax": (
+        lambda: losses.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
+        lambda: pml.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
+    ),
+    "cos-face": (lambda: losses.CosFaceLoss(10, 5), lambda: pml.CosFaceLoss(10, 5)),
+    "arc-face": (lambda: losses.ArcFaceLoss(10, 5), lambda: pml.ArcFaceLoss(10, 5)),
+    "arc-face-wide": (
+        lambda: losses.ArcFaceLoss(10, 5, margin=80.0, scale=10.0),
+        lambda: pml.ArcFaceLoss(10, 5, margin=80.0, scale=10.0),
+    ),
+    "sphere-face": (lambda: losses.SphereFaceLoss(10, 5), lambda: pml.SphereFaceLoss(10, 5)),
+    "sub-center-arc-face": (
+        lambda: losses.SubCenterArcFaceLoss(10, 5, centers=3),
+        lambda: pml.SubCenterArcFaceLoss(num_classes=10, embedding_size=5, sub_centers=3),
+    ),
+    # its regulariser is an argument of its own there; tau is ours
+    "soft-triple": (
+        lambda: losses.SoftTripleLoss(10, 5, centers=4, tau=0.0),
+        lambda: pml.SoftTripleLoss(10, 5, centers_per_class=4),
+    ),
+    "proxy-anchor": (lambda: losses.ProxyAnchorLoss(10, 5), lambda: pml.ProxyAnchorLoss(10, 5)),
+    # what is called ProxyNCA there has the positive in its denominator: ProxyNCA++ with T = 1 / scale
+    "proxy-nca-pp": (
+        lambda: losses.ProxyNCAPPLoss(10, 5, temperature=1 / 8),
+        lambda: pml.ProxyNCALoss(10, 5, softmax_scale=8),
+    ),
+}
+
+
+def pair(name: str) -> tuple[losses.ProxyLoss, torch.nn.Module, torch.Tensor]:
+    """Both losses with the same proxies, and theirs as a parameter."""
+    ours, theirs = (make().double() for make in ROWS[name])
+    (weights,) = theirs.parameters()
+    with torch.no_grad():
+        weights.copy_(ours.proxies if weights.shape == ours.proxies.shape else ours.proxies.T)
+    return ours, theirs, weights
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("batch", ["balanced", "ragged", "singletons"])
+@pytest.mark.parametrize("seed", range(3))
+def test_equals(name: str, batch: str, seed: int):
+    ours, theirs, weights = pair(name)
+    embeddings, labels = make_batch(batch, seed=seed)
+    leaves = [embeddings.clone().requires_grad_() for _ in range(2)]
+    values = ours(leaves[0], labels), theirs(leaves[1], labels)
+    torch.testing.assert_close(*values, rtol=1e-10, atol=1e-10)
+    of_ours = torch.autograd.grad(values[0], [leaves[0], ours.proxies])
+    of_theirs = torch.autograd.grad(values[1], [leaves[1], weights])
+    torch.testing.assert_close(of_ours[0], of_theirs[0], rtol=1e-10, atol=1e-10)
+    theirs_turned = of_theirs[1] if of_theirs[1].shape == of_ours[1].shape else of_theirs[1].T
+    torch.testing.assert_close(of_ours[1], theirs_turned, rtol=1e-10, atol=1e-10)
+
+
+def test_proxy_nca_leaves_the_positive_out():
+    """Ours is the paper's Eq. 4; adding the positive to the denominator turns one into the other."""
+    embeddings, labels = make_batch("ragged")
+    ours = losses.ProxyNCALoss(10, 5, scale=8.0, reduction="none").double()
+    theirs = pml.ProxyNCALoss(10, 5, softmax_scale=8).double()
+    with torch.no_grad():
+        theirs.proxies.copy_(ours.proxies)
+    contrast = ours(embeddings, labels)
+    torch.testing.assert_close(
+        torch.nn.functional.softplus(contrast, threshold=50.0).mean(), theirs(embeddings, labels)
+    )
+
+
+def test_labels_from_one_are_an_error_with_advice():
+    """CUB's files count from 1; the other library answers with an index error, or uses the wrong proxies."""
+    embeddings, _ = make_batch("balanced")
+    with pytest.raises(ValueError, match="ids that start at 1 need 1 subtracted"):
+        losses.ArcFaceLoss(12, 5)(embeddings, torch.arange(1, 13))
+    with pytest.raises(IndexError):
+        pml.ArcFaceLoss(12, 5)(embeddings, torch.arange(1, 13))
+
+
+def test_arc_face_gradient_at_a_cosine_of_one():
+    """Theirs has an arc cosine in the way, and its slope at one is infinite."""
+    x = torch.tensor([[1.0, 0.0]])
+    gradients = []
+    for kind in (losses.ArcFaceLoss, pml.ArcFaceLoss):
+        loss = kind(2, 2)
+        (weights,) = loss.parameters()
+        with torch.no_grad():
+            weights.copy_(torch.eye(2))
+        leaf = x.clone().requires_grad_()
+        loss(leaf, torch.tensor([0])).backward()
+        gradients.append(leaf.grad)
+    assert torch.isfinite(gradients[0]).all()
+    assert not torch.isfinite(gradients[1]).all()
+
+
+def test_a_memory_keeps_the_gradient_between_samples_of_a_batch():
+    """Theirs compares a batch with detached copies of itself: half of the gradient is missing."""
+    embeddings, labels = make_batch("balanced")
+    ours = losses.CrossBatchMemory(losses.ContrastiveLoss(1.0, 0.5), size=50)
+    theirs = pml.CrossBatchMemory(
+        pml.ContrastiveLoss(1.0, 0.5, distance=CosineSimilarity()),
+        embedding_size=5,
+        memory_size=50,
+    )
+    gradients = []
+    for memory in (ours, theirs):
+        leaf = embeddings.clone().requires_grad_()
+        memory(leaf, labels).backward()
+        gradients.append(leaf.grad)
+    torch.testing.assert_close(gradients[0], 2.0 * gradients[1])
