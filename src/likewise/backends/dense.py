@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.backends.passes import compute_folds
+from likewise.backends.passes import Engine, compute_folds
 from likewise.core.folds import Side, count
 from likewise.core.formula import Folded, Formula, PerReference, Rank, evaluate, s
 from likewise.core.problem import Problem
 from likewise.core.relation import Mined
 
 
-class DenseEngine:
+class DenseEngine(Engine):
     """Folds over the whole similarity matrix.
 
     Examples:

@@ -6,7 +6,8 @@ plain autograd and happens here.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from likewise.core.problem import Problem
 from likewise.core.spec import Part, PartValues, Reduction
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """What an engine must be able to do.
 
     Examples:
@@ -24,9 +25,9 @@ class Engine(Protocol):
         True
     """
 
+    @abstractmethod
     def fold(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[Tensor]:
         """One vector per term, one entry per anchor, differentiable; ``known`` are the numbers that curves refer to."""
-        ...
 
 
 class Pass(NamedTuple):

@@ -8,7 +8,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
 import pytest
 import torch
@@ -26,19 +26,12 @@ from likewise.testing.batches import LABELS, POOR, Batch, make_batch
 Numbers = list[list[float]]
 
 
-class Oracle(Protocol):
-    """An independent implementation: plain lists in, the reduced loss out (a list under ``reduction="none"``)."""
-
-    def __call__(
-        self,
-        embeddings: Numbers,
-        labels: list[int],
-        references: Numbers | None,
-        reference_labels: list[int] | None,
-        reduction: str,
-    ) -> float | list[float]:
-        """The value of the loss."""
-        ...
+Oracle: TypeAlias = Callable[
+    [Numbers, list[int], Numbers | None, list[int] | None, str],
+    float | list[float],
+]
+"""An independent implementation: embeddings, labels, references, their labels and a reduction, as plain lists; the
+reduced loss out (a list under ``reduction="none"``)."""
 
 
 @dataclass(frozen=True)

