@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
+import torch
 from torch import Tensor, nn
 
 from likewise import backends
 from likewise.core.checks import full_precision, one_of
+from likewise.core.formula import Number
 from likewise.core.hyper import check_hyperparameters, hyper, option
 from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
 from likewise.core.relation import Relation, Triplets
@@ -177,6 +180,16 @@ def whole_module(module: Module) -> Module:
     """Initialise torch's part of a module whose own constructor is generated."""
     nn.Module.__init__(module)
     return module
+
+
+def log_parameter(start: float, learn: bool) -> nn.Parameter | None:
+    """A positive number to learn, as its logarithm: no step of an optimiser makes it negative."""
+    return nn.Parameter(torch.tensor(math.log(start))) if learn else None
+
+
+def number(fixed: float, log_learned: nn.Parameter | None) -> Number:
+    """A positive number in a formula, fixed or learned."""
+    return Number(fixed if log_learned is None else log_learned.exp())
 
 
 def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from likewise.core.folds import BOTH, NEGATIVES, POSITIVES, logsumexp, mean
-from likewise.core.formula import Number, PerAnchor, s, softplus, sqrt
+from likewise.core.formula import PerAnchor, s, softplus, sqrt
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
 from likewise.core.similarity import Cosine, Similarity, SimilarityLike
 from likewise.core.spec import Declaration, per_anchor, per_pair
-from likewise.losses.module import PairLoss
+from likewise.losses.module import PairLoss, log_parameter, number
 
 
 class NPairsLoss(PairLoss):
@@ -91,16 +90,6 @@ class TupletMarginLoss(PairLoss):
         return per_pair(POSITIVES, softplus(negatives - self.scale * shifted), needs=(NEGATIVES,))
 
 
-def _temperature(loss: NTXentLoss | SupConLoss) -> Number:
-    log_temperature = loss.log_temperature
-    return Number(loss.temperature if log_temperature is None else log_temperature.exp())
-
-
-def _log_temperature(loss: NTXentLoss | SupConLoss) -> nn.Parameter | None:
-    # the logarithm is learned, so that no step of an optimiser makes the temperature negative
-    return nn.Parameter(torch.tensor(math.log(loss.temperature))) if loss.learn_temperature else None
-
-
 class NTXentLoss(PairLoss):
     r"""NT-Xent (InfoNCE): every positive pair against the negatives of its anchor.
 
@@ -125,11 +114,11 @@ class NTXentLoss(PairLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.log_temperature = _log_temperature(self)
+        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
         """``−log(e^p / (e^p + Σ e^n))`` is ``softplus(LSE_N − p)``."""
-        logit = s / _temperature(self)
+        logit = s / number(self.temperature, self.log_temperature)
         return per_pair(POSITIVES, softplus(logsumexp(logit, NEGATIVES) - logit), needs=(NEGATIVES,))
 
 
@@ -157,11 +146,11 @@ class SupConLoss(PairLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.log_temperature = _log_temperature(self)
+        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
         """One log-sum-exp over everybody, minus the mean logit of the positives."""
-        logit = s / _temperature(self)
+        logit = s / number(self.temperature, self.log_temperature)
         return per_anchor(logsumexp(logit, BOTH) - mean(logit, POSITIVES))
 
 

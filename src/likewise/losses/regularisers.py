@@ -17,7 +17,7 @@ from likewise.core.similarity import Cosine, SquaredEuclidean, unit
 from likewise.core.spec import PartValues, reduce
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
-from likewise.losses.triplet import TripletLoss
+from likewise.losses.triplet import TripletLoss, by_positive
 
 
 def _number(name: str, value: float, least: float = 0.0) -> float:
@@ -78,17 +78,13 @@ class DirectionRegularized(nn.Module):
 
     def _triplet(self, problem: Problem) -> list[PartValues]:
         assert isinstance(self.loss, TripletLoss)
-        S = problem.similarities()
-        positive, negative = dense_masks(problem)
-        total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
-        # one reference at a time as the positive of everybody: B matrices in turn, never all at once
-        for p in range(len(S)):
-            column = torch.full((len(S),), p, device=S.device)
-            directions = _directions(S, S, column)
-            violation = S - S[:, p : p + 1] + self.loss.margin - self.gamma * directions
-            value = torch.where(positive[:, p : p + 1] & negative, torch.relu(violation), 0.0)
-            total, nonzero = total + value.sum(dim=1), nonzero + (value != 0).sum(dim=1)
-        return [PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), nonzero)]
+        margin = self.loss.margin
+
+        def terms(S: Tensor, slot: Tensor) -> Tensor:
+            to_positive = S.gather(1, slot[:, None])
+            return torch.relu(S - to_positive + margin - self.gamma * _directions(S, S, slot))
+
+        return [by_positive(problem.similarities(), *dense_masks(problem), terms)]
 
     def _multi_similarity(self, problem: Problem) -> list[PartValues]:
         assert isinstance(self.loss, MultiSimilarityLoss)

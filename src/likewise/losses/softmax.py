@@ -13,6 +13,7 @@ from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
 from likewise.core.similarity import unit
 from likewise.core.spec import Declaration, Penalty
+from likewise.losses.module import log_parameter, number
 from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
 
 
@@ -82,8 +83,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        start = torch.tensor(math.log(self.temperature))
-        self.log_temperature = nn.Parameter(start) if self.learn_temperature else None
+        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def initialise(self, proxies: Tensor) -> None:
         """Uniform within ±1/√d, as Zhai & Wu's code does."""
@@ -91,8 +91,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
 
     def declare(self) -> dict[Between, Declaration]:
         """Logits are cosines over the temperature."""
-        learned = self.log_temperature
-        logit = s / Number(self.temperature if learned is None else learned.exp())
+        logit = s / number(self.temperature, self.log_temperature)
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
 

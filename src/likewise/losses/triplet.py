@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -123,28 +124,40 @@ class _AllTriplets(torch.autograd.Function):
 
 def soft_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> PartValues:
     """Every triplet's softplus: one B x B matrix per positive an anchor can have, never all of them at once."""
+
+    def terms(S: Tensor, slot: Tensor) -> Tensor:
+        softplus: Tensor = OPERATIONS["softplus"].compute(S - S.gather(1, slot[:, None]) + margin)
+        return softplus
+
+    return by_positive(S, positive, negative, terms)
+
+
+def by_positive(S: Tensor, positive: Tensor, negative: Tensor, terms: Callable[[Tensor, Tensor], Tensor]) -> PartValues:
+    """Sum a function of every triplet: the k-th positive of all anchors at a time, against all their negatives.
+
+    Args:
+        S: similarities, ``(m, n)``.
+        positive: the positive pairs.
+        negative: the negative pairs.
+        terms: from similarities and one positive for each anchor, ``(m,)``, to the terms of all references, ``(m, n)``.
+    """
     # the one place where a loss asks the device for a number; a compiled graph takes every column for a slot instead
     unknown = torch.compiler.is_compiling() or positive.is_meta
-    slots = S.shape[1] if unknown else int(positive.sum(dim=1).max())
+    slots = S.shape[1] if unknown else max(int(positive.sum(dim=1).max()), 1)
     # the positives of each anchor first, in a stable order
-    index = positive.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : max(slots, 1)]
-    total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
+    index = positive.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :slots]
+
+    def of_slot(S: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
+        value = torch.where(positive.gather(1, slot[:, None]) & negative, terms(S, slot), 0.0)
+        return value.sum(dim=1), is_nonzero(value).sum(dim=1)
+
     # a matrix for each slot may stay where there is room for all of them; else each is made again in the backward pass
-    roomy = index.shape[1] * S.numel() <= 2**24
+    roomy = slots * S.numel() <= 2**24
+    total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
     for slot in index.unbind(dim=1):
-        if roomy:
-            value, number = _soft_slot(S, slot, positive, negative, margin)
-        else:
-            value, number = checkpoint(_soft_slot, S, slot, positive, negative, margin, use_reentrant=False)
+        value, number = of_slot(S, slot) if roomy else checkpoint(of_slot, S, slot, use_reentrant=False)
         total, nonzero = total + value, nonzero + number
     return PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), nonzero)
-
-
-def _soft_slot(S: Tensor, slot: Tensor, positive: Tensor, negative: Tensor, margin: float) -> tuple[Tensor, Tensor]:
-    column = slot[:, None]
-    keep = positive.gather(1, column) & negative
-    value = torch.where(keep, OPERATIONS["softplus"].compute(S - S.gather(1, column) + margin), 0.0)
-    return value.sum(dim=1), is_nonzero(value).sum(dim=1)
 
 
 class MarginLoss(PairLoss):
