@@ -45,7 +45,7 @@ def test_every_loss_and_miner_is_on_its_page():
     for room, page in ((losses, "losses.md"), (miners, "miners.md")):
         text = (ROOT / "docs" / page).read_text()
         for name in set(room.__all__) - BASES:
-            assert f"[`{name}`]" in text, name
+            assert f"[`{name}`]" in text, f"add a link to {name} to the table of docs/{page}"
 
 
 def test_the_diff_in_contributing_is_the_real_one():

@@ -5,8 +5,22 @@ from __future__ import annotations
 import pytest
 import torch
 
-from likewise.core import Labels, Masks, Pairs, Triplets, check_values, hyperparameters
+from likewise.core import (
+    POSITIVES,
+    Labels,
+    Masks,
+    Pairs,
+    Triplets,
+    check_values,
+    hyperparameters,
+    logsumexp,
+    per_anchor,
+    per_pair,
+    s,
+    softplus,
+)
 from likewise.core.checks import may_look
+from likewise.core.spec import parts_of
 from likewise.losses import (
     AngularLoss,
     CrossBatchMemory,
@@ -19,6 +33,7 @@ from likewise.losses import (
     MultiSimilarityLoss,
     NPairsLoss,
     NTXentLoss,
+    ProxyNCALoss,
     QuadrupletLoss,
     SoftmaxLoss,
     TripletLoss,
@@ -41,6 +56,27 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: NTXentLoss(reduction="average"), "reduction must be one of 'mean', 'nonzero', 'sum', 'none'"),
         (lambda: NTXentLoss(backend="cuda"), "backend must be one of 'auto', 'dense', but it is 'cuda'"),
         (lambda: NTXentLoss(similarity="l2"), "similarity must be one of"),
+        (lambda: NTXentLoss(miner=SemiHardMiner), "but it is the class SemiHardMiner, to be called"),
+        (lambda: WeightedSum([NTXentLoss()]), "losses must be a mapping from at least one loss to its weight"),
+        (lambda: Matryoshka(NTXentLoss(), 5), "dims must be several whole numbers, but it is a int"),
+        (
+            lambda: Matryoshka(NTXentLoss(), [2], weights=[0.0]),
+            "weights must be one for each of the 1 dims and not all",
+        ),
+        (lambda: LanguageGuidance("x", E), "loss must be a loss, a torch module, but it is a str"),
+        (lambda: DirectionRegularized(TripletLoss())(E, Y, E, Y), "takes no references or relation"),
+        (
+            lambda: DirectionRegularized(ProxyNCALoss(2, 7))(E, Y),
+            "must have the 7 dimensions of the proxies, but have 3",
+        ),
+        (lambda: per_anchor(softplus(s)), r"softplus\(s\) has an s outside of every fold"),
+        (
+            lambda: per_pair(softplus(s), POSITIVES),
+            r"over must be POSITIVES, NEGATIVES or BOTH, but it is softplus\(s\)",
+        ),
+        (lambda: logsumexp(s, "positives"), "over must be POSITIVES, NEGATIVES or BOTH, but it is 'positives'"),
+        (lambda: s**3, "a formula can be squared, but not raised to 3"),
+        (lambda: parts_of(softplus(s)), r"declare\(\) must return parts.* but it returned softplus\(s\)"),
         (lambda: NTXentLoss(miner="hard"), "miner must be a miner of likewise.miners or None, but it is a str"),
         (lambda: HistogramLoss(similarity="dot"), "HistogramLoss: similarity must be Cosine, but it is 'dot'"),
         (lambda: MarginLoss(num_classes=0), "num_classes must be a whole number ≥ 1 or None, but it is 0"),
@@ -68,7 +104,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: SoftmaxLoss(2, 3).from_similarity(E, Y), "cannot be computed from similarities alone"),
         (
             lambda: CrossBatchMemory(HistogramLoss(), 4),
-            "loss must be a pair loss that takes references or a proxy loss",
+            "loss must be a pair loss that takes references or a proxy loss whose",
         ),
         (lambda: CrossBatchMemory(NTXentLoss(), 0), "size must be a whole number ≥ 1, but it is 0"),
         (
@@ -77,13 +113,13 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         ),
         (lambda: DirectionRegularized(TripletLoss(), gamma=-1.0), "gamma must be a number ≥ 0, but it is -1.0"),
         (lambda: DirectionRegularized(TripletLoss(soft=True)), "loss must have no miner and no soft margin"),
-        (lambda: Matryoshka(NTXentLoss(), [])(E, Y), "dims must be whole numbers ≥ 1, at least one"),
+        (lambda: Matryoshka(NTXentLoss(), [])(E, Y), "dims must contain at least one whole number"),
         (
             lambda: Matryoshka(NTXentLoss(), [8])(E, Y),
             "embeddings must have at least the 8 dimensions of dims, but have 3",
         ),
-        (lambda: Matryoshka(SoftmaxLoss(2, 3), [2]), "loss must work in any dimension, but it has proxies of one"),
-        (lambda: WeightedSum({}), "losses must contain at least one loss"),
+        (lambda: Matryoshka(SoftmaxLoss(2, 3), [2]), "loss must work in any dimension, but a SoftmaxLoss has one"),
+        (lambda: WeightedSum({}), "losses must be a mapping from at least one loss"),
         (
             lambda: LanguageGuidance(NTXentLoss(), E[:1])(E, Y),
             r"labels must be in 0..0, one language embedding for each",

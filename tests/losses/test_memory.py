@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 
 from likewise.core import Labels
-from likewise.losses import ContrastiveLoss, CrossBatchMemory, MultiSimilarityLoss, ProxyRepulsionLoss, TripletLoss
+from likewise.losses import (
+    ContrastiveLoss,
+    CrossBatchMemory,
+    MultiSimilarityLoss,
+    ProxyRepulsionLoss,
+    SoftmaxLoss,
+    TripletLoss,
+)
 from likewise.miners import MultiSimilarityMiner
 from likewise.testing import make_batch
 
@@ -35,7 +44,8 @@ def test_equals_the_loss_on_batch_and_queue(loss):
 
 def test_an_empty_memory_is_the_plain_loss():
     embeddings, labels = make_batch("ragged")
-    assert CrossBatchMemory(ContrastiveLoss(), 50)(embeddings, labels) == ContrastiveLoss()(embeddings, labels)
+    memory = CrossBatchMemory(ContrastiveLoss(), 50)
+    assert memory(embeddings, labels) == ContrastiveLoss()(embeddings, labels)
 
 
 def test_no_sample_is_its_own_positive():
@@ -78,7 +88,8 @@ def test_warm_up_remembers_and_does_not_compare():
     memory = CrossBatchMemory(ContrastiveLoss(), size=50, warmup=2)
     plain = ContrastiveLoss()
     data = batches(3)
-    assert all(memory(*batch) == plain(*batch) for batch in data[:2])
+    for batch in data[:2]:
+        torch.testing.assert_close(memory(*batch), plain(*batch))
     assert memory(*data[2]) != plain(*data[2])
 
 
@@ -87,6 +98,48 @@ def test_evaluation_does_not_remember():
     memory.eval()
     memory(*make_batch("balanced"))
     assert int(memory.filled) == 0
+    memory.train()
+    memory(torch.randn(4, 9), torch.arange(4))  # nothing was remembered, not even a dimension
+
+
+def test_compiles_once_and_never_waits():
+    """The queue has one shape from its first batch on, and its counters are tensors."""
+    torch.compiler.reset()
+    counter = CompileCounter()
+    memory, twin = CrossBatchMemory(ContrastiveLoss(), 40), CrossBatchMemory(ContrastiveLoss(), 40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        compiled = torch.compile(memory, fullgraph=True, backend=counter)
+        for embeddings, labels in batches(12):
+            torch.testing.assert_close(compiled(embeddings, labels), twin(embeddings, labels))
+    assert counter.frame_count <= 3
+    meta = CrossBatchMemory(ContrastiveLoss(), 40).to("meta")
+    for _ in range(2):
+        assert meta(torch.empty(6, 4, device="meta"), torch.empty(6, dtype=torch.long, device="meta")).shape == ()
+
+
+def test_half_precision_batches_do_not_round_the_queue():
+    memory = CrossBatchMemory(ContrastiveLoss(), 20)
+    memory(1e5 * torch.randn(4, 5), torch.arange(4) // 2)
+    assert torch.isfinite(memory(torch.randn(4, 5).half(), torch.arange(4) // 2))
+    assert memory.references.dtype == torch.float32
+
+
+def test_a_partial_state_is_torchs_to_report():
+    memory = CrossBatchMemory(ContrastiveLoss(), 20)
+    memory(*make_batch("balanced"))
+    state = memory.state_dict()
+    del state["reference_labels"]
+    with pytest.raises(RuntimeError, match="Missing key"):
+        CrossBatchMemory(ContrastiveLoss(), 20).load_state_dict(state)
+
+
+def test_sample_wise_proxy_losses_are_refused():
+    """A memory would only dilute their gradient."""
+    with pytest.raises(TypeError, match="a proxy loss whose anchors are proxies, but it is a SoftmaxLoss"):
+        CrossBatchMemory(SoftmaxLoss(4, 5), 20)
+    with pytest.raises(ValueError, match="has references of its own"):
+        CrossBatchMemory(ContrastiveLoss(), 20)(torch.eye(2), relation=Labels(torch.arange(2)))
 
 
 def test_the_thesis_losses_see_a_larger_batch():

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from likewise import losses
+from likewise.core import Labels
+from likewise.losses.regularisers import _directions
 from likewise.testing import make_batch
 from tests.oracles import losses as oracles
 from tests.oracles import proxies as proxy_oracles
@@ -127,3 +129,46 @@ def test_wrappers_survive_copies_and_keep_what_they_wrap(make):
     for twin in (copy.deepcopy(wrapper), pickle.loads(pickle.dumps(wrapper))):
         assert torch.equal(twin(embeddings, labels), wrapper(embeddings, labels))
         assert repr(twin) == repr(wrapper)
+
+
+def test_wrappers_pass_references_on_and_share_scalars_among_anchors():
+    embeddings, labels = make_batch("balanced")
+    others, their_labels = make_batch("ragged", seed=1)
+    inner = losses.ContrastiveLoss()
+    expected = inner(embeddings, labels, others, their_labels % 4)
+    total = losses.WeightedSum({inner: 2.0, losses.EmbeddingNorm(): 0.0})
+    torch.testing.assert_close(total(embeddings, labels, others, their_labels % 4), 2.0 * expected)
+    nested = losses.Matryoshka(inner, [2, 5])
+    halves = [inner(embeddings[:, :d], labels, others[:, :d], their_labels % 4) for d in (2, 5)]
+    torch.testing.assert_close(nested(embeddings, labels, others, their_labels % 4), sum(halves) / 2)
+    torch.testing.assert_close(nested(embeddings, relation=Labels(labels)), nested(embeddings, labels))
+    rows = losses.WeightedSum({losses.ContrastiveLoss(reduction="none"): 1.0, losses.EmbeddingNorm(): 3.0})
+    summed = losses.ContrastiveLoss(reduction="sum")(embeddings, labels) + 3.0 * losses.EmbeddingNorm()(embeddings)
+    torch.testing.assert_close(rows(embeddings, labels).sum(), summed)
+    guided = losses.LanguageGuidance(losses.NTXentLoss(reduction="none"), torch.eye(4, dtype=torch.float64))
+    extra = (guided(embeddings, labels) - guided.loss(embeddings, labels)).sum()
+    torch.testing.assert_close(extra, guided.divergence(embeddings, labels))
+
+
+def test_wrappers_give_the_parameter_groups_of_what_they_wrap():
+    shared = losses.ArcFaceLoss(4, 5)
+    total = losses.WeightedSum(
+        {shared: 1.0, losses.LanguageGuidance(shared, torch.eye(4)): 1.0, losses.ZeroMean(): 0.1}
+    )
+    (group,) = total.parameter_groups()
+    assert group["lr"] == 1e-4
+    assert group["params"] == [shared.proxies]
+    assert losses.CrossBatchMemory(losses.MarginLoss(), 5).parameter_groups()[0]["lr"] == 5e-5
+    assert losses.Matryoshka(losses.NTXentLoss(), [2]).parameter_groups() == []
+
+
+def test_directions_between_close_points_in_float32():
+    """The hard cases that the term exists for: float32 agrees with float64 where points are a hundredth apart."""
+    torch.manual_seed(0)
+    points = torch.nn.functional.normalize(torch.randn(1, 64).double() + 0.01 * torch.randn(8, 64).double())
+    S = points @ points.T
+    chosen = torch.arange(8).roll(1)
+    single = points.float() @ points.float().T
+    torch.testing.assert_close(
+        _directions(single, single, chosen).double(), _directions(S, S, chosen), atol=1e-2, rtol=0
+    )

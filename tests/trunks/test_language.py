@@ -15,7 +15,8 @@ def letters(sentences: list[str]) -> list[list[float]]:
 
 def test_folder_names_become_words():
     assert readable("187.American_Three_toed_Woodpecker") == "American Three toed Woodpecker"
-    assert readable("2012 Tesla Model S") == "Tesla Model S"
+    assert readable("Tesla Model S Sedan 2012") == "Tesla Model S Sedan 2012"
+    assert readable("9-3 Saab") == "9-3 Saab"
     assert prompts(["Acura_TL"], "a picture of the car {}") == ["a picture of the car Acura TL"]
 
 
@@ -31,6 +32,7 @@ def test_any_encoder_and_several_templates():
     ("call", "message"),
     [
         (lambda: prompts(["a"], "no place"), r"template must contain \{\} where the name goes"),
+        (lambda: prompts("Laysan Albatross"), "names must be several names, but it is one string"),
         (lambda: prompts(["001."]), "names must contain words, but one of them is '001.'"),
         (lambda: class_embeddings([], letters), "names must contain at least one class"),
         (lambda: class_embeddings(["a"], 3), "encoder must be callable or have encode, but it is a int"),

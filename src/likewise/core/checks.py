@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -58,6 +59,18 @@ def one_of(name: str, value: object, choices: Iterable[str], more: str = "") -> 
         listed = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {listed}{' ' + more if more else ''}, but it is {value!r}")
     return value
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """Return a whole number, numpy's included, that is not smaller than ``least``.
+
+    Examples:
+        >>> whole_number("size", 3, 1)
+        3
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number ≥ {least}, but it is {value!r}")
+    return int(value)
 
 
 def embeddings_of(name: str, value: object) -> Tensor:

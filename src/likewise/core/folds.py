@@ -283,6 +283,18 @@ class Count(Fold):
 _LOGSUMEXP, _SUM, _MEAN, _MAX, _MIN, _COUNT = LogSumExp(), Sum(), Mean(), Max(), Min(), Count()
 
 
+def check_side(over: object) -> Side:
+    """Return a side, or say what there is.
+
+    Examples:
+        >>> check_side(POSITIVES) is POSITIVES
+        True
+    """
+    if not isinstance(over, Side):
+        raise TypeError(f"over must be POSITIVES, NEGATIVES or BOTH, but it is {over!r}")
+    return over
+
+
 def logsumexp(curve: Operand, over: Side) -> Formula:
     """``log Σ e^curve`` over one side's pairs, per anchor.
 
@@ -291,7 +303,7 @@ def logsumexp(curve: Operand, over: Side) -> Formula:
         >>> logsumexp(-2.0 * (s - 0.5), POSITIVES)
         logsumexp[positives](-2.0 * (s - 0.5))
     """
-    return Folded(_LOGSUMEXP, over, as_formula(curve))
+    return Folded(_LOGSUMEXP, check_side(over), as_formula(curve))
 
 
 def add_up(curve: Operand, over: Side) -> Formula:
@@ -302,7 +314,7 @@ def add_up(curve: Operand, over: Side) -> Formula:
         >>> add_up(relu(s - 0.5), NEGATIVES)
         sum[negatives](relu(s - 0.5))
     """
-    return Folded(_SUM, over, as_formula(curve))
+    return Folded(_SUM, check_side(over), as_formula(curve))
 
 
 def mean(curve: Operand, over: Side) -> Formula:
@@ -313,7 +325,7 @@ def mean(curve: Operand, over: Side) -> Formula:
         >>> mean(s, POSITIVES)
         mean[positives](s)
     """
-    return Folded(_MEAN, over, as_formula(curve))
+    return Folded(_MEAN, check_side(over), as_formula(curve))
 
 
 def largest(curve: Operand, over: Side) -> Formula:
@@ -324,7 +336,7 @@ def largest(curve: Operand, over: Side) -> Formula:
         >>> largest(s, NEGATIVES)
         max[negatives](s)
     """
-    return Folded(_MAX, over, as_formula(curve))
+    return Folded(_MAX, check_side(over), as_formula(curve))
 
 
 def smallest(curve: Operand, over: Side) -> Formula:
@@ -335,7 +347,7 @@ def smallest(curve: Operand, over: Side) -> Formula:
         >>> smallest(s, POSITIVES)
         min[positives](s)
     """
-    return Folded(_MIN, over, as_formula(curve))
+    return Folded(_MIN, check_side(over), as_formula(curve))
 
 
 # one node each, so that a count which several parts of a declaration need is made once
@@ -350,4 +362,5 @@ def count(over: Side, condition: Formula | None = None) -> Formula:
         >>> count(NEGATIVES), count(NEGATIVES, 0.5 < s)
         (count[negatives](1.0), count[negatives](0.5 < s))
     """
+    check_side(over)
     return _COUNTS[over] if condition is None else Folded(_COUNT, over, condition)

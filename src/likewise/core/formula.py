@@ -86,6 +86,11 @@ class Formula:
     def __rtruediv__(self, other: Operand) -> Formula:
         return apply("div", other, self)
 
+    def __pow__(self, exponent: int) -> Formula:
+        if exponent != 2:
+            raise TypeError(f"a formula can be squared, but not raised to {exponent!r}; write products instead")
+        return apply("square", self)
+
     def __neg__(self) -> Formula:
         return apply("neg", self)
 
@@ -191,7 +196,11 @@ class Apply(Formula):
     @property
     def rank(self) -> Rank:  # type: ignore[override]
         """The largest rank among the arguments."""
-        return max(argument.rank for argument in self.arguments)
+        rank = Rank.NUMBER
+        for argument in self.arguments:
+            if argument.rank > rank:
+                rank = argument.rank
+        return rank
 
     @property
     def parts(self) -> tuple[Formula, ...]:

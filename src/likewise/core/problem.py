@@ -205,5 +205,6 @@ def check_classes(labels: Tensor, classes: int, what: str) -> None:
     if may_look(labels) and len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= classes):
         raise ValueError(
             f"labels must be in 0..{classes - 1}, one {what} for each class, but they reach from "
-            f"{int(labels.min())} to {int(labels.max())}; ids that start at 1 need 1 subtracted"
+            f"{int(labels.min())} to {int(labels.max())}"
+            + ("; ids that start at 1 need 1 subtracted" if int(labels.min()) == 1 else "")
         )

@@ -58,6 +58,7 @@ class Labels(Relation):
             and no anchor is its own positive.
         own: for each anchor the index of the reference that is the anchor itself, −1 for none, where references are
             given and contain copies of the anchors (a memory, a gathered batch).
+        valid: which references exist, ``(n,)`` booleans; a memory that is not yet full leaves gaps.
 
     Examples:
         >>> import torch
@@ -68,6 +69,7 @@ class Labels(Relation):
     labels: Tensor
     reference_labels: Tensor | None = None
     own: Tensor | None = None
+    valid: Tensor | None = None
 
     def __post_init__(self) -> None:
         labels = labels_of("labels", self.labels, None, None, "")
@@ -82,6 +84,8 @@ class Labels(Relation):
             if len(own) != len(labels):
                 raise ValueError(f"own must have one entry for each of the {len(labels)} labels, but it has {len(own)}")
             _check_range("own", own, len(references), "references", least=-1)
+        if self.valid is not None and (references is None or self.valid.shape != references.shape):
+            raise ValueError("valid must be one boolean for each of the reference_labels")
         _store(self, labels=labels, reference_labels=references, own=own)
 
     @property
@@ -93,13 +97,23 @@ class Labels(Relation):
         """Compare labels; drop each anchor's own reference by index, never by value."""
         references = self.labels if self.reference_labels is None else self.reference_labels
         same = self.labels[rows, None] == references[None, columns]
+        if self.valid is not None:
+            valid = self.valid[None, columns]
+            positive, negative = same & valid, ~same & valid
+            return self._without_own(positive, rows, columns), negative
         if self.reference_labels is not None and self.own is None:
             return same, ~same
         if self.own is None and rows == columns:
             return same.clone().fill_diagonal_(False), ~same
-        index = torch.arange(len(references), device=same.device)
+        return self._without_own(same, rows, columns), ~same
+
+    def _without_own(self, positive: Tensor, rows: slice, columns: slice) -> Tensor:
+        if self.own is None and self.reference_labels is not None:
+            return positive
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        index = torch.arange(len(references), device=positive.device)
         own = index if self.own is None else self.own
-        return same & (own[rows, None] != index[None, columns]), ~same
+        return positive & (own[rows, None] != index[None, columns])
 
     def sized(self, anchors: int, references: int) -> Labels:
         """Check the numbers of labels."""

@@ -13,8 +13,20 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from torch import Tensor
 
-from likewise.core.folds import NEGATIVES, POSITIVES, Side, add_up, count
-from likewise.core.formula import Apply, Folded, Formula, Number, Operand, Total, apply, as_formula, at_least, where
+from likewise.core.folds import NEGATIVES, POSITIVES, Side, add_up, check_side, count
+from likewise.core.formula import (
+    Apply,
+    Folded,
+    Formula,
+    Number,
+    Operand,
+    Rank,
+    Total,
+    apply,
+    as_formula,
+    at_least,
+    where,
+)
 from likewise.core.problem import Problem
 
 Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
@@ -121,6 +133,11 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
     value = _guarded(as_formula(value), needs)
+    if value.rank == Rank.PAIR:
+        raise ValueError(
+            f"value must be one number per anchor, but {value!r} has an s outside of every fold; "
+            "fold it with mean, add_up or logsumexp, or use per_pair"
+        )
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
@@ -139,6 +156,7 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
         >>> per_pair(POSITIVES, relu(1.0 - s)).total
         sum[positives](relu(1.0 - s))
     """
+    check_side(over)
     value = _guarded(as_formula(value), needs)
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
@@ -165,6 +183,12 @@ def parts_of(declaration: Declaration) -> tuple[list[Part], list[Penalty], list[
         []
     """
     items = declaration if isinstance(declaration, tuple) else (declaration,)
+    for item in items:
+        if not isinstance(item, Part | Penalty | WholeMatrix):
+            raise TypeError(
+                "declare() must return parts, made with per_anchor, per_pair, Penalty or WholeMatrix, "
+                f"but it returned {item!r}"
+            )
     parts = [item for item in items if isinstance(item, Part)]
     penalties = [item for item in items if isinstance(item, Penalty)]
     whole = [item for item in items if isinstance(item, WholeMatrix)]

@@ -7,30 +7,34 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.core.checks import embeddings_of, labels_of
-from likewise.core.relation import Labels
-from likewise.losses.module import PairLoss
-from likewise.losses.proxy_module import ProxyLoss
+from likewise.core.checks import embeddings_of, full_precision, labels_of, same_device, whole_number
+from likewise.core.problem import check_classes
+from likewise.core.relation import Labels, Relation
+from likewise.losses.module import PairLoss, groups_of
+from likewise.losses.proxy_module import Between, ProxyLoss
+
+ANCHORED_ON_PROXIES = {Between.PROXIES_SAMPLES, Between.PROXIES_PROXIES}
 
 
 class CrossBatchMemory(nn.Module):
-    """A pair loss whose references are the batch and a queue of earlier embeddings.  Wang et al. 2020 (XBM).
+    """A loss whose references are the batch and a queue of earlier embeddings.  Wang et al. 2020 (XBM).
 
     The batch is compared with itself, with gradients on both sides as without a memory, and with the queue, whose
-    embeddings are constants.  No sample is its own positive, by index.  A `ProxyLoss` sees batch and queue as one large
-    batch, which is what the thesis' own losses ask for in its outlook.
+    embeddings are constants; an empty queue is the plain loss.  No sample is its own positive, by index.  A loss whose
+    anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook asks) sees batch and queue as
+    one large batch.
 
     Args:
-        loss: a `PairLoss` that takes references, or a `ProxyLoss`; kept as ``.loss``.
+        loss: a `PairLoss` that takes references, or a `ProxyLoss` whose anchors are proxies; kept as ``.loss``.
         size: how many embeddings the queue holds; the oldest leave first.
         warmup: how many batches are only remembered, and not yet compared with the queue; features drift fast at first.
 
     Attributes:
-        references: the queue, ``(size, d)``, made when the first batch comes.
+        references: the queue, ``(size, d)``, made when the first batch is remembered.
         reference_labels: its labels, ``(size,)``.
         pointer: where the next embedding goes.
         filled: how many there are.
-        batches: how many batches were seen.
+        batches: how many batches were remembered.
 
     Examples:
         >>> import torch
@@ -49,94 +53,102 @@ class CrossBatchMemory(nn.Module):
 
     def __init__(self, loss: PairLoss | ProxyLoss, size: int, *, warmup: int = 0) -> None:
         super().__init__()
-        if not isinstance(loss, ProxyLoss) and not (isinstance(loss, PairLoss) and loss.takes_references):
+        takes = isinstance(loss, PairLoss) and loss.takes_references
+        if not takes and not (isinstance(loss, ProxyLoss) and set(loss.declare()) <= ANCHORED_ON_PROXIES):
             raise TypeError(
-                f"loss must be a pair loss that takes references or a proxy loss, but it is a {type(loss).__name__}"
+                "loss must be a pair loss that takes references or a proxy loss whose anchors are proxies, "
+                f"but it is a {type(loss).__name__}"
             )
-        for name, value, least in (("size", size, 1), ("warmup", warmup, 0)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number ≥ {least}, but it is {value!r}")
         self.loss = loss
-        self.size = size
-        self.warmup = warmup
+        self.size = whole_number("size", size, 1)
+        self.warmup = whole_number("warmup", warmup, 0)
         self.register_buffer("references", torch.empty(0, 0))
         self.register_buffer("reference_labels", torch.empty(0, dtype=torch.int64))
         for name in ("pointer", "filled", "batches"):
             self.register_buffer(name, torch.zeros((), dtype=torch.int64))
-        # the fill level again, as a number of the host's: a slice must not wait for the device
-        self._known = 0
 
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of a batch against itself and the queue; then the batch joins the queue.
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The loss of a batch against itself and the queue; in training the batch then joins the queue."""
+        if references is not None or reference_labels is not None or relation is not None:
+            raise ValueError("CrossBatchMemory has references of its own and takes no references or relation")
+        if labels is None:
+            raise TypeError("labels must be given: the queue remembers them")
+        with full_precision(embeddings):
+            anchors = embeddings_of("embeddings", embeddings)
+            labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
+            value = self._plain(anchors, labels) if not self.references.numel() else self._compare(anchors, labels)
+            if self.training:
+                self._remember(anchors.detach(), labels)
+            return value
 
-        Args:
-            embeddings: ``(m, d)``; the dimension stays that of the first batch.
-            labels: ``(m,)``, any integer dtype.
-        """
-        anchors = embeddings_of("embeddings", embeddings)
-        labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
-        self._make_queue(anchors)
-        if self.references.shape[1] != anchors.shape[1]:
-            raise ValueError(
-                f"embeddings must have the {self.references.shape[1]} dimensions of the memory, "
-                f"but have {anchors.shape[1]}"
-            )
-        value = self._compare(embeddings, labels)
-        if self.training:
-            self._remember(anchors.detach(), labels)
+    def _plain(self, anchors: Tensor, labels: Tensor) -> Tensor:
+        value: Tensor = self.loss(anchors, labels)
         return value
 
-    def _compare(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        if self._seen < self.warmup or self._known == 0:
-            value: Tensor = self.loss(embeddings, labels)
-            return value
-        everyone = torch.cat([embeddings, self.references[: self._known].to(embeddings.dtype)])
-        their_labels = torch.cat([labels, self.reference_labels[: self._known]])
+    def _compare(self, anchors: Tensor, labels: Tensor) -> Tensor:
+        """Against batch and queue; places of the queue that are empty, or all of it before it is warm, do not exist."""
+        if self.references.shape[1] != anchors.shape[1]:
+            raise ValueError(
+                f"embeddings must have the {self.references.shape[1]} dimensions of the memory, but have {anchors.shape[1]}"
+            )
+        same_device("embeddings", anchors, self.references.device, "the memory")
+        dtype = torch.promote_types(anchors.dtype, self.references.dtype)
+        everyone = torch.cat([anchors.to(dtype), self.references.to(dtype)])
+        their_labels = torch.cat([labels, self.reference_labels])
+        remembered = (torch.arange(self.size, device=labels.device) < self.filled) & (self.batches >= self.warmup)
+        valid = torch.cat([torch.ones_like(labels, dtype=torch.bool), remembered])
         if isinstance(self.loss, ProxyLoss):
-            large: Tensor = self.loss(everyone, their_labels)
-            return large
+            check_classes(labels, self.loss.num_classes, "proxy")
+            return self.loss.value(everyone, their_labels, valid)
         own = torch.arange(len(labels), device=labels.device)
-        relation = Labels(labels, their_labels, own=own)
-        compared: Tensor = self.loss(embeddings, references=everyone, relation=relation)
-        return compared
-
-    def _make_queue(self, anchors: Tensor) -> None:
-        if self.references.numel() == 0:
-            self.references = anchors.new_zeros(self.size, anchors.shape[1])
-            self.reference_labels = torch.zeros(self.size, dtype=torch.int64, device=anchors.device)
+        relation = Labels(labels, their_labels, own=own, valid=valid)
+        value: Tensor = self.loss(anchors, references=everyone, relation=relation)
+        return value
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]
+        if not self.references.numel():
+            self.references = anchors.new_zeros(self.size, anchors.shape[1])
+            self.reference_labels = torch.zeros(self.size, dtype=torch.int64, device=anchors.device)
+            self.pointer, self.filled, self.batches = (
+                x.to(anchors.device) for x in (self.pointer, self.filled, self.batches)
+            )
         places = (self.pointer + torch.arange(len(labels), device=labels.device)) % self.size
         self.references = self.references.index_copy(0, places, anchors.to(self.references.dtype))
         self.reference_labels = self.reference_labels.index_copy(0, places, labels)
         self.pointer = (self.pointer + len(labels)) % self.size
-        self._known = min(self._known + len(labels), self.size)
-        self._seen += 1
-        self.filled = torch.full_like(self.filled, self._known)
-        self.batches = torch.full_like(self.batches, self._seen)
-
-    _seen = 0
+        self.filled = (self.filled + len(labels)).clamp_max(self.size)
+        self.batches = self.batches + 1
 
     def clear(self) -> None:
         """Forget everything; the next batch may have another dimension."""
-        self._known = self._seen = 0
         self.references = self.references.new_empty(0, 0)
         self.reference_labels = self.reference_labels.new_empty(0)
         self.pointer, self.filled, self.batches = (
             torch.zeros_like(x) for x in (self.pointer, self.filled, self.batches)
         )
 
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
+
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # the queue has a shape only since its first batch: take the stored one's
-        stored = state_dict.get(f"{prefix}references")
-        if stored is not None:
-            if stored.numel() and stored.shape[0] != self.size:
-                raise ValueError(f"size must be that of the stored memory, {stored.shape[0]}, but it is {self.size}")
-            self.references = self.references.new_empty(stored.shape, dtype=stored.dtype)
-            self.reference_labels = self.reference_labels.new_empty(state_dict[f"{prefix}reference_labels"].shape)
+        for name in ("references", "reference_labels"):
+            stored = state_dict.get(prefix + name)
+            if stored is not None:
+                if stored.numel() and len(stored) != self.size:
+                    raise ValueError(f"size must be that of the stored memory, {len(stored)}, but it is {self.size}")
+                setattr(self, name, getattr(self, name).new_empty(stored.shape, dtype=stored.dtype))
         super()._load_from_state_dict(state_dict, prefix, *args)
-        self._known, self._seen = int(self.filled), int(self.batches)
 
     def extra_repr(self) -> str:
         """The arguments."""

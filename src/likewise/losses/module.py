@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import torch
@@ -83,8 +84,9 @@ class PairLoss(nn.Module):
         one_of("reduction", self.reduction, REDUCTIONS)
         one_of("backend", self.backend, backends.BACKENDS)
         if self.miner is not None and not isinstance(self.miner, Miner):
+            what = f"the class {self.miner.__name__}, to be called" if isinstance(self.miner, type) else None
             raise TypeError(
-                f"miner must be a miner of likewise.miners or None, but it is a {type(self.miner).__name__}"
+                f"miner must be a miner of likewise.miners or None, but it is {what or 'a ' + type(self.miner).__name__}"
             )
 
     def declare(self) -> Declaration:
@@ -198,6 +200,20 @@ def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]
     return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
 
 
+def groups_of(losses: Iterable[nn.Module], lr: float | None) -> list[dict[str, Any]]:
+    """The parameter groups of several losses, each parameter once; what has none of its own is one group."""
+    groups: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    for loss in losses:
+        own = getattr(loss, "parameter_groups", None)
+        for group in own(lr) if own is not None else parameter_groups(loss, lr):
+            fresh = [p for p in group["params"] if id(p) not in seen]
+            seen.update(map(id, fresh))
+            if fresh:
+                groups.append({**group, "params": fresh})
+    return groups
+
+
 def describe(module: Any) -> str:
     """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
     shown = []
@@ -214,6 +230,9 @@ def describe(module: Any) -> str:
 
 def make_constructor(cls: type) -> None:
     """Make a class's constructor from its declared hyper-parameters and options."""
+    for name, value in cls.__dict__.items():
+        if isinstance(value, dataclasses.Field) and name not in inspect.get_annotations(cls):
+            raise TypeError(f"{cls.__name__}: {name} must be declared with a type, {name}: float = hyper(...)")
     inherited = {
         field.name for base in cls.__mro__[1:] if dataclasses.is_dataclass(base) for field in dataclasses.fields(base)
     }

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise import backends
-from likewise.core.checks import embeddings_of, full_precision, labels_of, one_of, same_device
+from likewise.core.checks import embeddings_of, full_precision, labels_of, one_of, same_device, whole_number
 from likewise.core.folds import NEGATIVES, POSITIVES, logsumexp
 from likewise.core.formula import Formula, Operand, softplus
 from likewise.core.hyper import check_hyperparameters, hyper, option
@@ -95,9 +95,7 @@ class ProxyLoss(nn.Module):
 
     def __post_init__(self) -> None:
         for name in ("num_classes", "embedding_dim"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{type(self).__name__}: {name} must be a whole number ≥ 1, but it is {value!r}")
+            setattr(self, name, whole_number(f"{type(self).__name__}: {name}", getattr(self, name), 1))
         check_hyperparameters(self)
         one_of("reduction", self.reduction, REDUCTIONS)
         one_of("backend", self.backend, backends.BACKENDS)
@@ -155,23 +153,28 @@ class ProxyLoss(nn.Module):
                 f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
             )
         with full_precision(embeddings):
-            samples = self._samples(embeddings)
+            samples = self.samples(embeddings)
             if labels is None:
                 raise TypeError("labels must be given: class indices from 0")
             labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
             check_classes(labels, self.num_classes, "proxy")
-            proxies = self.proxies.to(samples.dtype)
-            terms = []
-            for between, declaration in self.declare().items():
-                problem = self._problem(between, samples, labels, proxies)
-                parts, penalties, whole = parts_of(declaration)
-                values = backends.run(parts, problem, self.reduction, self.backend) if parts else []
-                for function in whole:
-                    values = [*values, *function.compute(problem)]
-                terms.append(reduce(values, [penalty.value.to(samples.dtype) for penalty in penalties], self.reduction))
-            return terms[0] if len(terms) == 1 else torch.stack(terms).sum(dim=0)
+            return self.value(samples, labels)
 
-    def _samples(self, embeddings: Tensor) -> Tensor:
+    def value(self, samples: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+        """The loss of samples that were checked; ``valid`` says which of them exist, where a memory leaves gaps."""
+        proxies = self.proxies.to(samples.dtype)
+        terms = []
+        for between, declaration in self.declare().items():
+            problem = self._problem(between, samples, labels, proxies, valid)
+            parts, penalties, whole = parts_of(declaration)
+            values = backends.run(parts, problem, self.reduction, self.backend) if parts else []
+            for function in whole:
+                values = [*values, *function.compute(problem)]
+            terms.append(reduce(values, [penalty.value.to(samples.dtype) for penalty in penalties], self.reduction))
+        return terms[0] if len(terms) == 1 else torch.stack(terms).sum(dim=0)
+
+    def samples(self, embeddings: Tensor) -> Tensor:
+        """Check embeddings against the proxies' dimension and device; half precision is widened."""
         samples = embeddings_of("embeddings", embeddings)
         if samples.shape[1] != self.embedding_dim:
             raise ValueError(
@@ -180,16 +183,19 @@ class ProxyLoss(nn.Module):
         same_device("embeddings", samples, self.proxies.device, "proxies")
         return samples
 
-    def _problem(self, between: Between, samples: Tensor, labels: Tensor, proxies: Tensor) -> Problem:
+    def _problem(
+        self, between: Between, samples: Tensor, labels: Tensor, proxies: Tensor, valid: Tensor | None
+    ) -> Problem:
         similarity = as_similarity(self.similarity)
         classes = torch.arange(self.num_classes, device=samples.device)
         owners = classes.repeat_interleave(self.proxies_per_class, output_size=len(proxies))
         if between is Between.SAMPLES_PROXIES:
             return Problem(Labels(labels, owners), similarity, anchors=samples, references=proxies)
         if between is Between.PROXIES_SAMPLES:
-            return Problem(Labels(owners, labels), similarity, anchors=proxies, references=samples)
+            return Problem(Labels(owners, labels, valid=valid), similarity, anchors=proxies, references=samples)
         if between is Between.PROXIES_PROXIES:
             everyone = torch.arange(len(proxies), device=samples.device)
+            samples = samples if valid is None else samples * valid[:, None]
             return Problem(Labels(everyone), similarities=self.between_proxies(samples, proxies))
         pooled = self.pool(self._by_class(similarity(samples, proxies)))
         return Problem(Labels(labels, classes), similarities=pooled)
@@ -201,7 +207,7 @@ class ProxyLoss(nn.Module):
     def logits(self, embeddings: Tensor) -> Tensor:
         """The similarity of each sample to each class, ``(m, num_classes)``, without margins."""
         with full_precision(embeddings):
-            samples = self._samples(embeddings)
+            samples = self.samples(embeddings)
             similarities = as_similarity(self.similarity)(samples, self.proxies.to(samples.dtype))
             return self.pool(self._by_class(similarities))
 

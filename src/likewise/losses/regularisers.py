@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from likewise.backends import dense_masks
-from likewise.core.checks import embeddings_of, full_precision, labels_of
+from likewise.core.checks import embeddings_of, full_precision, labels_of, whole_number
 from likewise.core.folds import LogSumExp
 from likewise.core.formula import OPERATIONS
 from likewise.core.problem import Problem, check_classes, problem_from_embeddings
+from likewise.core.relation import Relation
 from likewise.core.similarity import Cosine, SquaredEuclidean, unit
 from likewise.core.spec import PartValues, reduce
+from likewise.losses.memory import CrossBatchMemory
+from likewise.losses.module import groups_of
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
+from likewise.losses.proxy_module import ProxyLoss
 from likewise.losses.triplet import TripletLoss, by_positive
 
 
-def _number(name: str, value: float, least: float = 0.0) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise ValueError(f"{name} must be a number ≥ {least:g}, but it is {value!r}")
-    return float(value)
+def _number(name: str, value: object, least: float | None = 0.0) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (least is not None and float(value) < least):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number{'' if least is None else f' ≥ {least:g}'}, but it is {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _loss(loss: object) -> nn.Module:
+    if not isinstance(loss, nn.Module):
+        raise TypeError(f"loss must be a loss, a torch module, but it is a {type(loss).__name__}")
+    return loss
+
+
+def _given(**options: object) -> dict[str, Any]:
+    """The options that were given, to be passed on."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
+    """Add a number to a loss; in equal shares where the loss has one value per anchor."""
+    return value + (scalar / len(value) if value.ndim else scalar)
 
 
 class DirectionRegularized(nn.Module):
@@ -65,8 +88,22 @@ class DirectionRegularized(nn.Module):
         self.loss = loss
         self.gamma = _number("gamma", gamma)
 
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
         """The loss of a batch with its direction term."""
+        if references is not None or reference_labels is not None or relation is not None:
+            raise ValueError(
+                "DirectionRegularized is defined on one labelled batch and takes no references or relation"
+            )
+        if labels is None:
+            raise TypeError("labels must be given: they say who is positive to whom")
         with full_precision(embeddings):
             if isinstance(self.loss, ProxyNCALoss):
                 values = self._proxy_nca(self.loss, embeddings, labels)
@@ -101,7 +138,7 @@ class DirectionRegularized(nn.Module):
         return [PartValues(value, torch.ones_like(value), value != 0.0)]
 
     def _proxy_nca(self, loss: ProxyNCALoss, embeddings: Tensor, labels: Tensor) -> list[PartValues]:
-        samples = embeddings_of("embeddings", embeddings)
+        samples = loss.samples(embeddings)
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, loss.num_classes, "proxy")
         proxies = loss.proxies.to(samples.dtype)
@@ -116,6 +153,10 @@ class DirectionRegularized(nn.Module):
         counted = torch.full_like(labels, loss.num_classes > 1)
         value = value * counted
         return [PartValues(value, counted, value != 0.0)]
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -134,10 +175,12 @@ def _directions(S: Tensor, between: Tensor, chosen: Tensor) -> Tensor:
     """
     to_chosen = S.gather(1, chosen[:, None])
     inner = between[chosen] - S - to_chosen + 1.0
-    lengths = (2.0 - 2.0 * S) * (2.0 - 2.0 * to_chosen)
-    # below the rounding of the products there is no direction
-    apart = lengths > 16.0 * torch.finfo(S.dtype).eps
-    return torch.where(apart, inner / torch.where(apart, lengths, 1.0).sqrt(), 0.0)
+    to_reference, to_positive = 2.0 - 2.0 * S, 2.0 - 2.0 * to_chosen
+    # below the rounding of a cosine there is no direction
+    rounding = 16.0 * torch.finfo(S.dtype).eps
+    apart = (to_reference > rounding) & (to_positive > rounding)
+    lengths = torch.where(apart, to_reference * to_positive, 1.0).sqrt()
+    return torch.where(apart, inner / lengths, 0.0)
 
 
 class LanguageGuidance(nn.Module):
@@ -175,20 +218,38 @@ class LanguageGuidance(nn.Module):
         mask_same_class: bool = False,
     ) -> None:
         super().__init__()
-        self.loss = loss
+        self.loss = _loss(loss)
         self.weight = _number("weight", weight)
         self.gamma = _number("gamma", gamma)
         self.mask_same_class = mask_same_class
         self.register_buffer("class_embeddings", embeddings_of("class_embeddings", class_embeddings).detach().clone())
 
-    def forward(self, embeddings: Tensor, labels: Tensor, *args: Any, **options: Any) -> Tensor:
-        """The loss of a batch with its language term; further arguments go to the loss."""
-        value: Tensor = self.loss(embeddings, labels, *args, **options)
-        with full_precision(embeddings):
-            return value + self.weight * self.divergence(embeddings, labels)
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The loss of a batch with its language term; references are for the loss alone."""
+        if labels is None or relation is not None:
+            raise TypeError("labels must be given, and no relation: the language term looks classes up by their labels")
+        term = self.divergence(embeddings, labels)
+        options = _given(references=references, reference_labels=reference_labels)
+        return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)
 
     def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """The language term alone, before its weight."""
+        with full_precision(embeddings):
+            return self._divergence(embeddings, labels)
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
+
+    def _divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         samples = embeddings_of("embeddings", embeddings)
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, len(self.class_embeddings), "language embedding")
@@ -216,8 +277,8 @@ class EmbeddingNorm(nn.Module):
         tensor(5.)
     """
 
-    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
-        """``mean ‖x‖``; labels are accepted and not used."""
+    def forward(self, embeddings: Tensor, *_labels: object, **_options: object) -> Tensor:
+        """``mean ‖x‖``; labels and whatever else losses take are accepted and not used."""
         with full_precision(embeddings):
             samples = embeddings_of("embeddings", embeddings)
             # a vector of zeros has no direction to shrink in: torch's norm gives it a zero gradient
@@ -234,8 +295,8 @@ class ZeroMean(nn.Module):
         tensor(1.)
     """
 
-    def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
-        """``mean |Σ x|``; labels are accepted and not used."""
+    def forward(self, embeddings: Tensor, *_labels: object, **_options: object) -> Tensor:
+        """``mean |Σ x|``; labels and whatever else losses take are accepted and not used."""
         with full_precision(embeddings):
             return embeddings_of("embeddings", embeddings).sum(dim=1).abs().mean()
 
@@ -258,31 +319,51 @@ class Matryoshka(nn.Module):
 
     def __init__(self, loss: nn.Module, dims: Iterable[int], weights: Iterable[float] | None = None) -> None:
         super().__init__()
-        self.loss = loss
-        self.dims = tuple(dims)
-        self.weights = (1.0,) * len(self.dims) if weights is None else tuple(weights)
-        if not self.dims or any(not isinstance(d, int) or d < 1 for d in self.dims):
-            raise ValueError(f"dims must be whole numbers ≥ 1, at least one, but they are {self.dims}")
-        if len(self.weights) != len(self.dims):
+        self.loss = _loss(loss)
+        if not isinstance(dims, Iterable):
+            raise TypeError(f"dims must be several whole numbers, but it is a {type(dims).__name__}")
+        self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
+        self.weights = (1.0,) * len(self.dims) if weights is None else tuple(_number("a weight", w) for w in weights)
+        if not self.dims:
+            raise ValueError("dims must contain at least one whole number, but it is empty")
+        if len(self.weights) != len(self.dims) or not sum(self.weights) > 0.0:
             raise ValueError(
-                f"weights must be one for each of the {len(self.dims)} dims, but there are {len(self.weights)}"
+                f"weights must be one for each of the {len(self.dims)} dims and not all zero, but they are {self.weights}"
             )
-        if getattr(loss, "proxies", None) is not None:
+        fixed = [type(each).__name__ for each in loss.modules() if isinstance(each, ProxyLoss | CrossBatchMemory)]
+        if fixed:
             raise TypeError(
-                "loss must work in any dimension, but it has proxies of one; give each prefix a loss of its own"
+                f"loss must work in any dimension, but a {fixed[0]} has one; give each prefix a loss of its own"
             )
 
-    def forward(self, embeddings: Tensor, labels: Tensor, *args: Any, **options: Any) -> Tensor:
-        """The weighted mean over prefixes; further arguments go to the loss."""
-        if embeddings.ndim == 2 and max(self.dims) > embeddings.shape[1]:
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The weighted mean over prefixes, of references too."""
+        widest = max(self.dims)
+        embeddings_of("embeddings", embeddings)
+        if widest > embeddings.shape[1]:
             raise ValueError(
-                f"embeddings must have at least the {max(self.dims)} dimensions of dims, but have {embeddings.shape[1]}"
+                f"embeddings must have at least the {widest} dimensions of dims, but have {embeddings.shape[1]}"
             )
-        values = [
-            w * self.loss(embeddings[:, :d], labels, *args, **options)
-            for d, w in zip(self.dims, self.weights, strict=True)
-        ]
-        return torch.stack(values).sum(dim=0) / sum(self.weights)
+        options = _given(reference_labels=reference_labels, relation=relation)
+        total: Tensor | None = None
+        for dim, weight in zip(self.dims, self.weights, strict=True):
+            cut = {} if references is None else {"references": references[:, :dim]}
+            value = weight / sum(self.weights) * self.loss(embeddings[:, :dim], labels, **cut, **options)
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -305,15 +386,39 @@ class WeightedSum(nn.Module):
 
     def __init__(self, losses: Mapping[nn.Module, float]) -> None:
         super().__init__()
-        if not losses:
-            raise ValueError("losses must contain at least one loss, but it is empty")
-        self.losses = nn.ModuleList(losses)
-        self.weights = tuple(_number("weight", weight, -float("inf")) for weight in losses.values())
+        if not isinstance(losses, Mapping) or not losses:
+            raise ValueError(f"losses must be a mapping from at least one loss to its weight, but it is {losses!r}")
+        self.losses = nn.ModuleList(_loss(loss) for loss in losses)
+        self.weights = tuple(_number("a weight", weight, None) for weight in losses.values())
 
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The weighted sum."""
-        values = [w * loss(embeddings, labels) for loss, w in zip(self.losses, self.weights, strict=True)]
-        return torch.stack(values).sum(dim=0)
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The weighted sum; a scalar beside losses with one value per anchor is shared equally among the anchors."""
+        options = _given(references=references, reference_labels=reference_labels, relation=relation)
+        values = [w * loss(embeddings, labels, **options) for loss, w in zip(self.losses, self.weights, strict=True)]
+        lengths = {len(value) for value in values if value.ndim}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"losses must have one value per anchor for the same anchors, but they have {sorted(lengths)} values"
+            )
+        rows = [value for value in values if value.ndim]
+        total = sum(value for value in values if not value.ndim)
+        if not rows:
+            assert isinstance(total, Tensor)
+            return total
+        result: Tensor = sum(rows[1:], rows[0])
+        return _plus_share(result, torch.as_tensor(total, dtype=result.dtype, device=result.device))
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the losses, each parameter once."""
+        return groups_of(self.losses, lr)
 
     def extra_repr(self) -> str:
         """The weights, in the order of the losses."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from likewise.core.checks import full_precision
 from likewise.core.formula import Formula, Number, PerAnchor, PerReference, s, sqrt, where
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
@@ -305,7 +306,8 @@ class SoftTripleLoss(ProxyLoss):
         if self.centers == 1:
             return self.proxies.new_zeros(())
         upper = torch.ones(self.centers, self.centers, dtype=torch.bool, device=self.proxies.device).triu(1)
-        distances = (2.0 + 1e-5 - 2.0 * self._gram()).clamp_min(1e-12).sqrt()
+        with full_precision(self.proxies):
+            distances = (2.0 + 1e-5 - 2.0 * self._gram()).clamp_min(1e-12).sqrt()
         return torch.where(upper, distances, 0.0).sum() / (self.num_classes * self.centers * (self.centers - 1))
 
     def centers_left(self, threshold: float = 0.01) -> Tensor:

@@ -10,13 +10,13 @@ from torch import Tensor
 
 
 def readable(name: str) -> str:
-    """A class's folder name as words: numbers in front go, underscores and dots become spaces.
+    """A class's folder name as words: a number with a dot in front goes, underscores and dots become spaces.
 
     Examples:
         >>> readable("001.Black_footed_Albatross")
         'Black footed Albatross'
     """
-    return re.sub(r"[\s_.]+", " ", re.sub(r"^\d+[._\s-]+", "", name)).strip()
+    return re.sub(r"[\s_.]+", " ", re.sub(r"^\d+\.", "", name)).strip()
 
 
 def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str]:
@@ -30,12 +30,14 @@ def prompts(names: Sequence[str], template: str = "a photo of a {}") -> list[str
         >>> prompts(["001.Laysan_Albatross"])
         ['a photo of a Laysan Albatross']
     """
+    if isinstance(names, str):
+        raise TypeError(f"names must be several names, but it is one string, {names!r}")
     if "{}" not in template:
         raise ValueError(f"template must contain {{}} where the name goes, but it is {template!r}")
     empty = [name for name in names if not readable(name)]
     if empty:
         raise ValueError(f"names must contain words, but one of them is {empty[0]!r}")
-    return [template.format(readable(name)) for name in names]
+    return [template.replace("{}", readable(name)) for name in names]
 
 
 def class_embeddings(
@@ -68,7 +70,10 @@ def class_embeddings(
         raise TypeError(f"encoder must be callable or have encode, but it is a {type(encoder).__name__}")
     total: Tensor | None = None
     for template in templates:
-        rows = torch.as_tensor(encode(prompts(names, template)), dtype=torch.float32).cpu()
+        encoded = encode(prompts(names, template))
+        if isinstance(encoded, Sequence) and encoded and not isinstance(encoded[0], Sequence):
+            encoded = torch.stack([torch.as_tensor(row) for row in encoded])
+        rows = torch.as_tensor(encoded, dtype=torch.float32).detach().cpu()
         if rows.ndim != 2 or len(rows) != len(names):
             raise ValueError(
                 f"encoder must give one row for each of the {len(names)} sentences, but its shape is {tuple(rows.shape)}"
