@@ -89,7 +89,8 @@ def main() -> None:
     """Show five losses at work on the same nine points."""
     angles, labels = toy_batch()
     print("Nine points of three classes, A, B and C, on a circle that is cut open and laid flat.")
-    print("A loss weights every pair: the darker, the harder it pulls (same letter) or pushes (other letter).\n")
+    print("A loss weights every pair: the darker, the harder it pulls (same letter) or pushes (other letter).")
+    print("Points of one class that meet share a letter; a star is where classes meet.\n")
     for loss in LOSSES:
         print(show(loss, angles, labels), end="\n\n")
     print("A loss is about ten lines: see src/likewise/losses/pair.py and CONTRIBUTING.md.")
