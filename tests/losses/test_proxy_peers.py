@@ -73,7 +73,7 @@ def test_equals(name: str, batch: str, seed: int):
 
 
 def test_proxy_nca_leaves_the_positive_out():
-    """Ours is the paper's Eq. 4; adding the positive to the denominator turns one into the other."""
+    """Ours is the overview's Eq. 16; adding the positive to the denominator turns one into the other."""
     embeddings, labels = make_batch("ragged")
     ours = losses.ProxyNCALoss(10, 5, scale=8.0, reduction="none").double()
     theirs = pml.ProxyNCALoss(10, 5, softmax_scale=8).double()

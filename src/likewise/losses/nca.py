@@ -64,7 +64,7 @@ class TupletMarginLoss(PairLoss):
 
     $$\log\Bigl(1+\sum_{k\in N_i}e^{\sigma(\cos\theta_{ik}-\cos(\theta_{ij}-m))}\Bigr)$$
 
-    per positive pair whose anchor has a negative.  Yu & Tao 2019, Eq. 6.  $\cos(\theta-m)$ is expanded, so that no
+    per positive pair whose anchor has a negative.  Yu & Tao 2019.  $\cos(\theta-m)$ is expanded, so that no
     arc cosine is differentiated and the gradient at $s=1$ is finite.
 
     Args:

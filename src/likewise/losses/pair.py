@@ -22,7 +22,7 @@ class ContrastiveLoss(PairLoss):
     $$\frac{1}{|\mathcal P|}\sum_{(i,j)\in\mathcal P}[m_+ - s_{ij}]_+
       + \frac{1}{|\mathcal N|}\sum_{(i,k)\in\mathcal N}[s_{ik} - m_-]_+$$
 
-    each mean over the pairs that are not zero (``reduction="nonzero"``).  Hadsell et al. 2006; seed equations: Eq. 5 of
+    each mean over the pairs that are not zero (``reduction="nonzero"``).  Hadsell et al. 2006; Eq. 5 of
     the unified view, Eq. 2.15 of the thesis (both drop the constant $m_+$).  With ``similarity="euclidean"`` the margins
     are similarities too, that is, negative distances.
 
@@ -59,7 +59,7 @@ class SNRContrastiveLoss(PairLoss):
     $$\mathrm{mean}_{\mathcal P}[d - m_+]_+ + \mathrm{mean}_{\mathcal N}[m_- - d]_+
       + \lambda\,\mathrm{mean}_i\Bigl|\sum_k e_{ik}\Bigr|$$
 
-    each mean over the pairs that are not zero.  Yuan et al. 2019, Eq. 8 and 9; the last term keeps embeddings $e$ (of
+    each mean over the pairs that are not zero.  Yuan et al. 2019; the last term keeps embeddings $e$ (of
     unit length) at zero mean.
 
     Args:
@@ -115,7 +115,7 @@ class IntraPairVarianceLoss(PairLoss):
 
     $$\mathrm{mean}_{\mathcal P}[(1-\varepsilon_+)\bar s_+ - s]_+^2 + \mathrm{mean}_{\mathcal N}[s-(1+\varepsilon_-)\bar s_-]_+^2$$
 
-    with $\bar s_\pm$ the mean similarity of the batch's positive and negative pairs.  Yu & Tao 2019, Eq. 9 to 11, the
+    with $\bar s_\pm$ the mean similarity of the batch's positive and negative pairs.  Yu & Tao 2019, the
     companion of `TupletMarginLoss`.
 
     Args:
@@ -186,7 +186,7 @@ class MultiSimilarityLoss(PairLoss):
       +\frac1\beta\log\Bigl[1+\sum_{k\in N_i}e^{\beta(s_{ik}-\lambda)}\Bigr]$$
 
     per anchor, mean over all anchors of the batch; an anchor without positives or without negatives keeps the other
-    term.  Wang et al. 2019, Eq. 15; Eq. 2.24 of the thesis.
+    term.  Wang et al. 2019; Eq. 2.24 of the thesis.
 
     Args:
         alpha: steepness on positives.
@@ -250,7 +250,7 @@ class CircleLoss(PairLoss):
     $$\mathrm{softplus}\Bigl(\log\sum_{j\in P_i}e^{-\gamma\,[1+m-s_{ij}]_+(s_{ij}-1+m)}
       +\log\sum_{k\in N_i}e^{\gamma\,[s_{ik}+m]_+(s_{ik}-m)}\Bigr)$$
 
-    per anchor; the bracketed weights take no gradient.  Sun et al. 2020, Eq. 6 to 8.
+    per anchor; the bracketed weights take no gradient.  Sun et al. 2020.
 
     Args:
         margin: the relaxation m.

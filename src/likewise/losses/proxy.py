@@ -22,8 +22,8 @@ class ProxyNCALoss(ProxyLoss):
 
     $$-\log\frac{e^{-\sigma\lVert x-p_y\rVert^2}}{\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2}}$$
 
-    on unit vectors; the denominator leaves the positive out, so the value can be negative.  Movshovitz-Attias et al. 2017,
-    Eq. 4; Eq. 16 of the overview.  Eq. 2.27 of the thesis has inner products, which is σ = ½.
+    on unit vectors; the denominator leaves the positive out, so the value can be negative.  Movshovitz-Attias et al. 2017;
+    Eq. 16 of the overview.  Eq. 2.27 of the thesis has inner products, which is σ = ½.
 
     Args:
         scale: the scale σ.
@@ -54,7 +54,7 @@ class ProxyNCAPPLoss(ProxyLoss):
 
     $$-\log\frac{e^{-\lVert x-p_y\rVert^2/T}}{\sum_c e^{-\lVert x-p_c\rVert^2/T}}$$
 
-    on unit vectors.  Teh et al. 2020, Eq. 6; Eq. 17 of the overview (where $T$ is misprinted and would cancel).
+    on unit vectors.  Teh et al. 2020; Eq. 17 of the overview (where $T$ is misprinted and would cancel).
 
     Args:
         temperature: the temperature T.

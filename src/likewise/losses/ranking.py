@@ -47,7 +47,7 @@ class FastAPLoss(PairLoss):
     $$1-\frac{1}{|P_i|}\sum_l\frac{h^+_l\,H^+_l}{H_l}$$
 
     per anchor that has a positive; $h$ counts positives (and all) at node $l$ of the squared distance in $[0,4]$, $H$ up
-    to it.  Cakir et al. 2019, Eq. 8.
+    to it.  Cakir et al. 2019.
 
     Args:
         bins: the number of intervals; there is one node more.
@@ -88,7 +88,7 @@ class HistogramLoss(PairLoss):
     $$\sum_r h^-_r\sum_{q\le r}h^+_q$$
 
     with soft histograms $h^\pm$ of the batch's similarities over $[-1,1]$, each normalised to one.  Ustinova & Lempitsky
-    2016, Eq. 2 and 4.  There is one unit, the batch; under ``reduction="none"`` an anchor gets the share of its negatives.
+    2016.  There is one unit, the batch; under ``reduction="none"`` an anchor gets the share of its negatives.
 
     Args:
         bins: the number of intervals; there is one node more.

@@ -102,7 +102,7 @@ class SphereFaceLoss(ProxyLoss):
     $$-\log\frac{e^{\sigma\lVert x\rVert\psi(\theta_y)}}{e^{\sigma\lVert x\rVert\psi(\theta_y)}+\sum_{c\ne y}e^{\sigma\lVert x\rVert\cos\theta_c}},
       \qquad\psi(\theta)=(-1)^k\cos(m\theta)-2k,\quad\theta\in\bigl[\tfrac{k\pi}{m},\tfrac{(k+1)\pi}{m}\bigr]$$
 
-    with proxies of unit length.  Liu et al. 2017, Eq. 7.  $\cos(m\theta)$ is a polynomial in the cosine, so that no arc
+    with proxies of unit length.  Liu et al. 2017.  $\cos(m\theta)$ is a polynomial in the cosine, so that no arc
     cosine is differentiated.
 
     Args:
@@ -154,7 +154,7 @@ class CosFaceLoss(ProxyLoss):
 
     $$-\log\frac{e^{\sigma(\cos\theta_y-m)}}{e^{\sigma(\cos\theta_y-m)}+\sum_{c\ne y}e^{\sigma\cos\theta_c}}$$
 
-    Wang et al. 2018, Eq. 4.
+    Wang et al. 2018.
 
     Args:
         margin: the margin m.
@@ -222,7 +222,7 @@ class ArcFaceLoss(ProxyLoss):
 
 
 class SubCenterArcFaceLoss(ProxyLoss):
-    r"""Sub-center ArcFace: `ArcFaceLoss` on the most similar of several centres of each class.  Deng et al. 2020, Eq. 3.
+    r"""Sub-center ArcFace: `ArcFaceLoss` on the most similar of several centres of each class.  Deng et al. 2020.
 
     $$\cos\theta_c=\max_k\cos(x,w_{ck})$$
 
@@ -258,7 +258,7 @@ class SoftTripleLoss(ProxyLoss):
       -\log\frac{e^{\lambda(S_y-\delta)}}{e^{\lambda(S_y-\delta)}+\sum_{c\ne y}e^{\lambda S_c}}
       +\frac{\tau\sum_c\sum_{k<l}\sqrt{2+10^{-5}-2\,w_{ck}\cdot w_{cl}}}{C\,K(K-1)}$$
 
-    on unit vectors.  Qian et al. 2019, Eq. 6 to 9.  ``gamma`` is the temperature of the softmax over centres; the thesis'
+    on unit vectors.  Qian et al. 2019.  ``gamma`` is the temperature of the softmax over centres; the thesis'
     tables give its inverse, and its Eq. 2.30 leaves the centres out.
 
     Args:

@@ -22,7 +22,7 @@ class AngularLoss(PairLoss):
 
     $$\log\Bigl(1+\sum_{n\in N_a}e^{4\tan^2\!\alpha\,(x_a+x_p)\cdot x_n-2(1+\tan^2\!\alpha)\,x_a\cdot x_p}\Bigr)$$
 
-    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017, Eq. 7 and 8.  The sum over
+    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  The sum over
     negatives of $e^{c\,s_{an}}e^{c\,s_{pn}}$ is one matrix product.
 
     Args:
@@ -67,7 +67,7 @@ class LiftedStructureLoss(PairLoss):
 
     $$\tfrac12\Bigl[d_{ij}+\log\Bigl(\sum_{k\in N_i}e^{\lambda-d_{ik}}+\sum_{l\in N_j}e^{\lambda-d_{jl}}\Bigr)\Bigr]_+^2$$
 
-    mean over positive pairs $i<j$, Euclidean distance of unit vectors.  Oh Song et al. 2016, Eq. 4.  Under
+    mean over positive pairs $i<j$, Euclidean distance of unit vectors.  Oh Song et al. 2016.  Under
     ``reduction="none"`` half of a pair's value goes to either end.
 
     Args:

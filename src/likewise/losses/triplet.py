@@ -166,7 +166,7 @@ class MarginLoss(PairLoss):
     $$\frac{\sum_{(a,p,n)}[\lambda+d_{ap}-\beta]_+ + [\lambda+\beta-d_{an}]_+}{\text{number of non-zero terms}}+\nu\,\bar\beta$$
 
     over all triplets, or over those that a miner chooses (`likewise.miners.DistanceWeightedMiner` in the paper); positive
-    and negative terms are counted separately.  Wu et al. 2017, Eq. 6 and Section 4.2; Eq. 2.23 of the thesis with
+    and negative terms are counted separately.  Wu et al. 2017; Eq. 2.23 of the thesis with
     $I_{ij}=\pm1$.  Distances are Euclidean, between unit vectors.
 
     Args:
@@ -250,7 +250,7 @@ class QuadrupletLoss(PairLoss):
     $$\mathrm{mean}\,[s_{an}-s_{ap}+\lambda_1]_+ + \mathrm{mean}\,[s_{nk}-s_{ap}+\lambda_2]_+$$
 
     over all triplets, and over all $(a,p,n,k)$ whose classes of $a$, $n$ and $k$ are all different; each mean over the
-    terms that are not zero.  Chen et al. 2017, Eq. 6, in similarity form.  All quadruplets are summed exactly by sorting
+    terms that are not zero.  Chen et al. 2017, in similarity form.  All quadruplets are summed exactly by sorting
     pairs, $O(B^2\log B)$ in place of $O(B^4)$.
 
     Args:

@@ -23,7 +23,7 @@ class MultiSimilarityMiner(PairMiner):
     r"""Keep positives less similar than the hardest negative, negatives more similar than the hardest positive.
 
     Positive kept if $s_{ij}-\varepsilon<\max_{k\in N_i}s_{ik}$, negative kept if
-    $s_{ik}+\varepsilon>\min_{j\in P_i}s_{ij}$.  Wang et al. 2019, Eq. 11 and 12.
+    $s_{ik}+\varepsilon>\min_{j\in P_i}s_{ij}$.  Wang et al. 2019.
 
     Args:
         epsilon: the slack ε.

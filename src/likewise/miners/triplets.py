@@ -125,7 +125,7 @@ class DistanceWeightedMiner(TripletMiner):
 
     A negative at distance $d$ is drawn with a probability proportional to $1/q(\max(d,\text{cutoff}))$, where
     $q(d)\propto d^{\,n-2}(1-d^2/4)^{(n-3)/2}$ is the density of distances on the sphere in $n$ dimensions, and only if
-    $d$ is below ``nonzero_loss_cutoff``.  Wu et al. 2017, Section 4.1.  Everything is done with logarithms relative to
+    $d$ is below ``nonzero_loss_cutoff``.  Wu et al. 2017.  Everything is done with logarithms relative to
     the row's largest, so that it holds in 2 dimensions as in 4,096.
 
     Args:
