@@ -33,6 +33,7 @@ from likewise.losses import (
     MultiSimilarityLoss,
     NPairsLoss,
     NTXentLoss,
+    PairLoss,
     ProxyNCALoss,
     QuadrupletLoss,
     SoftmaxLoss,
@@ -40,6 +41,12 @@ from likewise.losses import (
     WeightedSum,
 )
 from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner, SemiHardMiner
+
+
+class Unfolded(PairLoss):
+    def declare(self):
+        return per_anchor(softplus(s))
+
 
 E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
 
@@ -69,7 +76,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             lambda: DirectionRegularized(ProxyNCALoss(2, 7))(E, Y),
             "must have the 7 dimensions of the proxies, but have 3",
         ),
-        (lambda: per_anchor(softplus(s)), r"softplus\(s\) has an s outside of every fold"),
+        (lambda: Unfolded()(E, Y), "a loss must be one number per anchor, but its formula has an s outside of every"),
         (
             lambda: per_pair(softplus(s), POSITIVES),
             r"over must be POSITIVES, NEGATIVES or BOTH, but it is softplus\(s\)",

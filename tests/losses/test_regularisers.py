@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -172,3 +173,30 @@ def test_directions_between_close_points_in_float32():
     torch.testing.assert_close(
         _directions(single, single, chosen).double(), _directions(S, S, chosen), atol=1e-2, rtol=0
     )
+
+
+WRAPPERS = {
+    "direction-triplet": lambda: losses.DirectionRegularized(losses.TripletLoss()),
+    "direction-multi-similarity": lambda: losses.DirectionRegularized(losses.MultiSimilarityLoss()),
+    "direction-proxy-nca": lambda: losses.DirectionRegularized(proxy_nca()),
+    "language": lambda: losses.LanguageGuidance(losses.NTXentLoss(), torch.eye(10)),
+    "matryoshka": lambda: losses.Matryoshka(losses.NTXentLoss(), [2, 5]),
+    "sum": lambda: losses.WeightedSum({losses.NTXentLoss(): 1.0, losses.EmbeddingNorm(): 0.1, losses.ZeroMean(): 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_are_good_citizens_of_torch(name: str):
+    """Compiled whole, unmoved by autocast, and without a question to the device."""
+    torch.compiler.reset()
+    embeddings, labels = make_batch("ragged")
+    wrapper = WRAPPERS[name]()
+    single = embeddings.float()
+    expected = wrapper(single, labels).detach()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(wrapper(single, labels).detach(), expected)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the tracer's own
+        compiled = torch.compile(wrapper, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(single, labels).detach(), expected)
+    assert WRAPPERS[name]().to("meta")(single.to("meta"), labels.to("meta")).shape == ()

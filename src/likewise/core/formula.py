@@ -485,6 +485,11 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
         return known[node]
     if isinstance(node, Number):
         return node.value
+    if isinstance(node, Variable):
+        raise ValueError(
+            f"a loss must be one number per anchor, but its formula has an {node!r} outside of every fold; "
+            "fold it with mean, add_up or logsumexp, or use per_pair"
+        )
     if not isinstance(node, Apply):
         raise KeyError(f"the formula needs {node!r}, which was not computed")
     arguments = [evaluate(argument, known) for argument in node.arguments]

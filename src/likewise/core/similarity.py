@@ -44,14 +44,15 @@ class _Unit(torch.autograd.Function):
         largest = torch.linalg.vector_norm(vectors, ord=torch.inf, dim=1, keepdim=True)
         # dividing by infinity sends a row of zeros, value and gradient, to zero
         largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
-        ctx.save_for_backward(vectors, largest)
-        return _unit_and_norm(vectors, largest)[0]
+        units, norm = _unit_and_norm(vectors, largest)
+        ctx.save_for_backward(vectors, largest, units, norm)
+        return units
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        vectors, largest = ctx.saved_tensors
-        # made again from what is given, so that second derivatives are right
-        units, norm = _unit_and_norm(vectors, largest)
+        vectors, largest, units, norm = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody differentiates again: make them once more, from what is given
+            units, norm = _unit_and_norm(vectors, largest)
         tangent: Tensor = grad - units * (units * grad).sum(dim=1, keepdim=True)
         slope: Tensor = tangent / norm / largest
         return slope

@@ -20,7 +20,6 @@ from likewise.core.formula import (
     Formula,
     Number,
     Operand,
-    Rank,
     Total,
     apply,
     as_formula,
@@ -133,11 +132,6 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
     value = _guarded(as_formula(value), needs)
-    if value.rank == Rank.PAIR:
-        raise ValueError(
-            f"value must be one number per anchor, but {value!r} has an s outside of every fold; "
-            "fold it with mean, add_up or logsumexp, or use per_pair"
-        )
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
