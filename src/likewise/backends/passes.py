@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from likewise.core.formula import Folded, Formula, PerAnchor, PerReference, Total, evaluate, walk
+from likewise.core.formula import Folded, Formula, PerAnchor, PerReference, Total, evaluate
 from likewise.core.problem import Problem
 from likewise.core.spec import Part, PartValues, Reduction
 
@@ -48,19 +48,27 @@ def schedule(roots: list[Formula]) -> list[Pass]:
     """
     passes = [Pass([], [])]
     ready: dict[Formula, int] = {}  # by which pass the ingredients of a node are known
-    for node in walk(*roots):
-        when = 0
-        for part in node.parts:
-            when = max(when, ready[part])
-        if isinstance(node, PerAnchor | PerReference | Total):
-            passes[when].numbers.append(node)
-        elif isinstance(node, Folded):
-            passes[when].folds.append(node)
-            when += 1
-            if when == len(passes):
-                passes.append(Pass([], []))
-        ready[node] = when
+    for root in roots:
+        _place(root, passes, ready)
     return passes
+
+
+def _place(node: Formula, passes: list[Pass], ready: dict[Formula, int]) -> int:
+    """Put what is below a node, and then the node, into the passes; say by which pass it is known."""
+    if node in ready:
+        return ready[node]
+    when = 0
+    for part in node.parts:
+        when = max(when, _place(part, passes, ready))
+    if isinstance(node, Folded):
+        passes[when].folds.append(node)
+        when += 1
+        if when == len(passes):
+            passes.append(Pass([], []))
+    elif isinstance(node, PerAnchor | PerReference | Total):
+        passes[when].numbers.append(node)
+    ready[node] = when
+    return when
 
 
 def compute_folds(roots: list[Formula], engine: Engine, problem: Problem) -> dict[Formula, Any]:

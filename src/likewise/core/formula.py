@@ -365,7 +365,8 @@ def apply(operation: str, *operands: Operand) -> Formula:
         >>> apply("square", s)
         square(s)
     """
-    arguments = tuple(as_formula(operand) for operand in operands)
+    # formulas are built at every call of a loss: a list and a plain test are the quick way
+    arguments = tuple([operand if isinstance(operand, Formula) else as_formula(operand) for operand in operands])
     if operation == "mul" and _is(arguments[0], 1.0):
         return arguments[1]  # a scale of one is no work
     return Apply(operation, arguments)
