@@ -277,8 +277,16 @@ class EmbeddingNorm(nn.Module):
         tensor(5.)
     """
 
-    def forward(self, embeddings: Tensor, *_labels: object, **_options: object) -> Tensor:
-        """``mean ‖x‖``; labels and whatever else losses take are accepted and not used."""
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """``mean ‖x‖``; what else losses take is accepted, so that it can stand beside them, and not used."""
         with full_precision(embeddings):
             samples = embeddings_of("embeddings", embeddings)
             # a vector of zeros has no direction to shrink in: torch's norm gives it a zero gradient
@@ -295,8 +303,16 @@ class ZeroMean(nn.Module):
         tensor(1.)
     """
 
-    def forward(self, embeddings: Tensor, *_labels: object, **_options: object) -> Tensor:
-        """``mean |Σ x|``; labels and whatever else losses take are accepted and not used."""
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """``mean |Σ x|``; what else losses take is accepted, so that it can stand beside them, and not used."""
         with full_precision(embeddings):
             return embeddings_of("embeddings", embeddings).sum(dim=1).abs().mean()
 
