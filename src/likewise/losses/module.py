@@ -154,13 +154,9 @@ class PairLoss(nn.Module):
     def _reduced(self, problem: Problem) -> Tensor:
         if self.miner is not None:
             problem = problem.under(self.miner.refine(problem))
-        parts, penalties, whole = parts_of(
-            self.declare_on_triplets() if isinstance(problem.relation, Triplets) else self.declare()
-        )
-        values = backends.run(parts, problem, self.reduction, self.backend) if parts else []
-        for function in whole:
-            values = [*values, *function.compute(problem)]
-        return reduce(values, [penalty.value.to(problem.dtype) for penalty in penalties], self.reduction)
+        on_triplets = isinstance(problem.relation, Triplets)
+        declaration = self.declare_on_triplets() if on_triplets else self.declare()
+        return value_of(declaration, problem, self.reduction, self.backend)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """What the loss learns as a group for an optimiser, with a learning rate of its own; empty if it learns nothing.
@@ -173,6 +169,15 @@ class PairLoss(nn.Module):
     def extra_repr(self) -> str:
         """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
         return describe(self)
+
+
+def value_of(declaration: Declaration, problem: Problem, reduction: Reduction, backend: str) -> Tensor:
+    """What a loss declared, computed and reduced: formulas on an engine, the rest by its own functions."""
+    parts, penalties, whole = parts_of(declaration)
+    values = backends.run(parts, problem, reduction, backend) if parts else []
+    for function in whole:
+        values = [*values, *function.compute(problem)]
+    return reduce(values, [penalty.value.to(problem.dtype) for penalty in penalties], reduction)
 
 
 Module = TypeVar("Module", bound=nn.Module)

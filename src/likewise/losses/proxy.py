@@ -217,7 +217,7 @@ class ProxyGMLLoss(ProxyLoss):
 
     def among_proxies(self) -> Tensor:
         """The second term, before its weight: each proxy among the proxies of its own class and of the others."""
-        full = unit(self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float())
-        sums = self._by_class(full @ full.T).sum(dim=2)
-        owners = torch.arange(len(full), device=full.device) // self.centers
+        proxies = self.unit_proxies()
+        sums = self._by_class(proxies @ proxies.T).sum(dim=2)
+        owners = torch.arange(len(proxies), device=proxies.device) // self.centers
         return nn.functional.cross_entropy(sums, owners)

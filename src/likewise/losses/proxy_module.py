@@ -15,9 +15,9 @@ from likewise.core.formula import Formula, Operand, softplus
 from likewise.core.hyper import check_hyperparameters, hyper, option
 from likewise.core.problem import Problem, check_classes
 from likewise.core.relation import Labels, Relation
-from likewise.core.similarity import as_similarity
-from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, parts_of, per_anchor, reduce
-from likewise.losses.module import describe, make_constructor, parameter_groups, whole_module
+from likewise.core.similarity import as_similarity, unit
+from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, per_anchor
+from likewise.losses.module import describe, make_constructor, parameter_groups, value_of, whole_module
 
 
 class Between(Enum):
@@ -128,6 +128,10 @@ class ProxyLoss(nn.Module):
         """The similarities among proxies."""
         return as_similarity(self.similarity)(proxies)
 
+    def unit_proxies(self) -> Tensor:
+        """The proxies at unit length, in float32 at least, for terms on the proxies alone."""
+        return unit(self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float())
+
     def only_from_embeddings(self) -> str | None:
         """Proxies are not among the similarities."""
         return "it compares embeddings with proxies of its own"
@@ -166,11 +170,7 @@ class ProxyLoss(nn.Module):
         terms = []
         for between, declaration in self.declare().items():
             problem = self._problem(between, samples, labels, proxies, valid)
-            parts, penalties, whole = parts_of(declaration)
-            values = backends.run(parts, problem, self.reduction, self.backend) if parts else []
-            for function in whole:
-                values = [*values, *function.compute(problem)]
-            terms.append(reduce(values, [penalty.value.to(samples.dtype) for penalty in penalties], self.reduction))
+            terms.append(value_of(declaration, problem, self.reduction, self.backend))
         return terms[0] if len(terms) == 1 else torch.stack(terms).sum(dim=0)
 
     def samples(self, embeddings: Tensor) -> Tensor:

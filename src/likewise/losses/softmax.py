@@ -12,7 +12,6 @@ from likewise.core.checks import full_precision
 from likewise.core.formula import Formula, Number, PerAnchor, PerReference, s, sqrt, where
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
-from likewise.core.similarity import unit
 from likewise.core.spec import Declaration, Penalty
 from likewise.losses.module import log_parameter, number
 from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
@@ -297,8 +296,7 @@ class SoftTripleLoss(ProxyLoss):
 
     def _gram(self) -> Tensor:
         """The cosines among each class's centres, ``(C, K, K)``."""
-        full = self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float()
-        centres = unit(full).reshape(self.num_classes, self.centers, self.embedding_dim)
+        centres = self.unit_proxies().reshape(self.num_classes, self.centers, self.embedding_dim)
         return centres @ centres.transpose(1, 2)
 
     def merging(self) -> Tensor:
