@@ -25,7 +25,7 @@ CLASSES, PER_CLASS, DIM = 32, 4, 64
 
 
 def cases() -> dict[str, Callable[[], nn.Module]]:
-    """Every loss with its defaults, four losses with every miner that draws nothing at random, and the wrappers."""
+    """Every loss with its defaults, four losses with every miner that draws nothing at random, and four wrappers."""
     found: dict[str, Callable[[], nn.Module]] = {}
     for name in losses.__all__:
         kind = getattr(losses, name)

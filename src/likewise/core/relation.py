@@ -97,23 +97,22 @@ class Labels(Relation):
         """Compare labels; drop each anchor's own reference by index, never by value."""
         references = self.labels if self.reference_labels is None else self.reference_labels
         same = self.labels[rows, None] == references[None, columns]
-        if self.valid is not None:
-            valid = self.valid[None, columns]
-            positive, negative = same & valid, ~same & valid
-            return self._without_own(positive, rows, columns), negative
-        if self.reference_labels is not None and self.own is None:
-            return same, ~same
-        if self.own is None and rows == columns:
-            return same.clone().fill_diagonal_(False), ~same
-        return self._without_own(same, rows, columns), ~same
+        positive, negative = self._without_own(same, rows, columns), ~same
+        if self.valid is None:
+            return positive, negative
+        valid = self.valid[None, columns]
+        return positive & valid, negative & valid
 
-    def _without_own(self, positive: Tensor, rows: slice, columns: slice) -> Tensor:
-        if self.own is None and self.reference_labels is not None:
-            return positive
+    def _without_own(self, same: Tensor, rows: slice, columns: slice) -> Tensor:
+        if self.own is None:
+            if self.reference_labels is not None:
+                return same
+            if rows == columns:  # a square on the diagonal, the whole matrix most often
+                return same.clone().fill_diagonal_(False)
         references = self.labels if self.reference_labels is None else self.reference_labels
-        index = torch.arange(len(references), device=positive.device)
+        index = torch.arange(len(references), device=same.device)
         own = index if self.own is None else self.own
-        return positive & (own[rows, None] != index[None, columns])
+        return same & (own[rows, None] != index[None, columns])
 
     def sized(self, anchors: int, references: int) -> Labels:
         """Check the numbers of labels."""
@@ -307,9 +306,9 @@ class Triplets(Relation):
         _check_range("negatives", self.negatives, references, "references")
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
-    def compact(self) -> Triplets:
-        """Without gaps, where that costs no waiting (on the CPU); itself elsewhere."""
-        if self.valid is None or not may_look(self.valid):
+    def compact(self, *, wait: bool = False) -> Triplets:
+        """Without gaps, where that costs no waiting (on the CPU) or waiting is allowed; itself elsewhere."""
+        if self.valid is None or not (wait or may_look(self.valid)):
             return self
         kept = self.valid.nonzero().squeeze(1)
         return Triplets(self.anchors[kept], self.positives[kept], self.negatives[kept], None, self.shape)

@@ -112,11 +112,8 @@ class TripletMiner(Miner):
             problem = problem_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            chosen = self.refine(problem)
-        if chosen.valid is None:
-            return chosen.anchors, chosen.positives, chosen.negatives
-        kept = chosen.valid.nonzero().squeeze(1)
-        return chosen.anchors[kept], chosen.positives[kept], chosen.negatives[kept]
+            chosen = self.refine(problem).compact(wait=True)
+        return chosen.anchors, chosen.positives, chosen.negatives
 
 
 def one_negative_per_pair(negatives: Tensor, valid: Tensor) -> Triplets:
