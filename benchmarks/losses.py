@@ -12,14 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from measure import GIB, MIB, Settings, in_child, machine, peak_memory, time_cell, time_floor
+from machine import GIB, MIB, machine, versions
+from measure import Settings, in_child, peak_memory, time_cell, time_floor
 from pairings import PAIRINGS, SAMPLES_PER_CLASS, Pairing
 
 RESULTS = Path(__file__).parent / "results"
@@ -79,8 +78,7 @@ def parse() -> argparse.Namespace:
 
 def describe(device: str) -> dict[str, Any]:
     """The machine and the versions."""
-    packages = ("torch", "pytorch-metric-learning", "likewise")
-    return {**machine(device), "python": platform.python_version(), **{name: version(name) for name in packages}}
+    return {**machine(device), **versions("torch", "pytorch-metric-learning", "likewise")}
 
 
 def arguments(options: argparse.Namespace) -> dict[str, Any]:

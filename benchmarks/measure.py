@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import platform
 import resource
 import statistics
 import sys
@@ -17,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from machine import GIB, MIB, cores
 from pairings import PAIRINGS, Call, Pairing, floor, make_batch
 from torch import Tensor
 
-MIB = 2**20
-GIB = 2**30
 TINY = 32
 ROUNDS = 10
 AGREEMENT = 1e-6
@@ -109,25 +106,6 @@ def out_of_memory(error: BaseException) -> bool:
 
 def _over_the_limit(settings: Settings) -> dict[str, Any]:
     return {"skipped": "memory", "why": f"needs more than the limit of {settings.memory_limit / GIB:g} GiB"}
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-
-
-def machine(device: str) -> dict[str, Any]:
-    """The machine in words."""
-    cpu = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        cpu = models[0] if models else cpu
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
-    described = {"cpu": cpu, "cores": cores(), "memory_gib": round(memory, 1), "threads": cores()}
-    if device != "cpu":
-        described["device"] = torch.cuda.get_device_name(device)
-    return described
 
 
 # ------------------------------------------------------------------------------------------------ time

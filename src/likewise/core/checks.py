@@ -83,6 +83,18 @@ def embeddings_of(name: str, value: object) -> Tensor:
         >>> embeddings_of("embeddings", torch.zeros(2, 3, dtype=torch.float16)).dtype
         torch.float32
     """
+    checked = embeddings_as_given(name, value)
+    return checked if checked.dtype in (torch.float32, torch.float64) else checked.float()
+
+
+def embeddings_as_given(name: str, value: object) -> Tensor:
+    """Check embeddings as `embeddings_of` does, and leave their dtype alone.
+
+    Examples:
+        >>> import torch
+        >>> embeddings_as_given("embeddings", torch.zeros(2, 3, dtype=torch.float16)).dtype
+        torch.float16
+    """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
     if value.ndim != 2:
@@ -96,7 +108,7 @@ def embeddings_of(name: str, value: object) -> Tensor:
         broken = (~torch.isfinite(value.detach())).any(dim=1).nonzero()
         if len(broken):
             raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
-    return value if value.dtype in (torch.float32, torch.float64) else value.float()
+    return value
 
 
 def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, beside: str) -> Tensor:

@@ -86,11 +86,15 @@ class Similarity(ABC):
     centres: ClassVar[bool] = False
     """Whether a common shift, which changes no distance, is taken off first: it would drown small distances."""
 
+    mirrors: ClassVar[bool] = False
+    """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix is the whole."""
+
     def prepare(self, embeddings: Tensor) -> Tensor:
         """What is done to each embedding by itself, before any pair is looked at."""
         return unit(embeddings) if self.normalize else embeddings
 
-    def _squares(self, prepared: Tensor) -> Tensor:
+    def squares(self, prepared: Tensor) -> Tensor:
+        """Squared norms of prepared embeddings, ``(n,)``."""
         # the norm of a unit vector has no gradient, so none need be computed
         return (prepared.detach() if self.normalize else prepared).square().sum(dim=1)
 
@@ -112,8 +116,8 @@ class Similarity(ABC):
         products = left @ right.T
         if not self.uses_squares:
             return self.link(products, products.new_empty(0), products.new_empty(0))
-        left_squares = self._squares(left)
-        right_squares = left_squares if references is None else self._squares(right)
+        left_squares = self.squares(left)
+        right_squares = left_squares if references is None else self.squares(right)
         return self.link(products, left_squares[:, None], right_squares[None, :])
 
 
@@ -128,6 +132,7 @@ class Cosine(Similarity):
     """
 
     uses_squares: ClassVar[bool] = False
+    mirrors: ClassVar[bool] = True
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """The product itself; rounding may carry it past ±1, and formulas that mind must not."""
@@ -150,6 +155,7 @@ class Dot(Similarity):
 
     normalize: bool = False
     uses_squares: ClassVar[bool] = False
+    mirrors: ClassVar[bool] = True
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """The product itself."""
@@ -193,7 +199,8 @@ class Euclidean(Similarity):
 
     centres: ClassVar[bool] = True
 
-    def _squares(self, prepared: Tensor) -> Tensor:
+    def squares(self, prepared: Tensor) -> Tensor:
+        """Squared norms, with their gradient."""
         # shifted unit vectors are not of unit length
         return prepared.square().sum(dim=1)
 
@@ -231,7 +238,8 @@ class SNR(Similarity):
         rounding = torch.finfo(centred.dtype).eps * embeddings.square().sum(dim=1, keepdim=True)
         return centred.masked_fill(centred.square().sum(dim=1, keepdim=True) <= rounding, 0.0)
 
-    def _squares(self, prepared: Tensor) -> Tensor:
+    def squares(self, prepared: Tensor) -> Tensor:
+        """Squared norms, with their gradient."""
         # what is left of a unit vector without its mean is no unit vector
         return prepared.square().sum(dim=1)
 

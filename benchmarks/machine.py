@@ -1,0 +1,44 @@
+"""What a benchmark ran on, in words."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+MIB = 2**20
+GIB = 2**30
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def machine(device: str) -> dict[str, Any]:
+    """The machine in words."""
+    cpu = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        cpu = models[0] if models else cpu
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    described = {"cpu": cpu, "cores": cores(), "memory_gib": round(memory, 1), "threads": cores()}
+    if device != "cpu":
+        described["device"] = torch.cuda.get_device_name(device)
+    return described
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Python's version and those of packages, where they are installed."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found

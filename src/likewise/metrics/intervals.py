@@ -1,0 +1,248 @@
+"""How sure one may be of a number: intervals over repeats of a training, and over the queries of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import cos, inf, pi, sin, sqrt, tan
+from statistics import NormalDist
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.core.checks import labels_of, whole_number
+from likewise.metrics.ranks import Array
+from likewise.metrics.tiles import MEMORY, tensor_of
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number and the confidence interval around it.
+
+    Args:
+        mean: the mean of the values, or the other statistic of them that was asked for.
+        low: the lower end of the interval.
+        high: its upper end.
+        confidence: the share of such intervals that contain the truth, if the assumptions hold.
+        count: how many independent things were looked at: repeats, queries or classes.
+
+    Examples:
+        >>> print(Interval(0.625, 0.6, 0.65, 0.95, 10))
+        0.625 [0.6, 0.65]
+    """
+
+    mean: float
+    low: float
+    high: float
+    confidence: float
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+def t_interval(values: Sequence[float] | Array, confidence: float = 0.95) -> Interval:
+    r"""The mean over repeats and its Student-t confidence interval.
+
+    $\bar v \pm t_{n-1} \, s / \sqrt n$, where s is the standard deviation with n − 1 and t the quantile of Student's
+    distribution.  Right for values that are independent and normal, as the scores of trainings with different seeds
+    about are; seeds do not tell what another test set would give, for which see `bootstrap`.
+
+    One value says nothing about how far others would scatter: its interval is infinite.
+
+    Args:
+        values: one number per repeat.
+        confidence: between 0 and 1.
+
+    Examples:
+        >>> found = t_interval([0.61, 0.63, 0.62, 0.64])
+        >>> round(found.mean, 3), round(found.low, 4), round(found.high, 4)
+        (0.625, 0.6045, 0.6455)
+    """
+    numbers = _numbers(values)
+    _check_confidence(confidence)
+    count, mean = len(numbers), float(numbers.mean())
+    if count == 1:
+        return Interval(mean, -inf, inf, confidence, 1)
+    half = t_quantile(confidence, count - 1) * float(numbers.std()) / sqrt(count)
+    return Interval(mean, mean - half, mean + half, confidence, count)
+
+
+def bootstrap(
+    values: Sequence[float] | Array,
+    statistic: Callable[[Tensor], Tensor] | None = None,
+    *,
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    groups: Array | None = None,
+    memory: int = MEMORY,
+) -> Interval:
+    """A statistic over queries and its percentile bootstrap interval.
+
+    The queries are drawn anew with replacement ``samples`` times; the interval is between the quantiles of the
+    statistics of the draws (Efron 1979; with few queries it is somewhat too narrow).  It tells what another test set of
+    the same kind would give with the same embedding, not what another training would: see `t_interval`.
+
+    Queries of one class share their positives and their difficulty, so they are not independent, and an interval over
+    queries alone is too narrow.  With ``groups=labels`` whole classes are drawn instead, each with all its queries.
+
+    Two methods are compared over the same queries by the interval of the *difference* of their values, in which what
+    makes a query hard for both cancels: they differ if it does not contain zero.
+
+    One query, or one group, says nothing about how far others would scatter: its interval is infinite.
+
+    Args:
+        values: one number per query, such as ``retrieval(..., reduce="none")["MAP@R"]``.
+        statistic: takes ``(…, queries)`` to ``(…)``; the mean without it.
+        samples: how many times to draw.
+        confidence: between 0 and 1.
+        seed: of the draws.
+        groups: the class of each query, integers ``(queries,)``.
+        memory: bytes that the draws may take at once.
+
+    Examples:
+        >>> import torch
+        >>> ours, theirs = torch.linspace(0.5, 1.0, 100), torch.linspace(0.4, 1.0, 100)
+        >>> found = bootstrap(ours - theirs)
+        >>> round(found.mean, 3), found.low > 0.0
+        (0.05, True)
+        >>> labels = torch.arange(100) // 10
+        >>> bootstrap(ours, groups=labels).count
+        10
+    """
+    numbers = _numbers(values)
+    _check_confidence(confidence)
+    whole_number("samples", samples, 1)
+    whole_number("memory", memory, 1)
+    chooser = torch.Generator().manual_seed(whole_number("seed", seed, 0))
+    measure = statistic or _mean
+    value = float(_measured(measure, numbers[None])[0])
+    if groups is None:
+        count, draws = len(numbers), _draw_queries(numbers, measure, samples, chooser, memory)
+    else:
+        codes = labels_of("groups", tensor_of(groups), len(numbers), None, "values").cpu()
+        codes = torch.unique(codes, return_inverse=True)[1]
+        count = int(codes.max()) + 1
+        draws = _draw_groups(numbers, codes, statistic, samples, chooser, memory)
+    if count == 1:
+        return Interval(value, -inf, inf, confidence, 1)
+    drawn = torch.cat(list(draws)).numpy()
+    low, high = np.quantile(drawn, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
+    return Interval(value, float(low), float(high), confidence, count)
+
+
+def _mean(values: Tensor) -> Tensor:
+    return values.mean(dim=-1)
+
+
+def _measured(statistic: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    found = statistic(values)
+    if not isinstance(found, Tensor) or found.shape != values.shape[:-1]:
+        what = f"the shape {tuple(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"
+        raise ValueError(
+            f"statistic must take values of shape {tuple(values.shape)} to shape "
+            f"{tuple(values.shape[:-1])}, but it gave {what}"
+        )
+    return found.double()
+
+
+def _chunks(samples: int, width: int, memory: int) -> Iterator[int]:
+    """How many draws to make at a time: indices, values, and what a statistic makes of them, eight bytes each."""
+    step = max(1, memory // (32 * width))
+    return (min(step, samples - start) for start in range(0, samples, step))
+
+
+def _draw_queries(
+    values: Tensor, statistic: Callable[[Tensor], Tensor], samples: int, chooser: torch.Generator, memory: int
+) -> Iterator[Tensor]:
+    for step in _chunks(samples, len(values), memory):
+        index = torch.randint(len(values), (step, len(values)), generator=chooser)
+        yield _measured(statistic, values[index])
+
+
+def _draw_groups(
+    values: Tensor,
+    codes: Tensor,
+    statistic: Callable[[Tensor], Tensor] | None,
+    samples: int,
+    chooser: torch.Generator,
+    memory: int,
+) -> Iterator[Tensor]:
+    sizes = codes.bincount()
+    grouped = values[codes.argsort(stable=True)]
+    starts = sizes.cumsum(0) - sizes
+    sums = torch.zeros(len(sizes), dtype=torch.float64).index_add_(0, codes, values)
+    for step in _chunks(samples, len(sizes), memory):
+        drawn = torch.randint(len(sizes), (step, len(sizes)), generator=chooser)
+        if statistic is None:
+            yield sums[drawn].sum(dim=1) / sizes[drawn].sum(dim=1)
+            continue
+        for groups in drawn:  # each draw has its own length
+            lengths = sizes[groups]
+            shift = (starts[groups] - lengths.cumsum(0) + lengths).repeat_interleave(lengths)
+            yield _measured(statistic, grouped[torch.arange(len(shift)) + shift][None])
+
+
+def t_quantile(confidence: float, degrees: int) -> float:
+    """The t within which a Student variable of whole degrees of freedom lies with a given probability, |T| ≤ t.
+
+    Examples:
+        >>> round(t_quantile(0.95, 9), 4)
+        2.2622
+    """
+    _check_confidence(confidence)
+    whole_number("degrees", degrees, 1)
+    if degrees > 1000:
+        return _large_t_quantile(confidence, degrees)
+    low, high = 0.0, pi / 2.0
+    while True:  # halve the interval until floats have no middle left
+        middle = (low + high) / 2.0
+        if not low < middle < high:
+            return sqrt(degrees) * tan(low)
+        low, high = (middle, high) if _within(middle, degrees) < confidence else (low, middle)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """P(|T| ≤ t) with t = √ν tan θ: a finite sum of powers of cos θ (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    square = cos(angle) ** 2
+    odd = degrees % 2
+    term = cos(angle) if odd else 1.0
+    total = 0.0
+    for index in range(1 + odd, degrees, 2):
+        total += term
+        term *= square * index / (index + 1)
+    return 2.0 / pi * (angle + sin(angle) * total) if odd else sin(angle) * total
+
+
+def _large_t_quantile(confidence: float, degrees: int) -> float:
+    """The expansion of the quantile around the normal one in powers of 1/ν (Abramowitz and Stegun 26.7.5)."""
+    z = NormalDist().inv_cdf((1.0 + confidence) / 2.0)
+    terms = (
+        z,
+        (z**3 + z) / 4.0,
+        (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0,
+        (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
+        (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
+    )
+    return float(sum(term / degrees**power for power, term in enumerate(terms)))
+
+
+def _numbers(values: Sequence[float] | Array) -> Tensor:
+    given = tensor_of(values)
+    try:
+        numbers = torch.as_tensor(given, dtype=torch.float64, device="cpu").detach()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"values must be numbers, but it is {given!r}") from None
+    if numbers.ndim != 1 or not len(numbers):
+        raise ValueError(f"values must be one or more numbers in a row, but the shape is {tuple(numbers.shape)}")
+    broken = (~numbers.isfinite()).nonzero()
+    if len(broken):
+        raise ValueError(f"values must be finite, but entry {int(broken[0])} is {float(numbers[broken[0]])}")
+    return numbers
+
+
+def _check_confidence(confidence: float) -> None:
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be between 0 and 1, but it is {confidence}")

@@ -1,0 +1,365 @@
+"""Ranks and retrieval against plain Python, other libraries and worked examples."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from tests.oracles import ranking
+from torch import Tensor
+
+from likewise.core import Cosine, Dot, Euclidean, Labels, Masks, SquaredEuclidean
+from likewise.metrics import Ranks, counting, mirror, ranks, retrieval, tiles
+from likewise.metrics import rows as rows_module
+
+TIES = ("expected", "optimistic", "pessimistic")
+TINY = 2**15
+"""A budget so small that everything is cut into many tiles."""
+
+
+def grid(n: int, dim: int, seed: int, levels: int = 3) -> Tensor:
+    """Integer embeddings: their products are exact in any dtype, and many tie."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-(levels // 2), levels // 2 + 1, (n, dim), generator=generator).float()
+
+
+def uneven_labels(n: int, seed: int) -> Tensor:
+    """Large classes, pairs and singletons, under ids that are negative or beyond 2^24."""
+    draw = random.Random(seed)
+    names = [-5, 2**24, 2**24 + 1, 2**40, 0, 7]
+    weights = [5, 3, 1, 1, 1, 1]
+    return torch.tensor(draw.choices(names, weights, k=n))
+
+
+def by_hand(similarities: Tensor, positive: Tensor, counted: Tensor, ties: str) -> list[dict[str, float] | None]:
+    rows = []
+    for s, p, c in zip(similarities.tolist(), positive.tolist(), counted.tolist(), strict=True):
+        keep = [j for j in range(len(s)) if c[j]]
+        rows.append(ranking.of_query([s[j] for j in keep], [p[j] for j in keep], ties))
+    return rows
+
+
+def agree(found: dict, expected: list[dict[str, float] | None]):
+    with_positive = [index for index, row in enumerate(expected) if row is not None]
+    assert found["query"].tolist() == with_positive
+    assert found["queries_without_positive"] == len(expected) - len(with_positive)
+    for name in ranking.METRICS:
+        wanted = torch.tensor([expected[index][name] for index in with_positive], dtype=torch.float64)
+        torch.testing.assert_close(found[name], wanted, rtol=1e-12, atol=1e-12, msg=lambda text, n=name: f"{n}: {text}")
+
+
+SIMILARITIES = {"dot": Dot(), "squared_euclidean": SquaredEuclidean(normalize=False), "cosine": Cosine()}
+
+
+@pytest.fixture(params=["one tile", "many tiles"])
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    if request.param == "one tile":
+        return tiles.MEMORY
+    # blocks of a few rows, so that a case of a dozen samples has many
+    monkeypatch.setattr(mirror, "SMALLEST", 2)
+    monkeypatch.setattr(mirror, "LARGEST", 4)
+    monkeypatch.setattr(rows_module.Lines, "height", lambda self, positives: 3)
+    monkeypatch.setattr(tiles, "CHUNK", 4)
+    monkeypatch.setattr(counting, "SLICE", 5)
+    return tiles.MEMORY
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("similarity", ["dot", "squared_euclidean"])
+@pytest.mark.parametrize("seed", range(12))
+def test_queries_among_themselves(seed: int, similarity: str, ties: str, memory: int):
+    n = 4 + seed % 8
+    embeddings, labels = grid(n, 2, seed), uneven_labels(n, seed)
+    same = labels[:, None] == labels
+    expected = by_hand(SIMILARITIES[similarity](embeddings), same, ~torch.eye(n, dtype=torch.bool), ties)
+    if not any(expected):
+        with pytest.raises(ValueError, match="none of the"):
+            retrieval(embeddings, labels)
+        return
+    options = {"similarity": SIMILARITIES[similarity], "ties": ties, "memory": memory, "reduce": "none"}
+    agree(retrieval(embeddings, labels, ks=(1, 2, 4, 100), **options), expected)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("seed", range(12))
+def test_queries_and_a_gallery(seed: int, ties: str, memory: int):
+    m, n = 3 + seed % 4, 5 + seed % 5
+    queries, gallery = grid(m, 2, seed), grid(n, 2, seed + 100)
+    labels, reference_labels = uneven_labels(m, seed), uneven_labels(n, seed + 1)
+    labels[0] = reference_labels[0]
+    same = labels[:, None] == reference_labels
+    expected = by_hand(Dot()(queries, gallery), same, torch.ones(m, n, dtype=torch.bool), ties)
+    found = retrieval(
+        queries, labels, gallery, reference_labels, ks=(1, 2, 4, 100), similarity="dot", ties=ties, reduce="none"
+    )
+    agree(found, expected)
+
+
+@pytest.mark.parametrize("how", ["matrix", "function", "relation"])
+@pytest.mark.parametrize("seed", range(8))
+def test_relevance_of_ones_own(seed: int, how: str, memory: int):
+    """Several labels each: two samples are relevant to each other if they share one; in the relation some are junk."""
+    n = 8
+    generator = torch.Generator().manual_seed(seed)
+    tags = torch.rand(n, 3, generator=generator) < 0.4
+    share = (tags.float() @ tags.float().T) > 0
+    share[0, 1] = True
+    others = ~torch.eye(n, dtype=torch.bool)
+    junk = torch.rand(n, n, generator=generator) < 0.2
+    counted = others & (share | ~junk) if how == "relation" else others
+    relevant = {
+        "matrix": share,
+        "function": lambda rows, columns: (
+            (tags[rows].float() @ tags[columns].float().T > 0) | ((rows[:, None] == 0) & (columns == 1))
+        ),
+        "relation": Masks(share & others, ~share & others & ~junk),
+    }[how]
+    embeddings = grid(n, 2, seed)
+    expected = by_hand(Dot()(embeddings), share, counted, "expected")
+    agree(retrieval(embeddings, relevant=relevant, similarity="dot", ks=(1, 2, 4, 100), reduce="none"), expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_expected_ranks(seed: int, memory: int):
+    n = 9
+    embeddings, labels = grid(n, 2, seed), uneven_labels(n, seed) % 2
+    found = ranks(embeddings, labels, similarity="dot")
+    S = Dot()(embeddings)
+    for query in range(n):
+        keep = [j for j in range(n) if j != query]
+        same = [bool(labels[j] == labels[query]) for j in keep]
+        mine = found.query == query
+        assert int(found.positives[query]) == sum(same) == int(mine.sum())
+        assert found.rank[mine].tolist() == pytest.approx(
+            ranking.expected_ranks([float(S[query, j]) for j in keep], same), abs=1e-12
+        )
+        positives = found.reference[mine].tolist()
+        assert sorted(positives) == [j for j, hit in zip(keep, same, strict=True) if hit]
+        values = [float(S[query, j]) for j in positives]
+        assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean", "dot", "snr"])
+def test_ways_agree(similarity: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch):
+    """Mirrored, whole rows compared, whole rows sorted and masks give the same counts on real numbers."""
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.randint(0, 12, (300,), generator=generator)
+    embeddings = torch.randn(300, 16, generator=generator).to(dtype)
+    embeddings[50:60] = embeddings[100:110]  # duplicates
+    same = labels[:, None] == labels
+    results = [retrieval(embeddings, labels, similarity=similarity)]
+    results.append(retrieval(embeddings, relevant=same, similarity=similarity))
+    results.append(
+        retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
+    )
+    monkeypatch.setattr(rows_module, "most_compared", lambda device: 1)
+    results.append(
+        retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
+    )
+    monkeypatch.setattr(mirror, "most_compared", lambda device: 24)  # large classes by rows, small ones mirrored
+    monkeypatch.setattr(mirror, "LARGEST", 64)
+    results.append(retrieval(embeddings, labels, similarity=similarity))
+    for result in results[1:]:
+        assert result == pytest.approx(results[0], abs=2e-4 if similarity == "euclidean" else 2e-5)
+
+
+@pytest.mark.parametrize("budget", [2**12, 2**16, 2**20, 2**28])
+def test_the_budget_does_not_change_the_result(budget: int):
+    generator = torch.Generator().manual_seed(2)
+    labels = torch.randint(0, 80, (900,), generator=generator)
+    embeddings = torch.randn(900, 24, generator=generator)
+    embeddings[::9] = embeddings[0]  # a hundred copies across classes
+    first = ranks(embeddings, labels)
+    again = ranks(embeddings, labels, memory=budget)
+    assert torch.equal(first.above, again.above)
+    assert torch.equal(first.tied, again.tied)
+    assert torch.equal(first.query, again.query)
+
+
+@pytest.mark.parametrize("size", [3, 5, 64, 100, 700])
+@pytest.mark.parametrize("dim", [3, 64, 130])
+def test_equal_vectors_tie_exactly(size: int, dim: int):
+    """Copies under other labels tie with the original, wherever in whatever tile they are."""
+    generator = torch.Generator().manual_seed(size + dim)
+    half = torch.randn(size, dim, generator=generator)
+    labels = torch.arange(size) // 2 * 2
+    found = ranks(torch.cat([half, half]), torch.cat([labels, labels + 1]))
+    # the partner of a sample, among the originals, ties with the partner's copy of the other label
+    assert (found.tied >= 1).all()
+    rows = ranks(half, labels, torch.cat([half, half]), torch.cat([labels, labels + 1]))
+    assert (rows.tied >= 1).all()
+
+
+def test_a_sample_never_finds_itself():
+    embeddings = torch.eye(4)[[0, 0, 1, 2]]
+    labels = torch.tensor([0, 1, 0, 1])
+    # the first two find each other, of the wrong class; for the last two all three others tie, and one is right
+    assert retrieval(embeddings, labels)["R@1"] == pytest.approx(1 / 6)
+    assert retrieval(embeddings, labels, embeddings, labels)["R@1"] == pytest.approx(1 / 6)
+    copied = retrieval(embeddings, labels, embeddings.clone(), labels)
+    assert copied["R@1"] == pytest.approx((0.5 + 0.5 + 1.0 + 1.0) / 4)
+
+
+@pytest.mark.parametrize(
+    ("correct", "recall", "r_precision", "map_at_r"),
+    [([1], 100, 10, 10), ([1, 10], 100, 20, 12), ([1, 2], 100, 20, 20), (list(range(1, 11)), 100, 100, 100)],
+)
+def test_the_toy_table_of_the_reality_check(correct: list[int], recall: int, r_precision: int, map_at_r: int):
+    """One query with ten relevant references; of the ten nearest, those at the given ranks are correct."""
+    nearest = [rank in correct for rank in range(1, 11)]
+    missing = 10 - sum(nearest)
+    labels = torch.tensor([int(hit) for hit in nearest] + [1] * missing)
+    cosine = torch.linspace(1.0, 0.1, len(labels))
+    gallery = torch.stack([cosine, (1 - cosine**2).sqrt()], dim=1)
+    found = retrieval(torch.tensor([[1.0, 0.0]]), torch.tensor([1]), gallery, labels, ks=(1,))
+    assert 100 * found["R@1"] == pytest.approx(recall)
+    assert 100 * found["RP"] == pytest.approx(r_precision)
+    assert 100 * found["MAP@R"] == pytest.approx(map_at_r, abs=1e-5)
+
+
+def test_collapse_is_chance():
+    """All embeddings alike: every order is as good as another, and each metric is what chance gives."""
+    labels = torch.arange(40) // 4
+    found = retrieval(torch.ones(40, 8), labels, ks=(1, 39))
+    assert found["R@1"] == pytest.approx(3 / 39, abs=1e-12)
+    assert found["RP"] == pytest.approx(3 / 39, abs=1e-12)
+    assert found["R@39"] == 1.0
+    assert retrieval(torch.ones(40, 8), labels, ties="optimistic")["MAP@R"] == 1.0
+    assert retrieval(torch.ones(40, 8), labels, ties="pessimistic")["MAP@R"] == 0.0
+
+
+def test_reductions():
+    generator = torch.Generator().manual_seed(3)
+    embeddings, labels = torch.randn(60, 4, generator=generator), torch.tensor([5] * 30 + [-3] * 20 + [9] * 9 + [77])
+    each = retrieval(embeddings, labels, reduce="none")
+    table = retrieval(embeddings, labels, reduce="class")
+    macro = retrieval(embeddings, labels, reduce="macro")
+    mean = retrieval(embeddings, labels)
+    assert table["class"].tolist() == [-3, 5, 9]
+    assert table["queries"].tolist() == [20, 30, 9]
+    assert macro["classes"] == 3
+    for name in ("R@1", "RP", "MAP@R", "MRR", "mAP"):
+        means = [each[name][labels[each["query"]] == label].mean().item() for label in (-3, 5, 9)]
+        assert table[name].tolist() == pytest.approx(means)
+        assert macro[name] == pytest.approx(sum(means) / 3)
+        assert mean[name] == pytest.approx(each[name].mean().item())
+    assert mean["queries"] == 59
+    assert mean["queries_without_positive"] == 1
+    assert list(mean)[:4] == ["R@1", "R@2", "R@4", "R@8"]
+
+
+def test_against_pytorch_metric_learning():
+    """Where both mean the same: P@1, RP, MAP@R and MRR; its knn replaced by a plain one, as faiss is optional there."""
+    from pytorch_metric_learning.distances import CosineSimilarity
+    from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
+    from pytorch_metric_learning.utils.inference import CustomKNN
+
+    generator = torch.Generator().manual_seed(4)
+    labels = torch.randint(0, 20, (200,), generator=generator)
+    embeddings = torch.nn.functional.normalize(torch.randn(200, 12, generator=generator))
+    names = ("precision_at_1", "r_precision", "mean_average_precision_at_r", "mean_reciprocal_rank")
+    theirs = AccuracyCalculator(include=names, k=199, knn_func=CustomKNN(CosineSimilarity())).get_accuracy(
+        embeddings, labels
+    )
+    ours = retrieval(embeddings, labels)
+    for name, key in zip(names, ("P@1", "RP", "MAP@R", "MRR"), strict=True):
+        assert ours[key] == pytest.approx(theirs[name], abs=1e-6)
+
+
+def test_against_scikit_learn():
+    """Average precision of a query without ties is scikit-learn's."""
+    from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
+
+    generator = torch.Generator().manual_seed(5)
+    labels = torch.randint(0, 6, (50,), generator=generator)
+    embeddings = torch.randn(50, 12, generator=generator, dtype=torch.float64)
+    S = Cosine()(embeddings).numpy()
+    found = retrieval(embeddings, labels, reduce="none")
+    for query, value in zip(found["query"].tolist(), found["mAP"].tolist(), strict=True):
+        keep = np.arange(50) != query
+        same = (labels == labels[query]).numpy()[keep]
+        assert value == pytest.approx(average_precision_score(same, S[query, keep]))
+        assert value == pytest.approx(label_ranking_average_precision_score(same[None], S[query, keep][None]))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_labels_of_any_width(dtype: torch.dtype):
+    embeddings = grid(10, 3, 0)
+    labels = torch.arange(10) % 3
+    assert retrieval(embeddings, labels.to(dtype)) == retrieval(embeddings, labels)
+
+
+def test_labels_that_float32_would_confuse():
+    embeddings = torch.eye(4)[[0, 0, 1, 1]]
+    labels = torch.tensor([2**24, 2**24, 2**24 + 1, 2**24 + 1])
+    assert retrieval(embeddings, labels)["MAP@R"] == 1.0
+    assert retrieval(embeddings, labels + 2**53)["MAP@R"] == 1.0
+
+
+def test_numpy_arrays_and_gradients_pass():
+    embeddings = torch.randn(6, 3, requires_grad=True)
+    labels = torch.tensor([0, 0, 1, 1, 2, 2])
+    assert retrieval(embeddings, labels) == retrieval(embeddings.detach().numpy(), labels.numpy())
+
+
+def test_autocast_and_tf32_change_nothing():
+    generator = torch.Generator().manual_seed(6)
+    embeddings, labels = torch.randn(200, 32, generator=generator), torch.arange(200) // 4
+    plain = ranks(embeddings, labels)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            shielded = ranks(embeddings, labels)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert torch.equal(plain.above, shielded.above)
+
+
+def test_empty_ranks():
+    found = ranks(torch.eye(3), torch.arange(3))
+    assert isinstance(found, Ranks)
+    assert len(found.rank) == 0
+    assert found.positives.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((torch.eye(3),), {}, "labels must be given, or relevant in their place, but both are None"),
+        ((torch.eye(3), torch.arange(2)), {}, "labels must have one entry for each of the 3 embeddings, but it has 2"),
+        ((torch.eye(3), torch.rand(3)), {}, "labels must be of an integer dtype, but the dtype is torch.float32"),
+        ((torch.eye(3), np.array(["a", "b", "c"])), {}, "encode_labels"),
+        ((torch.eye(3) / 0, torch.arange(3)), {}, "embeddings must be finite, but row 0 contains NaN or infinity"),
+        ((torch.eye(3), torch.arange(3), torch.eye(2)), {}, "references must have the 3 dimensions of embeddings"),
+        ((torch.eye(3), torch.arange(3), torch.rand(2, 3)), {}, "reference_labels must be given together with"),
+        ((torch.eye(3), torch.zeros(3).long()), {"ties": "lucky"}, "ties must be one of 'expected', 'optimistic'"),
+        ((torch.eye(3), torch.zeros(3).long()), {"ks": (0,)}, "each of ks must be a whole number ≥ 1, but it is 0"),
+        ((torch.eye(3), torch.zeros(3).long()), {"memory": 0}, "memory must be a whole number ≥ 1"),
+        ((torch.eye(3), torch.zeros(3).long()), {"reduce": "median"}, "reduce must be one of 'mean', 'none'"),
+        ((torch.eye(3), torch.arange(3)), {}, "labels must give some query a positive among the references"),
+        ((torch.eye(3),), {"relevant": torch.eye(3)}, r"relevant must be a boolean matrix of shape \(3, 3\)"),
+        ((torch.eye(3),), {"relevant": lambda i, j: 1}, "relevant must return a boolean tensor"),
+        ((torch.eye(3),), {"relevant": "all"}, "relevant must be a boolean matrix, a function or a Relation"),
+        ((torch.eye(3),), {"relevant": torch.ones(3, 3).bool(), "reduce": "macro"}, "labels must be given for reduce"),
+        ((torch.full((3, 2), 1e30), torch.zeros(3).long()), {"similarity": "dot"}, "finite similarities"),
+    ],
+)
+def test_bad_input_is_named(arguments: tuple, options: dict, message: str):
+    with pytest.raises((ValueError, TypeError), match=message):
+        retrieval(*arguments, **options)
+
+
+def test_relation_of_labels_is_taken():
+    embeddings, labels = grid(10, 3, 0), torch.arange(10) % 3
+    assert retrieval(embeddings, relevant=Labels(labels)) == retrieval(embeddings, labels)
+
+
+def test_euclidean_ranks_as_cosine_does():
+    generator = torch.Generator().manual_seed(7)
+    embeddings, labels = torch.randn(100, 8, generator=generator, dtype=torch.float64), torch.arange(100) // 5
+    assert retrieval(embeddings, labels) == pytest.approx(retrieval(embeddings, labels, similarity=Euclidean()))
