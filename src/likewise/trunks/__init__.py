@@ -1,5 +1,62 @@
-"""Trunks: networks that make embeddings.  So far, of class names."""
+"""Trunks: networks that make embeddings, of images and of class names."""
 
+from likewise.trunks.bninception import BNInception, bninception
+from likewise.trunks.card import Card, read_card
+from likewise.trunks.convnet import ConvNet, convnet
+from likewise.trunks.efficientnet_lite import (
+    EfficientNetLite,
+    efficientnet_lite0,
+    efficientnet_lite1,
+    efficientnet_lite2,
+)
+from likewise.trunks.embedder import HEADS, Embedder
+from likewise.trunks.googlenet import GoogLeNet, googlenet
 from likewise.trunks.language import class_embeddings, prompts, readable
+from likewise.trunks.pooling import POOLS, AveragePlusMaxPool, AveragePool, GeneralizedMeanPool, MaxPool
+from likewise.trunks.preprocessing import IMAGENET, Preprocessing
+from likewise.trunks.registry import TRUNKS, Entry, build, classifier, rebuild
+from likewise.trunks.resnet import ResNet, resnet18, resnet50
+from likewise.trunks.trunk import Trunk
+from likewise.trunks.weights import FromFile, FromPackage, FromUrl, Weights, load_state, read_state
 
-__all__ = ["class_embeddings", "prompts", "readable"]
+__all__ = [
+    "HEADS",
+    "IMAGENET",
+    "POOLS",
+    "TRUNKS",
+    "AveragePlusMaxPool",
+    "AveragePool",
+    "BNInception",
+    "Card",
+    "ConvNet",
+    "EfficientNetLite",
+    "Embedder",
+    "Entry",
+    "FromFile",
+    "FromPackage",
+    "FromUrl",
+    "GeneralizedMeanPool",
+    "GoogLeNet",
+    "MaxPool",
+    "Preprocessing",
+    "ResNet",
+    "Trunk",
+    "Weights",
+    "bninception",
+    "build",
+    "class_embeddings",
+    "classifier",
+    "convnet",
+    "efficientnet_lite0",
+    "efficientnet_lite1",
+    "efficientnet_lite2",
+    "googlenet",
+    "load_state",
+    "prompts",
+    "read_card",
+    "read_state",
+    "readable",
+    "rebuild",
+    "resnet18",
+    "resnet50",
+]

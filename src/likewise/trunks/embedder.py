@@ -1,0 +1,236 @@
+"""From images to embeddings: a trunk, a pooling, a head, and unit length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from likewise.trunks.card import Card, read_card, read_tensors, write
+from likewise.trunks.pooling import POOLS
+from likewise.trunks.preprocessing import Preprocessing
+from likewise.trunks.registry import build, rebuild
+from likewise.trunks.trunk import Trunk
+from likewise.trunks.weights import WeightsLike, load_state
+
+
+def _mlp(features: int, dim: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(features, features), nn.ReLU(), nn.Linear(features, dim))
+
+
+HEADS: Mapping[str, Callable[[int, int], nn.Module]] = {
+    "linear": nn.Linear,
+    "mlp": _mlp,
+    "none": lambda features, dim: nn.Identity(),
+}
+"""Every name that an `Embedder` takes for its head."""
+
+
+class Embedder(nn.Module):
+    """A network from preprocessed images ``(B, C, H, W)`` to embeddings ``(B, dim)``.
+
+    Args:
+        trunk: a name that `likewise.trunks.build` knows, or any module from images to maps ``(B, C, H, W)`` or vectors
+            ``(B, C)`` that has its number of channels ``C`` as ``out_features`` (or ``num_features``, as timm's have).
+        dim: the size of the embeddings; ``None``, with ``head="none"``, is the trunk's own.
+        pool: ``"avg"``, ``"max"``, ``"avg+max"`` (their sum) or ``"gem"``; vectors are left as they are.
+        head: ``"linear"``, ``"mlp"`` (one hidden layer as wide as the trunk), or ``"none"``.
+        normalize: scale embeddings to unit length.
+        freeze_bn: keep the trunk's batch norms as they are: in eval mode whatever `train` says, and without gradient.
+        layer_norm: normalise the pooled features of each image, without learned parameters, before the head, as
+            ProxyNCA++ does (Teh et al. 2020).
+        weights: of a trunk that is given by its name: see `likewise.trunks.build`.
+
+    Attributes:
+        trunk: the network.
+        dim: the size of the embeddings.
+        preprocessing: what the trunk expects of images, if that is known.
+
+    Examples:
+        >>> import torch
+        >>> embedder = Embedder("convnet", 64)
+        >>> glyphs = torch.randint(256, (2, 1, 32, 32), dtype=torch.uint8)
+        >>> embedder(embedder.preprocessing(glyphs)).shape
+        torch.Size([2, 64])
+    """
+
+    def __init__(
+        self,
+        trunk: str | nn.Module,
+        dim: int | None,
+        *,
+        pool: str = "avg",
+        head: str = "linear",
+        normalize: bool = True,
+        freeze_bn: bool = False,
+        layer_norm: bool = False,
+        weights: WeightsLike = None,
+    ) -> None:
+        super().__init__()
+        _one_of("pool", pool, POOLS)
+        _one_of("head", head, HEADS)
+        if isinstance(trunk, str):
+            trunk = build(trunk, weights=weights)
+        elif weights is not None:
+            raise ValueError("weights must be None for a trunk that is a module, but it is " + repr(weights))
+        features = _features_of(trunk)
+        self.trunk = trunk
+        self.dim = _dim_of(dim, head, features)
+        self.preprocessing: Preprocessing | None = getattr(trunk, "preprocessing", None)
+        self.normalize, self.freeze_bn = normalize, freeze_bn
+        self._names = (pool, head)
+        self.pool = POOLS[pool]()
+        self.norm = nn.LayerNorm(features, elementwise_affine=False) if layer_norm else nn.Identity()
+        self.head = HEADS[head](features, self.dim)
+        if freeze_bn:
+            for norm in self._batch_norms():
+                norm.requires_grad_(False)
+        self.train(self.training)
+
+    def _batch_norms(self) -> list[nn.Module]:
+        return [each for each in self.trunk.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch to training or evaluation; frozen batch norms stay in evaluation."""
+        super().train(mode)
+        if self.freeze_bn:
+            for norm in self._batch_norms():
+                norm.eval()
+        return self
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Embeddings ``(B, dim)`` of preprocessed images; in float32 at least where they are of unit length."""
+        features = self.trunk(images)
+        if features.ndim == 4:
+            features = self.pool(features)
+        elif features.ndim != 2:
+            raise ValueError(
+                f"trunk must give maps (B, C, H, W) or vectors (B, C), but its shape is {tuple(features.shape)}"
+            )
+        embeddings: Tensor = self.head(self.norm(features))
+        return _unit(embeddings) if self.normalize else embeddings
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """What is learned, as ``"trunk"`` and ``"head"`` (with the pooling), so that each can have its learning rate.
+
+        Examples:
+            >>> groups = Embedder("convnet", 64).parameter_groups()
+            >>> optimizer = torch.optim.AdamW(
+            ...     [{"params": groups["trunk"], "lr": 1e-4}, {"params": groups["head"], "lr": 1e-3}]
+            ... )
+            >>> {name: len(group) for name, group in groups.items()}
+            {'trunk': 12, 'head': 2}
+        """
+        of_trunk = [each for each in self.trunk.parameters() if each.requires_grad]
+        others = [each for part in (self.pool, self.head) for each in part.parameters() if each.requires_grad]
+        return {"trunk": of_trunk, "head": others}
+
+    def card(self, *, classes: Sequence[str] | None = None, metrics: Mapping[str, float] | None = None) -> Card:
+        """The card that `save` writes: everything but the numbers.
+
+        Examples:
+            >>> Embedder("convnet", 64).card(metrics={"R@1": 0.9}).metrics
+            {'R@1': 0.9}
+        """
+        pool, head = self._names
+        return Card(
+            trunk=self.trunk.recipe() if isinstance(self.trunk, Trunk) else None,
+            dim=self.dim,
+            pool=pool,
+            head=head,
+            normalize=self.normalize,
+            freeze_bn=self.freeze_bn,
+            layer_norm=isinstance(self.norm, nn.LayerNorm),
+            preprocessing=self.preprocessing,
+            classes=None if classes is None else tuple(map(str, classes)),
+            metrics={str(name): float(value) for name, value in (metrics or {}).items()},
+        )
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        classes: Sequence[str] | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
+        """Write everything into one safetensors file; see `likewise.trunks.read_card` for what is in it.
+
+        The file is written beside its place and renamed, so that a crash leaves the old one.
+
+        Args:
+            path: the file, which ends in ``.safetensors``.
+            classes: names of the classes it was trained on.
+            metrics: what was measured, as fractions.
+
+        Examples:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Embedder("convnet", 64).save(f"{folder}/glyphs.safetensors", metrics={"R@1": 0.9})
+            ...     print(Embedder.load(f"{folder}/glyphs.safetensors").dim)
+            64
+        """
+        write(path, self.state_dict(), self.card(classes=classes, metrics=metrics))
+
+    @classmethod
+    def load(cls, path: str | Path, *, trunk: nn.Module | None = None) -> Self:
+        """Read what `save` wrote, on the CPU and in evaluation mode.
+
+        Args:
+            path: the file.
+            trunk: the module, where the trunk was one of your own; its parameters are filled from the file.
+        """
+        card = read_card(path)
+        if trunk is None:
+            if card.trunk is None:
+                raise ValueError(f"{path} was made with a trunk of somebody's own; give that module as trunk=")
+            trunk = rebuild(card.trunk)
+        embedder = cls(
+            trunk,
+            card.dim,
+            pool=card.pool,
+            head=card.head,
+            normalize=card.normalize,
+            freeze_bn=card.freeze_bn,
+            layer_norm=card.layer_norm,
+        )
+        embedder.preprocessing = card.preprocessing
+        if isinstance(trunk, Trunk) and card.preprocessing is not None:
+            trunk.preprocessing = card.preprocessing
+        load_state(embedder, read_tensors(path))
+        return embedder.eval()
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """Rows of length one; a row of zeros has no direction: it stays zero and gets no gradient."""
+    vectors = vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+    norms = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    units: Tensor = vectors / norms.masked_fill(norms == 0.0, torch.inf)
+    return units
+
+
+def _one_of(name: str, value: str, choices: Mapping[str, object]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, but it is {value!r}")
+
+
+def _features_of(trunk: nn.Module) -> int:
+    for name in ("out_features", "num_features"):
+        features = getattr(trunk, name, None)
+        if isinstance(features, int):
+            return features
+    raise TypeError(
+        f"trunk must have its number of channels as out_features, but the {type(trunk).__name__} has no such attribute"
+    )
+
+
+def _dim_of(dim: int | None, head: str, features: int) -> int:
+    if head == "none":
+        if dim not in (None, features):
+            raise ValueError(f"dim must be None or the trunk's {features} with head='none', but it is {dim!r}")
+        return features
+    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 1:
+        raise ValueError(f"dim must be a whole number ≥ 1, but it is {dim!r}")
+    return dim

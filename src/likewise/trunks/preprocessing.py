@@ -1,0 +1,111 @@
+"""What a network's weights expect of an image: recorded with the weights, applied to whole batches where they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ORDERS = {"RGB": 3, "BGR": 3, "L": 1}
+"""Channel orders and their number of channels; ``L`` is grey."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How the pixels of an image become the numbers that a network was trained on: ``(x · white − mean) / std``.
+
+    Here ``x`` is 0 for black and 1 for white.  Calling it takes a batch of images in RGB (or grey) and returns what the
+    network expects, on the batch's own device and without waiting for it.
+
+    Args:
+        mean: what is subtracted from each channel, in the order of ``order``.
+        std: what each channel is divided by after that.
+        white: what white is before the mean is subtracted: 1.0, or 255.0 for weights that were trained on bytes.
+        order: ``"RGB"``, ``"BGR"`` or ``"L"``, the order in which the network wants its channels.
+        size: the side in pixels of the square images that the weights were trained or published for.
+
+    Examples:
+        >>> import torch
+        >>> lite = Preprocessing(mean=(127.0,) * 3, std=(128.0,) * 3, white=255.0)
+        >>> lite(torch.tensor([255, 127, 0], dtype=torch.uint8).reshape(1, 3, 1, 1)).flatten()
+        tensor([ 1.0000,  0.0000, -0.9922])
+    """
+
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    white: float = 1.0
+    order: str = "RGB"
+    size: int = 224
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, but it is {self.order!r}")
+        for name in ("mean", "std"):
+            values = tuple(float(value) for value in getattr(self, name))
+            object.__setattr__(self, name, values)
+            if len(values) != ORDERS[self.order]:
+                raise ValueError(
+                    f"{name} must have one number for each of {self.order}'s channels, but it has {len(values)}"
+                )
+        if not all(math.isfinite(value) and value > 0.0 for value in self.std):
+            raise ValueError(f"std must be positive, but it is {self.std}")
+        if not (math.isfinite(self.white) and self.white > 0.0):
+            raise ValueError(f"white must be positive, but it is {self.white!r}")
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise ValueError(f"size must be a whole number ≥ 1, but it is {self.size!r}")
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Images ``(B, C, H, W)`` or ``(C, H, W)``, as bytes or as floats from 0 to 1, as the network expects them."""
+        channels = len(self.mean)
+        if images.ndim not in (3, 4) or images.shape[-3] != channels:
+            raise ValueError(
+                f"images must have shape (B, {channels}, H, W) or ({channels}, H, W),"
+                f" but the shape is {tuple(images.shape)}"
+            )
+        if images.dtype != torch.uint8 and not images.is_floating_point():
+            raise TypeError(f"images must be uint8 or of a floating-point dtype, but the dtype is {images.dtype}")
+        whole = 255.0 if images.dtype == torch.uint8 else 1.0
+        if self.order == "BGR":
+            images = images.flip(-3)
+        if images.dtype == torch.uint8:
+            images = images.to(torch.float32)
+        slope = _per_channel([self.white / whole / std for std in self.std], images)
+        shift = _per_channel([-mean / std for mean, std in zip(self.mean, self.std, strict=True)], images)
+        return images * slope + shift
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for JSON."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Preprocessing:
+        """The inverse of `as_dict`."""
+        plain_fields: dict[str, Any] = dict(fields)  # lists become tuples on the way in
+        return cls(**plain_fields)
+
+
+def _per_channel(values: list[float], images: Tensor) -> Tensor | float:
+    """One number, or numbers ``(C, 1, 1)`` filled in on the device: copying them there would make the host wait."""
+    if len(set(values)) == 1:
+        return values[0]
+    filled = [torch.full((1, 1), value, dtype=images.dtype, device=images.device) for value in values]
+    return torch.stack(filled)
+
+
+IMAGENET = Preprocessing()
+"""The mean and deviation of ImageNet's pixels, which torchvision's weights expect."""
+
+
+def plain(in_channels: int, size: int) -> Preprocessing:
+    """Pixels from −1 to 1, for networks without published weights.
+
+    Examples:
+        >>> plain(1, 32)
+        Preprocessing(mean=(0.5,), std=(0.5,), white=1.0, order='L', size=32)
+    """
+    half = (0.5,) * in_channels
+    return Preprocessing(mean=half, std=half, order="L" if in_channels == 1 else "RGB", size=size)

@@ -1,0 +1,146 @@
+"""The table of trunks: the one place where a trunk's name becomes a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import nn
+
+from likewise.trunks.adapters import ADAPTERS
+from likewise.trunks.bninception import PUBLISHED as BNINCEPTION
+from likewise.trunks.bninception import bninception
+from likewise.trunks.convnet import convnet
+from likewise.trunks.efficientnet_lite import PUBLISHED as LITE
+from likewise.trunks.efficientnet_lite import efficientnet_lite0, efficientnet_lite1, efficientnet_lite2
+from likewise.trunks.googlenet import PUBLISHED as GOOGLENET
+from likewise.trunks.googlenet import googlenet
+from likewise.trunks.resnet import PUBLISHED as RESNET
+from likewise.trunks.resnet import resnet18, resnet50
+from likewise.trunks.trunk import Trunk
+from likewise.trunks.weights import Weights, WeightsLike, choose, read_state
+
+
+class Builder(Protocol):
+    """What a row of the table makes its network with."""
+
+    def __call__(self, *, weights: WeightsLike = ..., in_channels: int = ...) -> Trunk:
+        """The network, with these weights."""
+        ...
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of the table of trunks.
+
+    Args:
+        make: the function that makes the network.
+        published: its published weights by name.
+        paper: where the network was described first.
+
+    Examples:
+        >>> TRUNKS["resnet50"].paper
+        'He et al. 2016'
+    """
+
+    make: Builder
+    published: Mapping[str, Weights]
+    paper: str
+
+
+TRUNKS: Mapping[str, Entry] = {
+    "convnet": Entry(convnet, {}, "four plain convolutions, made here"),
+    "resnet18": Entry(resnet18, RESNET["resnet18"], "He et al. 2016"),
+    "resnet50": Entry(resnet50, RESNET["resnet50"], "He et al. 2016"),
+    "googlenet": Entry(googlenet, GOOGLENET, "Szegedy et al. 2015"),
+    "bninception": Entry(bninception, BNINCEPTION, "Ioffe & Szegedy 2015"),
+    "efficientnet_lite0": Entry(efficientnet_lite0, LITE[0], "Tan & Le 2019"),
+    "efficientnet_lite1": Entry(efficientnet_lite1, LITE[1], "Tan & Le 2019"),
+    "efficientnet_lite2": Entry(efficientnet_lite2, LITE[2], "Tan & Le 2019"),
+}
+"""Every trunk by name.  A name with ``timm:`` or ``transformers:`` in front is one of those packages' models."""
+
+
+def build(name: str, *, weights: WeightsLike = None, in_channels: int | None = None) -> Trunk:
+    """Make a trunk by its name.
+
+    Args:
+        name: a name of `TRUNKS`, or ``"timm:…"`` or ``"transformers:…"`` with the name of a model of that package.
+        weights: a published name (``"imagenet"``; ``"pretrained"`` for the other packages' models), a file, or `Weights`;
+            by default drawn at random.
+        in_channels: 1 for grey images or 3; by default 3, and 1 for the ``convnet``.
+
+    Examples:
+        >>> build("resnet18").out_features
+        512
+        >>> build("resnet19")
+        Traceback (most recent call last):
+        ValueError: name must be one of 'convnet', ..., or start with 'timm:' or 'transformers:', but it is 'resnet19'
+    """
+    package, colon, model = name.partition(":")
+    if colon and package in ADAPTERS and model:
+        if weights not in (None, "pretrained"):
+            raise ValueError(f"weights of {name} must be 'pretrained' or None, but it is {weights!r}")
+        return ADAPTERS[package](model, pretrained=weights == "pretrained", in_channels=in_channels or 3, config=None)
+    entry = _entry(name)
+    if in_channels is None:
+        return entry.make(weights=weights)
+    return entry.make(weights=weights, in_channels=in_channels)
+
+
+def _entry(name: str) -> Entry:
+    if name not in TRUNKS:
+        names = ", ".join(map(repr, TRUNKS))
+        others = " or ".join(f"'{package}:'" for package in ADAPTERS)
+        raise ValueError(f"name must be one of {names}, or start with {others}, but it is {name!r}")
+    return TRUNKS[name]
+
+
+def rebuild(recipe: Mapping[str, Any]) -> Trunk:
+    """Make a trunk again from what its ``recipe()`` said; its weights are random.
+
+    Examples:
+        >>> rebuild(build("convnet", in_channels=3).recipe()).in_channels
+        3
+    """
+    name, in_channels = recipe["name"], recipe["in_channels"]
+    package, _, model = name.partition(":")
+    if package in ADAPTERS and model:
+        return ADAPTERS[package](model, pretrained=False, in_channels=in_channels, config=recipe.get("config"))
+    return build(name, in_channels=in_channels)
+
+
+def classifier(name: str, weights: str | Weights = "imagenet") -> nn.Linear:
+    """The classifier that was published with a trunk: from its averaged features to the logits of ImageNet's classes.
+
+    Args:
+        name: a name of `TRUNKS`.
+        weights: a published name, a file, or `Weights`.
+
+    Examples:
+        >>> import tempfile, torch
+        >>> from likewise.trunks import convnet
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = f"{folder}/convnet.pt"
+        ...     last = {"fc.weight": torch.zeros(10, 256), "fc.bias": torch.zeros(10)}
+        ...     torch.save(convnet().state_dict() | last, file)
+        ...     print(classifier("convnet", file))
+        Linear(in_features=256, out_features=10, bias=True)
+    """
+    entry = _entry(name)
+    trunk = entry.make()
+    state = read_state(choose(trunk, weights, entry.published).source.locate())
+    found = {}
+    for key in ("weight", "bias"):
+        if f"{trunk.classifier}.{key}" not in state:
+            raise ValueError(f"these weights have no classifier: '{trunk.classifier}.{key}' is missing")
+        found[key] = state[f"{trunk.classifier}.{key}"]
+    if found["weight"].ndim != 2 or found["weight"].shape[1] != trunk.out_features:
+        shape = tuple(found["weight"].shape)
+        raise ValueError(
+            f"'{trunk.classifier}.weight' must have {trunk.out_features} columns, but its shape is {shape}"
+        )
+    linear = nn.Linear(trunk.out_features, len(found["weight"]))
+    linear.load_state_dict(found)
+    return linear

@@ -1,0 +1,69 @@
+"""What every trunk has: a name, its channels in and out, and the preprocessing that its weights expect."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from likewise.trunks.preprocessing import Preprocessing, plain
+
+
+class Trunk(nn.Module):
+    """A network from images ``(B, in_channels, H, W)`` to a feature map ``(B, out_features, h, w)``, or to vectors.
+
+    Args:
+        name: what `likewise.trunks.build` calls it.
+        in_channels: 3, or 1 for grey images.
+        out_features: channels of the map.
+        preprocessing: what its weights expect, used with three channels; grey images are plainly scaled to ±1.
+
+    Examples:
+        >>> from likewise.trunks import build
+        >>> trunk = build("convnet")
+        >>> trunk.name, trunk.in_channels, trunk.out_features
+        ('convnet', 1, 256)
+    """
+
+    classifier: ClassVar[str] = "fc"
+    """What the published classifier is called in state dicts.  The trunk has none."""
+
+    ignored: ClassVar[tuple[str, ...]] = ()
+    """Prefixes of further entries of published state dicts that no trunk needs."""
+
+    def __init__(self, name: str, *, in_channels: int, out_features: int, preprocessing: Preprocessing) -> None:
+        super().__init__()
+        if in_channels not in (1, 3):
+            raise ValueError(f"in_channels must be 1 or 3, but it is {in_channels!r}")
+        self.name = name
+        self.in_channels = in_channels
+        self.out_features = out_features
+        fits = len(preprocessing.mean) == in_channels
+        self.preprocessing = preprocessing if fits else plain(in_channels, preprocessing.size)
+
+    def recipe(self) -> dict[str, Any]:
+        """What `likewise.trunks.rebuild` needs to make this network again, without its weights."""
+        return {"name": self.name, "in_channels": self.in_channels}
+
+    def checked(self, images: Tensor) -> Tensor:
+        """The images, if they are what the network takes."""
+        if images.ndim != 4 or images.shape[1] != self.in_channels:
+            raise ValueError(
+                f"images must have shape (B, {self.in_channels}, H, W), but the shape is {tuple(images.shape)}"
+            )
+        if not images.is_floating_point():
+            raise TypeError(f"images must be preprocessed to a floating-point dtype, but the dtype is {images.dtype}")
+        return images
+
+    def convert(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """A published state dict in the shapes that are used today; most are already."""
+        return state
+
+    def initialise(self) -> None:
+        """Draw convolutions after He et al. 2015, so that the size of activations stays; batch norms start neutral."""
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                fan_out = module.out_channels // module.groups * module.kernel_size[0] * module.kernel_size[1]
+                nn.init.normal_(module.weight, std=(2.0 / fan_out) ** 0.5)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
