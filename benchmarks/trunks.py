@@ -125,22 +125,18 @@ def compare_timm(device: torch.device) -> dict[str, dict[str, float]]:
 
 
 def equality(device: torch.device) -> None:
-    import torchvision
-
     torch.manual_seed(0)
     torch.backends.cudnn.allow_tf32 = False  # a tenth of float32's digits would say nothing at 1e-5
     torch.backends.cuda.matmul.allow_tf32 = False
     result = {**machine(str(device)), **versions("torch", "torchvision", "timm")}
-    result["versions"]["torchvision"] = torchvision.__version__
     with torch.no_grad():
         errors = compare_torchvision(device)
         result["googlenet transform_input, largest difference"] = compare_transform_input(device)
         try:
-            import timm
+            import timm  # noqa: F401
         except Exception as failure:
-            result["versions"]["timm"] = f"does not import: {str(failure).splitlines()[0]}"
+            result["timm"] = f"does not import: {str(failure).splitlines()[0]}"
         else:
-            result["versions"]["timm"] = timm.__version__
             errors |= compare_timm(device)
     result["largest difference over largest value, by size of images"] = errors
     write("trunks.json", result)
