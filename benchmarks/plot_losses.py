@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import statistics
 from collections.abc import Callable
 from pathlib import Path
@@ -22,15 +21,13 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from page import COLOURS, GREY, fill, number, times
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "losses-cpu.json"
 PAGE = ROOT / "docs" / "benchmarks.md"
 FIGURE = ROOT / "docs" / "assets" / "figures" / "losses-cpu.svg"
 
-# mid tones: readable on white as on black
-GREY = "#858585"
-COLOURS = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1")
 MARKS = ("o", "s", "D", "^", "v")
 
 Report = dict[str, Any]
@@ -46,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     report = json.loads(options.results.read_text())
     draw(report, options.figure)
-    options.page.write_text(fill(options.page.read_text(), report))
+    fill(options.page, {name: block(report) for name, block in BLOCKS.items()})
 
 
 # ------------------------------------------------------------------------------------------------ the figure
@@ -118,27 +115,6 @@ def style(axes: Axes, sizes: list[int], edge: float) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ the page
-
-
-def fill(page: str, report: Report) -> str:
-    """Put every block between its markers."""
-    for name, block in BLOCKS.items():
-        pattern = re.compile(rf"(<!-- {name}:start -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
-        found = pattern.search(page)
-        if found is None:
-            raise ValueError(f"the page has no markers for {name}")
-        page = page[: found.end(1)] + block(report) + "\n" + page[found.start(2) :]
-    return page
-
-
-def number(value: float) -> str:
-    """Three digits that count."""
-    return f"{value:,.0f}" if value >= 99.5 else f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
-
-
-def times(ratio: float) -> str:
-    """A ratio with the digits that another run would repeat."""
-    return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×" if ratio >= 1.0 else f"{ratio:.2f}×"
 
 
 def by_loss(report: Report) -> dict[str, list[Row]]:

@@ -33,7 +33,7 @@ def clustering(
 
     The embeddings are scaled to unit length first, which is what the field does; ``normalize=False`` clusters them as
     they are.  k-means runs once, from k-means++ seeds, on the device of the embeddings, and gives the same clusters for
-    the same seed.  The scores move by about a point from seed to seed; report several.
+    the same seed.  The scores move by a point or more from seed to seed; report several.
 
     Args:
         embeddings: floats ``(n, d)``, on any device.

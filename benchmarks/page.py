@@ -1,0 +1,32 @@
+"""What the scripts that fill pages share: markers, numbers and colours."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+# mid tones: readable on white as on black
+GREY = "#858585"
+COLOURS = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1")
+
+
+def fill(page: Path, blocks: dict[str, str]) -> None:
+    """Put every block between its markers, ``<!-- name:start -->`` and ``<!-- name:end -->``."""
+    text = page.read_text()
+    for name, block in blocks.items():
+        pattern = re.compile(rf"(<!-- {name}:start -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
+        found = pattern.search(text)
+        if found is None:
+            raise ValueError(f"{page} has no markers for {name}")
+        text = text[: found.end(1)] + block + "\n" + text[found.start(2) :]
+    page.write_text(text)
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
+
+
+def times(ratio: float) -> str:
+    """A ratio with the digits that another run would repeat."""
+    return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×" if ratio >= 1.0 else f"{ratio:.2f}×"
