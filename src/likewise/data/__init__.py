@@ -1,0 +1,89 @@
+"""Data: images with labels, how classes are split, which images make a batch, and a fast way from disk to device."""
+
+from likewise.data.adapters import from_dataset
+from likewise.data.augment import Augment, Normalize
+from likewise.data.broken import find_broken
+from likewise.data.cache import ImageCache, cached
+from likewise.data.cars import Cars196
+from likewise.data.colour import ColorJitter
+from likewise.data.crops import CenterCrop, RandomCrop, RandomResizedCrop, RandomShift
+from likewise.data.cub import CUB200
+from likewise.data.dataset import ImageDataset, ImageFiles
+from likewise.data.decode import Broken, BrokenImage, decode, to_rgb
+from likewise.data.download import Archive, fetch
+from likewise.data.folder import ImageFolder
+from likewise.data.glyphs import Glyphs
+from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.inshop import InShop
+from likewise.data.loader import Batch, BatchLoader
+from likewise.data.recipes import (
+    CUB128,
+    GLYPHS,
+    REALITY_CHECK,
+    REALITY_CHECK_CODE,
+    RECIPES,
+    THESIS,
+    UNIFIED_VIEW,
+    Recipe,
+)
+from likewise.data.samplers import (
+    HierarchicalSampler,
+    PairSampler,
+    PerClassSampler,
+    RandomBatchSampler,
+    ResumableSampler,
+)
+from likewise.data.sop import StanfordOnlineProducts
+from likewise.data.splits import Split, contiguous_folds, fixed_validation, half_split, random_folds
+from likewise.data.table import ImageTable
+
+__all__ = [
+    "CUB128",
+    "CUB200",
+    "GLYPHS",
+    "REALITY_CHECK",
+    "REALITY_CHECK_CODE",
+    "RECIPES",
+    "THESIS",
+    "UNIFIED_VIEW",
+    "Archive",
+    "Augment",
+    "Batch",
+    "BatchLoader",
+    "Broken",
+    "BrokenImage",
+    "Cars196",
+    "CenterCrop",
+    "ColorJitter",
+    "Glyphs",
+    "HardBatchSampler",
+    "HardPairSampler",
+    "HierarchicalSampler",
+    "ImageCache",
+    "ImageDataset",
+    "ImageFiles",
+    "ImageFolder",
+    "ImageTable",
+    "InShop",
+    "Normalize",
+    "PairSampler",
+    "PerClassSampler",
+    "RandomBatchSampler",
+    "RandomCrop",
+    "RandomResizedCrop",
+    "RandomShift",
+    "Recipe",
+    "ResumableSampler",
+    "Split",
+    "StanfordOnlineProducts",
+    "cached",
+    "contiguous_folds",
+    "decode",
+    "fetch",
+    "find_broken",
+    "fixed_validation",
+    "from_dataset",
+    "half_split",
+    "random_folds",
+    "to_rgb",
+]

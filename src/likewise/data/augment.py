@@ -1,0 +1,323 @@
+"""From stored bytes to a network's input: crop, flip, colours and scaling of a whole batch, in one resampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from likewise.data.colour import LUMA, ColorJitter, grey
+from likewise.data.crops import Crop, canvas
+from likewise.data.resample import (
+    FRACTION,
+    Bytes,
+    PackedImages,
+    compiled,
+    resample_batch,
+    resample_each,
+    send,
+    table_of,
+)
+
+Floats32 = NDArray[np.float32]
+Images = PackedImages | Tensor | Sequence[Tensor] | Sequence[Bytes]
+
+
+class PixelScale(Protocol):
+    """What a network expects of pixels, ``(x · white − mean) / std`` for x from 0 to 1; a trunk's preprocessing is one.
+
+    Examples:
+        >>> scale: PixelScale = Normalize(mean=(127.0,) * 3, std=(128.0,) * 3, white=255.0)
+        >>> scale.order
+        'RGB'
+    """
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """What is subtracted from each channel."""
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """What each channel is divided by."""
+
+    @property
+    def white(self) -> float:
+        """What white is before the mean is subtracted."""
+
+    @property
+    def order(self) -> str:
+        """The order of the channels: ``"RGB"``, ``"BGR"`` or ``"L"`` for grey."""
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """Pixels scaled to ``(x · white − mean) / std``, where x is 0 for black and 1 for white; by default ImageNet's.
+
+    Args:
+        mean: what is subtracted from each channel.
+        std: what each channel is divided by.
+        white: what white is before that: 1.0, or 255.0 for networks that were trained on bytes.
+        order: ``"RGB"``, ``"BGR"``, or ``"L"`` for one grey channel.
+
+    Examples:
+        >>> Normalize().mean
+        (0.485, 0.456, 0.406)
+    """
+
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+    white: float = 1.0
+    order: str = "RGB"
+
+
+PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+"""From 0 for black to 1 for white."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What was drawn for a batch: enough to make it again.
+
+    Args:
+        boxes: top, left, height and width ``(n, 4)`` of each crop, in pixels of the stored image.
+        flips: which images are mirrored, ``(n,)``.
+        amounts: how much each image's brightness, contrast, saturation and hue change, ``(n, 4)``.
+        order: in which order they do.
+
+    Examples:
+        >>> import torch
+        >>> Draw(torch.zeros(1, 4), torch.tensor([False])).order
+        ()
+    """
+
+    boxes: Tensor
+    flips: Tensor
+    amounts: Tensor | None = None
+    order: tuple[int, ...] = ()
+
+    def part(self, which: slice, order: tuple[int, ...]) -> Draw:
+        """What was drawn for some of the images, with an order of their own."""
+        amounts = None if self.amounts is None else self.amounts[which]
+        return Draw(self.boxes[which], self.flips[which], amounts, order)
+
+
+@dataclass(frozen=True)
+class Augment:
+    """What happens to images on their way into a network; for evaluation, the same with nothing left to chance.
+
+    Calling it takes images of any sizes as bytes and gives one batch of floats on the same device.  All chance comes from
+    the generator, on the host: the same generator gives the same crops on every device.
+
+    Args:
+        size: height and width of the result in pixels; one number for a square.
+        crop: which part of an image is shown.
+        resize: crop as if the images had been resized first, to this length of the shorter side, or to this height and
+            width.  They are not: the crop is resampled once, from the stored pixels.
+        flip: how likely an image is mirrored.
+        jitter: how colours are changed, if they are.
+        normalize: what the network expects of pixels, such as a trunk's ``preprocessing``; by default 0 to 1.
+        dtype: the result's floating-point dtype.
+        channels_last: lay the result out in memory as ``(n, h, w, c)``; its shape stays ``(n, c, h, w)``.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.data.crops import RandomResizedCrop
+        >>> augment = Augment(4, RandomResizedCrop(), flip=0.5)
+        >>> photos = torch.randint(0, 256, (2, 9, 12, 3), dtype=torch.uint8)
+        >>> augment(photos, torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 3, 4, 4])
+    """
+
+    size: int | tuple[int, int]
+    crop: Crop
+    resize: int | tuple[int, int] | None = None
+    flip: float = 0.0
+    jitter: ColorJitter | None = None
+    normalize: PixelScale = PLAIN
+    dtype: torch.dtype = torch.float32
+    channels_last: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("size", "resize"):
+            value = getattr(self, name)
+            sides = value if isinstance(value, tuple) else (value, value)
+            if value is None and name == "resize":
+                continue
+            if len(sides) != 2 or any(
+                isinstance(side, bool) or not isinstance(side, int) or side < 1 for side in sides
+            ):
+                raise ValueError(f"{name} must be a whole number of pixels ≥ 1, or two, but it is {value!r}")
+        if not 0.0 <= self.flip <= 1.0:
+            raise ValueError(f"flip must be a probability, but it is {self.flip!r}")
+        if not self.dtype.is_floating_point:
+            raise ValueError(f"dtype must be a floating-point dtype, but it is {self.dtype}")
+        _coefficients(self.normalize)
+
+    def draw(self, sizes: Tensor, generator: Generator) -> Draw:
+        """Draw everything that is left to chance for images of these heights and widths ``(n, 2)``, on the host."""
+        return self.place(sizes, self.chance(len(sizes), generator), self.order(generator))
+
+    def chance(self, count: int, generator: Generator) -> Tensor:
+        """The random numbers for so many images, ``(count, …)``."""
+        numbers = self.crop.numbers + 1 + (0 if self.jitter is None else 4)
+        return torch.rand(count, numbers, generator=generator, dtype=torch.float64)
+
+    def order(self, generator: Generator) -> tuple[int, ...]:
+        """The order in which a batch's colours are changed."""
+        return () if self.jitter is None else tuple(torch.randperm(4, generator=generator).tolist())
+
+    def place(self, sizes: Tensor, chance: Tensor, order: tuple[int, ...] = ()) -> Draw:
+        """What random numbers mean for images of these sizes; the numbers of several batches may be placed together."""
+        shown = canvas(sizes, self.resize)
+        boxes = torch.from_numpy(self.crop.place(shown, chance[:, : self.crop.numbers].numpy()))
+        if self.resize is not None:
+            stretch = sizes.to(torch.float64) / shown
+            boxes = (boxes * torch.cat([stretch, stretch], dim=1) / FRACTION).round() * FRACTION
+        flips = chance[:, self.crop.numbers] < self.flip
+        amounts = None if self.jitter is None else self.jitter.amounts(chance[:, self.crop.numbers + 1 :])
+        return Draw(boxes, flips, amounts, order)
+
+    def apply(self, images: Images, draw: Draw, *, out: Floats32 | None = None) -> Tensor:
+        """Make a batch of what was drawn.
+
+        Args:
+            images: bytes, as `PackedImages`, as a tensor ``(n, h, w, 3)`` or as several of shape ``(h, w, 3)``.
+            draw: what was drawn for them.
+            out: memory for the result if the images are on the host: float32, ``(n, h, w, c)`` with channels last,
+                ``(n, c, h, w)`` without.
+        """
+        with torch.no_grad():
+            packed = _packed(images)
+            if isinstance(packed, PackedImages):
+                if self.jitter is None and compiled(packed.pixels.device) is not None:
+                    table = send(table_of(packed, draw.boxes, draw.flips), packed.pixels.device)
+                    return self.at_once(packed.pixels, table)
+                pixels = resample_batch(packed, draw.boxes, draw.flips, self.shape)
+                return self._finish(self._jittered(pixels / 255.0, draw) * 255.0 if self.jitter else pixels)
+            if self.jitter is None:
+                return self._on_host(packed, draw, self.normalize, out).to(self.dtype)
+            return self._finish(self._jittered(self._on_host(packed, draw, PLAIN, None), draw) * 255.0)
+
+    def __call__(self, images: Images, generator: Generator) -> Tensor:
+        """Draw, and make a batch of it."""
+        packed = _packed(images)
+        if isinstance(packed, PackedImages):
+            sizes = packed.sizes
+        else:
+            sizes = torch.tensor([image.shape[:2] for image in packed], dtype=torch.int64).reshape(-1, 2)
+        return self.apply(packed, self.draw(sizes, generator))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the result."""
+        return self.size if isinstance(self.size, tuple) else (self.size, self.size)
+
+    def buffer(self, count: int, channels: int | None = None) -> tuple[int, ...]:
+        """The shape of ``out`` for so many images, of as many channels as the network expects."""
+        channels = len(self.normalize.order) if channels is None else channels
+        return (count, *self.shape, channels) if self.channels_last else (count, channels, *self.shape)
+
+    def _on_host(self, images: Sequence[Bytes], draw: Draw, scale: PixelScale, out: Floats32 | None) -> Tensor:
+        # numpy throughout: torch would start a team of threads for every operation on every image
+        channels = len(scale.order)
+        made: Floats32 = np.empty(self.buffer(len(images), channels), np.float32) if out is None else out
+        slope, shift = (np.array(each, np.float32) for each in _coefficients(scale))
+        if self.channels_last:  # numbers for a whole row, for the same reason
+            slope, shift = (np.tile(each, self.shape[1]).reshape(-1, channels) for each in (slope, shift))
+        else:
+            slope, shift = slope.reshape(-1, 1, 1), shift.reshape(-1, 1, 1)
+        resampled = resample_each(images, draw.boxes, self.shape)
+        for place, flip, pixels in zip(made, draw.flips.tolist(), resampled, strict=True):
+            ordered = _ordered(pixels[:, ::-1] if flip else pixels, scale.order)
+            if not self.channels_last:
+                np.copyto(place, ordered.transpose(2, 0, 1))
+            elif ordered.flags.c_contiguous:
+                np.copyto(place, ordered)
+            else:  # plane by plane, because loops over three channels are slow
+                for plane in range(channels):
+                    np.copyto(place[:, :, plane], ordered[:, :, plane])
+            np.multiply(place, slope, out=place)
+            np.add(place, shift, out=place)
+        return torch.from_numpy(made.transpose(0, 3, 1, 2) if self.channels_last else made)
+
+    def at_once(self, pixels: Tensor, table: Tensor) -> Tensor:
+        """Make a batch with the compiled kernel, of pixels and a table (see `table_of`) that are on the device."""
+        kernel = compiled(pixels.device)
+        assert kernel is not None
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        shape = (len(table), len(self.normalize.order), *self.shape)
+        out = torch.empty(shape, dtype=self.dtype, device=pixels.device, memory_format=layout)
+        scaling = _constant((*_three(self.normalize), *LUMA), pixels.device).view(-1)
+        made: Tensor = kernel.resample(pixels, table, scaling, out, self.normalize.order, FRACTION)
+        return made
+
+    def _jittered(self, images: Tensor, draw: Draw) -> Tensor:
+        assert self.jitter is not None
+        assert draw.amounts is not None
+        return self.jitter.apply(images, send(draw.amounts, images.device), draw.order)
+
+    def _finish(self, pixels: Tensor) -> Tensor:
+        """Bytes as floats ``(n, 3, h, w)`` to what the network expects."""
+        if self.normalize.order == "BGR":
+            pixels = pixels.flip(1)
+        elif self.normalize.order == "L":
+            pixels = grey(pixels)
+        slope, shift = (_constant(each, pixels.device) for each in _coefficients(self.normalize))
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        return torch.addcmul(shift, pixels, slope).to(self.dtype, memory_format=layout)
+
+
+def _packed(images: Images) -> PackedImages | Sequence[Bytes]:
+    """Images on a device packed, images on the host as arrays."""
+    if isinstance(images, PackedImages):
+        if images.pixels.device.type != "cpu":
+            return images
+        pixels = images.pixels.numpy()
+        spans = zip(images.starts.tolist(), images.sizes.tolist(), strict=True)
+        return [pixels[start : start + height * width].reshape(height, width, 3) for start, (height, width) in spans]
+    for image in images if len(images) else ():
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype not in (torch.uint8, np.uint8):
+            raise ValueError(f"images must be bytes of shape (h, w, 3), but one is {image.dtype} {tuple(image.shape)}")
+    tensors: list[Any] = list(images)
+    if tensors and isinstance(tensors[0], Tensor):
+        if tensors[0].device.type != "cpu":
+            return PackedImages.of(images if isinstance(images, Tensor) else tensors)
+        return [image.numpy() for image in tensors]
+    return tensors
+
+
+def _ordered(pixels: Bytes, order: str) -> NDArray[Any]:
+    """Pixels ``(h, w, 3)`` with the channels that a network wants."""
+    if order == "L":
+        return (pixels @ np.array(LUMA, np.float32))[:, :, None]
+    return pixels[:, :, ::-1] if order == "BGR" else pixels
+
+
+def _coefficients(scale: PixelScale) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Slope and shift of each channel, from bytes."""
+    if scale.order not in ("RGB", "BGR", "L"):
+        raise ValueError(f"normalize must have the order 'RGB', 'BGR' or 'L', but it is {scale.order!r}")
+    if not len(scale.mean) == len(scale.std) == len(scale.order):
+        raise ValueError(f"normalize must have one mean and std for each channel of {scale.order}, but it is {scale}")
+    if not all(std > 0.0 for std in scale.std):
+        raise ValueError(f"normalize must have a positive std, but it is {scale.std}")
+    slope = tuple(scale.white / 255.0 / std for std in scale.std)
+    return slope, tuple(-mean / std for mean, std in zip(scale.mean, scale.std, strict=True))
+
+
+def _three(scale: PixelScale) -> tuple[float, ...]:
+    """Three slopes, then three shifts, also where there is one channel."""
+    slope, shift = _coefficients(scale)
+    return (*slope, *slope, *slope)[:3] + (*shift, *shift, *shift)[:3]
+
+
+@lru_cache(maxsize=64)
+def _constant(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Numbers for each channel, sent to a device once: a copy per batch would make the host wait."""
+    return torch.tensor(values, dtype=torch.float32, device=device).view(1, -1, 1, 1)

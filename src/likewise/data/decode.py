@@ -1,0 +1,178 @@
+"""From a file to an upright RGB image, or one sentence that says which file is broken and why."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO
+
+import numpy as np
+from PIL import Image, ImageCms, UnidentifiedImageError
+from PIL.Image import Transpose
+
+_ORIENTATION = 0x0112  # the EXIF tag that says how a camera was held
+_UPRIGHT = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_270,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_90,
+}
+
+
+class BrokenImage(Exception):  # noqa: N818 - it names what it is about
+    """An image that cannot be read: which, and why.
+
+    Args:
+        source: the file, or a description of where the image comes from.
+        reason: why it cannot be read; without one, the source is the whole message (a data loader's worker hands an
+            error over as its text alone).
+
+    Examples:
+        >>> print(BrokenImage("cat.jpg", "the file is empty"))
+        cannot read the image cat.jpg: the file is empty
+    """
+
+    def __init__(self, source: str, reason: str | None = None):
+        super().__init__(source if reason is None else f"cannot read the image {source}: {reason}")
+        self.source = source
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A broken image of a data set, as `find_broken` lists it.
+
+    Examples:
+        >>> print(Broken(3, "cat.jpg", "the file is empty"))
+        3: cat.jpg: the file is empty
+    """
+
+    index: int
+    source: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.index}: {self.source}: {self.reason}"
+
+
+def decode(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> Image.Image:
+    """Read an image from a file or from a file's bytes: RGB and upright, whatever it was.
+
+    Grey, palette, CMYK, LAB and 16-bit images are converted; transparent ones are laid on white; of an animation the
+    first frame is taken; a camera's EXIF orientation is applied.  Colour profiles are not.
+
+    Args:
+        source: a path, or the bytes of a file.
+        name: what to call the image in a message; by default its path.
+
+    Raises:
+        BrokenImage: the file is missing, empty, truncated, not an image, or unreasonably large.
+
+    Examples:
+        >>> from io import BytesIO
+        >>> file = BytesIO()
+        >>> Image.new("LA", (2, 1), (0, 0)).save(file, "PNG")  # a transparent image, on white
+        >>> decode(file.getvalue()).getpixel((0, 0))
+        (255, 255, 255)
+    """
+    if name is None:
+        name = f"of {len(source)} bytes" if isinstance(source, bytes) else os.fspath(source)
+    try:
+        with _opened(source) as file, Image.open(file) as image:
+            image.load()
+            return to_rgb(image)
+    except FileNotFoundError as error:
+        raise BrokenImage(name, "there is no such file") from error
+    except UnidentifiedImageError as error:
+        empty = len(source) == 0 if isinstance(source, bytes) else os.path.getsize(source) == 0
+        raise BrokenImage(name, "the file is empty" if empty else "it is not an image of a known format") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise BrokenImage(name, f"it is too large to be decoded safely ({_sentence(error)})") from error
+    except MemoryError:
+        raise
+    except Exception as error:  # a decoder that meets garbage may raise nearly anything
+        raise BrokenImage(name, _sentence(error)) from error
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """An image as plain RGB, upright, without its file's metadata.
+
+    Examples:
+        >>> to_rgb(Image.new("CMYK", (1, 1), (0, 255, 255, 0))).getpixel((0, 0))
+        (255, 0, 0)
+        >>> to_rgb(Image.fromarray(np.array([[0, 257 * 7, 65535]], dtype=np.uint16))).getpixel((1, 0))
+        (7, 7, 7)
+    """
+    turn = _UPRIGHT.get(_orientation(image))
+    if image.mode.startswith("I") or image.mode == "F":
+        rgb = _from_deep_grey(image)
+    elif image.mode == "LAB":
+        rgb = _from_lab(image)
+    elif image.mode in ("LA", "RGBA", "PA", "La", "RGBa") or "transparency" in image.info:
+        # premultiplied grey knows only one way out
+        clear = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
+        rgb = Image.alpha_composite(Image.new("RGBA", image.size, "white"), clear).convert("RGB")
+    else:
+        rgb = image.convert("RGB")
+    upright = rgb if turn is None else rgb.transpose(turn)
+    upright.info = {}  # or an orientation that was applied would be applied again
+    return upright
+
+
+def cropped(image: Image.Image, box: Sequence[float], name: str) -> Image.Image:
+    """The part of an image inside a box of left, top, width and height; all of it where the box is NaN.
+
+    Examples:
+        >>> cropped(Image.new("RGB", (10, 10)), (2.0, 3.0, 4.0, 100.0), "a").size
+        (4, 7)
+    """
+    if any(np.isnan(box)):
+        return image
+    left, top, width, height = box
+    edges = max(0, round(left)), max(0, round(top)), round(left + width), round(top + height)
+    right, bottom = min(image.width, edges[2]), min(image.height, edges[3])
+    if right <= edges[0] or bottom <= edges[1]:
+        sides = f"({left:g}, {top:g}, {width:g}, {height:g})"
+        raise BrokenImage(name, f"its box {sides} has no pixel of its {image.width} x {image.height}")
+    return image.crop((edges[0], edges[1], right, bottom))
+
+
+def _opened(source: str | os.PathLike[str] | bytes) -> BinaryIO:
+    return BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # a damaged EXIF block is no reason to lose the picture
+        return 1
+
+
+def _from_lab(image: Image.Image) -> Image.Image:
+    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+    rgb = ImageCms.profileToProfile(image, lab, srgb, outputMode="RGB")
+    assert rgb is not None  # None is for a conversion in place
+    return rgb
+
+
+def _from_deep_grey(image: Image.Image) -> Image.Image:
+    """Scale 16 bits to 8; Pillow's own conversion would cut everything above 255 off."""
+    sixteen = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
+    if not sixteen:
+        raise ValueError(f"its 32-bit values (mode {image.mode}) have no agreed white, save it with 8 or 16 bits")
+    values = np.asarray(image).astype(np.int64)
+    grey = ((values + 128) // 257).clip(0, 255).astype(np.uint8)  # 65535 = 257 · 255
+    if isinstance(image.info.get("transparency"), int):
+        grey[values == image.info["transparency"]] = 255
+    return Image.fromarray(grey).convert("RGB")
+
+
+def _sentence(error: Exception) -> str:
+    """The first line of an error, to stand inside a sentence of ours."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (text.strip() or type(error).__name__).splitlines()[0].rstrip(".")

@@ -1,0 +1,93 @@
+"""A user's own images in folders: one folder for each class."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from likewise.data.dataset import ImageFiles, Transform
+
+EXTENSIONS = (".avif", ".bmp", ".gif", ".jfif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+class ImageFolder(ImageFiles):
+    """Images in folders: ``root/class/…/image``, at any depth below the class.
+
+    Classes are the folders in root, in alphabetical order; what is hidden, and what has another extension, is left out.
+
+    Args:
+        root: the folder of the classes' folders.
+        name: what to call the data set; by default the folder's name.
+        transform: applied to an image when it is asked for by ``[index]``.
+        extensions: which files are images, upper or lower case.
+
+    Examples:
+        >>> import tempfile
+        >>> from PIL import Image
+        >>> root = Path(tempfile.mkdtemp())
+        >>> for path in ("cat/a.png", "dog/old/b.png"):
+        ...     (root / path).parent.mkdir(parents=True)
+        ...     Image.new("RGB", (2, 2)).save(root / path)
+        >>> ImageFolder(root, name="pets")
+        pets: 2 images of 2 classes
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        transform: Transform | None = None,
+        extensions: Sequence[str] = EXTENSIONS,
+    ):
+        if not os.path.isdir(root):
+            raise FileNotFoundError(
+                f"root must be a folder with one folder for each class, but {os.fspath(root)} is none"
+            )
+        if isinstance(extensions, str):
+            raise TypeError(f"extensions must be several extensions, but it is one string, {extensions!r}")
+        endings = tuple(extension.lower() for extension in extensions)
+        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+        found = {each: sorted(_images(os.path.join(root, each), endings)) for each in names}
+        full = [each for each in names if found[each]]
+        if not full:
+            raise FileNotFoundError(
+                f"root must have folders with images ({' '.join(endings)}), one for each class, but {os.fspath(root)} has none"
+            )
+        empty = [each for each in names if not found[each]]
+        if empty:
+            warnings.warn(
+                f"{os.fspath(root)}: no image in {_listed(empty)}, which are left out", UserWarning, stacklevel=2
+            )
+        super().__init__(
+            Path(root).resolve().name if name is None else name,
+            root,
+            [os.path.join(each, path) for each in full for path in found[each]],
+            torch.repeat_interleave(torch.arange(len(full)), torch.tensor([len(found[each]) for each in full])),
+            full,
+            transform=transform,
+        )
+
+
+def _images(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """Images below a folder, relative to it; folders that are links are entered, each once."""
+    seen = set()
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(parent)
+        if real in seen:  # a link to a folder further up would go round for ever
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        for file in files:
+            if not file.startswith(".") and file.lower().endswith(endings):
+                yield os.path.relpath(os.path.join(parent, file), folder)
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - 5
+    return ", ".join(map(repr, names[:5])) + (f" and {rest} more" if rest > 0 else "")

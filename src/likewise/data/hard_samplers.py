@@ -1,0 +1,267 @@
+"""Hard batches, mined over the whole data set: who is near whom, by the embeddings of the last pass over it.
+
+A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
+thesis, Section 1.2).  Before each epoch, or as often as it pays, embed the whole training set and call ``update``.
+The embeddings are only read there: a table of neighbours is kept, and it is part of the sampler's state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.data.chance import Array, Chance, Deck, Decks, whole_number
+from likewise.data.samplers import Labels, ResumableSampler, divisible, enough_classes, with_pairs
+
+_TILE = 1 << 24  # similarities held at once: 64 MiB
+
+
+class HardBatchSampler(ResumableSampler):
+    """Classes that are near each other, and as many images of each: ``classes`` x ``per_class``, class by class.
+
+    Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
+    (cosine) and that are not in the batch yet.  A nearest-neighbour pass before each epoch is the idea of Harwood et
+    al. 2017; with classes in place of samples, it serves losses that use the whole batch.  How hard the pairs are
+    that count is left to the loss and its miner.
+
+    Every process must be given the same embeddings, or the shares will not fit together.
+
+    Args:
+        labels: one for each image.
+        classes: how many different classes make a batch.
+        per_class: how many images of each class; of one that has fewer, some come again.
+        anchors: how many of the classes are dealt; the others are their neighbours, the same number for each.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole classes.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> import torch
+        >>> labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
+        >>> sampler = HardBatchSampler(labels, classes=2, per_class=2, anchors=1)
+        >>> angles = torch.tensor([0.0, 3.0, 0.1, 3.1])[labels]  # 0 is near 2, and 1 near 3
+        >>> sampler.update(torch.stack([angles.cos(), angles.sin()], dim=1))
+        >>> [labels[batch].tolist() for batch in sampler]
+        [[3, 3, 1, 1], [1, 1, 3, 3]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        classes: int = 32,
+        per_class: int = 4,
+        anchors: int = 4,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
+        self.anchors = whole_number("anchors", anchors, 1)
+        super().__init__(
+            labels,
+            batch_size=classes * per_class,
+            settings={"classes": self.classes, "per_class": self.per_class, "anchors": self.anchors},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        enough_classes(classes, len(np.unique(self.labels)))
+        divisible("classes", classes, "anchors", anchors)
+        divisible("classes", classes, "world_size", world_size)
+        self._neighbours: Array | None = None
+
+    def update(self, embeddings: Tensor) -> None:
+        """Look for each class's neighbours.
+
+        Args:
+            embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
+        """
+        units = _units(embeddings, len(self.labels))
+        numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
+        sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
+        means = torch.nn.functional.normalize(sums, dim=1)
+        # A batch holds classes - 1 others: so many neighbours are always enough to fill it.
+        self._neighbours = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        near = _updated(self._neighbours)
+        images = Decks(self.labels, chance)
+        deck = Deck(np.arange(len(images.classes)), chance)
+        while True:
+            chosen: list[int] = []
+            for group in range(1, self.anchors + 1):
+                anchor = deck.deal(1)[0]
+                while anchor in chosen:  # it came as a neighbour; that was its turn
+                    anchor = deck.deal(1)[0]
+                chosen.append(anchor)
+                wanted = group * self.classes // self.anchors - len(chosen)
+                chosen += [other for other in near[anchor].tolist() if other not in chosen][:wanted]
+            yield [index for number in chosen for index in images.deal(number, self.per_class)]
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """As for every sampler, with the table of neighbours."""
+        return {**super().state_dict(epoch=epoch, position=position), "neighbours": _packed(self._neighbours)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As for every sampler, with the table of neighbours."""
+        super().load_state_dict(state)
+        self._neighbours = _unpacked(state.get("neighbours"))
+
+
+class HardPairSampler(ResumableSampler):
+    """A few positive pairs and then their hard neighbours (Oh Song et al. 2016; figure 18 of the thesis).
+
+    Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
+    similar to either of the two (cosine), nearest first and in turn, and that are not in the batch yet.  Where the
+    neighbours kept for a pair are all in the batch, images at random take their places.
+
+    A class with one image has no pair, but its image may come as a neighbour; a warning says how many there are.
+    Every process must be given the same embeddings, or the shares will not fit together.
+
+    Args:
+        labels: one for each image.
+        batch_size: of the batch that all processes share.
+        pairs: how many positive pairs a batch has, each of another class; they share the rest of it evenly.
+        neighbours: how many hard neighbours are kept for each image.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole pairs with their neighbours.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> import torch
+        >>> labels = torch.tensor([0, 0, 1, 1, 2, 2])
+        >>> sampler = HardPairSampler(labels, batch_size=3, pairs=1)
+        >>> angles = torch.tensor([0.0, 0.2, 1.4, 3.0, 1.2, 3.3])
+        >>> sampler.update(torch.stack([angles.cos(), angles.sin()], dim=1))
+        >>> list(sampler)
+        [[2, 3, 4], [5, 4, 3]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        batch_size: int = 128,
+        pairs: int = 16,
+        neighbours: int = 32,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.pairs, self.neighbours = whole_number("pairs", pairs, 1), whole_number("neighbours", neighbours, 1)
+        super().__init__(
+            labels,
+            batch_size=batch_size,
+            settings={"pairs": self.pairs, "neighbours": self.neighbours},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        if not 2 * pairs <= batch_size <= len(self.labels):
+            raise ValueError(
+                f"batch_size must be between {2 * pairs}, the images of all pairs, and {len(self.labels)}, all images, "
+                f"but it is {batch_size}"
+            )
+        divisible("batch_size", batch_size, "pairs", pairs)
+        divisible("pairs", pairs, "world_size", world_size)
+        self._paired = with_pairs(self.labels)
+        if pairs > len(self._paired):
+            raise ValueError(
+                f"pairs must be at most {len(self._paired)}, the classes with two images or more, but it is {pairs}"
+            )
+        self._neighbours: Array | None = None
+
+    def update(self, embeddings: Tensor) -> None:
+        """Look for each image's neighbours among the images of other classes.
+
+        Args:
+            embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
+        """
+        units = _units(embeddings, len(self.labels))
+        self._neighbours = _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbours)
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        near = _updated(self._neighbours)
+        images, deck = Decks(self.labels, chance), Deck(self._paired, chance)
+        others = Deck(np.arange(len(self.labels)), chance)
+        size = self.batch_size // self.pairs
+        while True:
+            groups = [images.deal(number, 2) for number in deck.deal(self.pairs)]
+            taken = {index for group in groups for index in group}
+            for group in groups:
+                # (2, k) read down the columns: the nearest of the one, the nearest of the other, the second of the one …
+                for index in near[group].T.reshape(-1).tolist():
+                    if len(group) < size and index >= 0 and index not in taken:
+                        group.append(index)
+                        taken.add(index)
+                while len(group) < size:
+                    index = others.deal(1)[0]
+                    if index not in taken:
+                        group.append(index)
+                        taken.add(index)
+            yield [index for group in groups for index in group]
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """As for every sampler, with the table of neighbours."""
+        return {**super().state_dict(epoch=epoch, position=position), "neighbours": _packed(self._neighbours)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As for every sampler, with the table of neighbours."""
+        super().load_state_dict(state)
+        self._neighbours = _unpacked(state.get("neighbours"))
+
+
+def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
+    """The rows most similar to each row and of another owner, nearest first; −1 where there are not so many.
+
+    The matrix of similarities is made a few rows at a time.
+    """
+    count = min(count, len(units) - 1)
+    table = np.empty((len(units), count), dtype=np.int32)
+    for start in range(0, len(units), max(1, _TILE // len(units))):
+        rows = slice(start, start + max(1, _TILE // len(units)))
+        similar = units[rows] @ units.T
+        similar.masked_fill_(owners[rows, None] == owners[None, :], -torch.inf)
+        values, indices = similar.topk(count, dim=1)
+        table[rows] = indices.masked_fill(values == -torch.inf, -1).cpu().numpy()
+    return table
+
+
+def _units(embeddings: Tensor, rows: int) -> Tensor:
+    if not isinstance(embeddings, Tensor) or not embeddings.is_floating_point() or embeddings.ndim != 2:
+        raise TypeError(f"embeddings must be a float tensor of shape (n, d), but it is {_said(embeddings)}")
+    if len(embeddings) != rows:
+        raise ValueError(f"embeddings must have one row for each of the {rows} labels, but it has {len(embeddings)}")
+    finite = torch.isfinite(embeddings).all(dim=1)
+    if not bool(finite.all()):
+        raise ValueError(f"embeddings must be finite, but row {int((~finite).nonzero()[0])} contains NaN or infinity")
+    return torch.nn.functional.normalize(embeddings.detach().float(), dim=1)
+
+
+def _said(value: object) -> str:
+    return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+
+
+def _updated(neighbours: Array | None) -> Array:
+    if neighbours is None:
+        raise RuntimeError("update(embeddings) must be called before batches are drawn: nobody knows who is near whom")
+    return neighbours
+
+
+def _packed(neighbours: Array | None) -> Tensor | None:
+    return None if neighbours is None else torch.from_numpy(neighbours)
+
+
+def _unpacked(neighbours: Tensor | None) -> Array | None:
+    return None if neighbours is None else neighbours.cpu().numpy()

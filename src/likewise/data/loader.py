@@ -1,0 +1,312 @@
+"""Batches of augmented images, made ahead of time by threads or at once on the device, the same on every run."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from likewise.data.augment import Augment, Draw
+from likewise.data.cache import ImageCache
+from likewise.data.resample import Bytes, PackedImages, compiled, send, table_of
+from likewise.data.shards import cores
+
+Indices = Sequence[int] | Tensor
+
+TOGETHER = 16
+"""Batches whose crops are drawn together for a cache on a device: small operations take their time, not large ones."""
+
+
+class Batch(NamedTuple):
+    """What a training step gets.
+
+    Args:
+        images: ``(n, c, h, w)``, as the network expects them.
+        labels: their classes ``(n,)``.
+        indices: which images of the data set they are ``(n,)``.
+
+    Examples:
+        >>> import torch
+        >>> images, labels, indices = Batch(torch.zeros(1, 3, 4, 4), torch.tensor([7]), torch.tensor([0]))
+        >>> labels
+        tensor([7])
+    """
+
+    images: Tensor
+    labels: Tensor
+    indices: Tensor
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A batch sampler that can be sent to a place in an epoch, as those of this library can.
+
+    Examples:
+        >>> from likewise.data.samplers import RandomBatchSampler
+        >>> isinstance(RandomBatchSampler([0, 0, 1], batch_size=1), Resumable)
+        True
+    """
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The batches from there on."""
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """A place: so many batches into an epoch."""
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go there."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A batch on its way: bytes that are being copied to the device, and what was drawn for them."""
+
+    packed: PackedImages
+    draw: Draw
+    arrived: torch.cuda.Event | None
+
+
+class BatchLoader:
+    """Batches of a stored data set, augmented, on a device.
+
+    A cache that is held on the device is cropped there, without a copy.  From a cache in memory or on disk, threads make
+    batches ahead: whole ones for the CPU; for another device they gather the rows that the crops need and send them.
+
+    What is drawn for a batch depends on ``(seed, epoch, step, rank)`` alone, not on how many threads there are, so that
+    a resumed run sees what it would have seen.  The loader remembers how many batches it has handed out; those made
+    ahead do not count.
+
+    Args:
+        images: a stored data set.
+        batches: which images make each batch: a batch sampler, or a list of index lists.  A sampler that can resume is
+            sent to where the loader is; another is told ``set_epoch``, if it has that, and run through from its
+            beginning.
+        augment: what happens to the images.
+        device: where batches are wanted.
+        seed: of the augmentation.
+        rank: which of several processes this is; each draws its own crops.
+        workers: threads; by default one for each core for the CPU, at most eight, and two for another device.
+        prefetch: batches made ahead, besides those that threads are busy with.
+
+    Examples:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from PIL import Image
+        >>> from likewise.data import ImageFolder
+        >>> from likewise.data.cache import cached
+        >>> from likewise.data.recipes import CUB128
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for name in ("cat", "dog"):
+        ...     (folder / "photos" / name).mkdir(parents=True)
+        ...     Image.new("RGB", (150, 140)).save(folder / "photos" / name / "a.png")
+        >>> photos = cached(ImageFolder(folder / "photos"), folder / "cache", size=CUB128.cache)
+        >>> loader = BatchLoader(photos, [[0, 1], [1]], CUB128.train)
+        >>> [(batch.images.shape, batch.labels.tolist()) for batch in loader]
+        [(torch.Size([2, 3, 112, 112]), [0, 1]), (torch.Size([1, 3, 112, 112]), [1])]
+    """
+
+    def __init__(
+        self,
+        images: ImageCache,
+        batches: Iterable[Indices],
+        augment: Augment,
+        *,
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+        rank: int = 0,
+        workers: int | None = None,
+        prefetch: int = 2,
+    ) -> None:
+        if not isinstance(images, ImageCache):
+            raise TypeError(f"images must be an ImageCache, as cached makes it, but it is a {type(images).__name__}")
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers must be a whole number ≥ 1, but it is {workers!r}")
+        if prefetch < 0:
+            raise ValueError(f"prefetch must be a whole number ≥ 0, but it is {prefetch!r}")
+        self.images = images
+        self.batches = batches
+        self.augment = augment
+        self.device = torch.device(device)
+        if images.device.type != "cpu" and images.device.type != self.device.type:
+            raise ValueError(f"device must be where the images are held, {images.device}, but it is {self.device}")
+        self.seed = seed
+        self.rank = rank
+        self.workers = min(8 if self.device.type == "cpu" else 2, cores()) if workers is None else workers
+        self.prefetch = prefetch
+        self.epoch = 0
+        self.step = 0
+        self._spare = _Buffers(self.workers + prefetch + 2)
+
+    def __len__(self) -> int:
+        if not isinstance(self.batches, Sized):
+            raise TypeError(f"batches must have a length for this, but it is a {type(self.batches).__name__}")
+        return len(self.batches)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin this epoch with the next iteration."""
+        self.epoch, self.step = epoch, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far it is: the epoch, how many of its batches were handed out, and where that puts the sampler."""
+        state: dict[str, Any] = {"epoch": self.epoch, "step": self.step}
+        if isinstance(self.batches, Resumable):
+            state["batches"] = self.batches.state_dict(epoch=self.epoch, position=self.step)
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there with the next iteration."""
+        if isinstance(self.batches, Resumable):
+            self.batches.load_state_dict(state["batches"])
+        self.epoch, self.step = state["epoch"], state["step"]
+
+    def __iter__(self) -> Iterator[Batch]:
+        """The batches of this epoch that were not handed out yet; at its end the next epoch begins."""
+        work = ((step, torch.as_tensor(indices, dtype=torch.int64)) for step, indices in self._steps())
+        for batch in self._on_device(work) if self.images.device.type != "cpu" else self._ahead(work):
+            self.step += 1
+            yield batch
+        self.epoch, self.step = self.epoch + 1, 0
+
+    def _steps(self) -> Iterator[tuple[int, Indices]]:
+        if isinstance(self.batches, Resumable):  # it may be ahead, by what was made and not handed out
+            self.batches.load_state_dict(self.batches.state_dict(epoch=self.epoch, position=self.step))
+            return enumerate(self.batches, self.step)
+        if hasattr(self.batches, "set_epoch"):
+            self.batches.set_epoch(self.epoch)
+        return islice(enumerate(self.batches), self.step, None)
+
+    def _on_device(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
+        """Straight from the pixels on the device: nothing is copied but what was drawn, for several batches at once."""
+        at_once = self.augment.jitter is None and compiled(self.images.device) is not None
+        while several := list(islice(work, TOGETHER)):
+            lengths = [len(indices) for _, indices in several]
+            packed = self.images.packed(indices := torch.cat([indices for _, indices in several]))
+            generators = [self._generator(step) for step, _ in several]
+            chance = [self.augment.chance(*each) for each in zip(lengths, generators, strict=True)]
+            orders = [self.augment.order(generator) for generator in generators]
+            draw = self.augment.place(packed.sizes, torch.cat(chance))
+            table = send(table_of(packed, draw.boxes, draw.flips), self.images.device)
+            labels, places = send(torch.stack([self.images.labels[indices], indices]), self.images.device)
+            end = 0
+            for length, order in zip(lengths, orders, strict=True):
+                start, end = end, end + length
+                if at_once:
+                    images = self.augment.at_once(packed.pixels, table[start:end])
+                else:
+                    part = packed.select(slice(start, end))
+                    images = self.augment.apply(part, draw.part(slice(start, end), order))
+                yield Batch(images, labels[start:end], places[start:end])
+
+    def _ahead(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
+        """Made by threads, handed out in order."""
+        waiting: deque[tuple[Future[Tensor] | Future[_Prepared], Tensor]] = deque()
+        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="likewise-batches")
+        stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        try:
+            while True:
+                for step, indices in islice(work, self.workers + self.prefetch - len(waiting)):
+                    waiting.append((self._submit(pool, step, indices, stream), indices))
+                if not waiting:
+                    return
+                future, indices = waiting.popleft()
+                made = future.result()
+                del future
+                yield self._batch(made if isinstance(made, Tensor) else self._arrived(made), indices)
+                del made  # or its memory would still be in use when the next batch looks for some
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _submit(
+        self, pool: ThreadPoolExecutor, step: int, indices: Tensor, stream: torch.cuda.Stream | None
+    ) -> Future[Tensor] | Future[_Prepared]:
+        if self.device.type == "cpu":
+            out = self._spare.take(self.augment.buffer(len(indices)))
+            return pool.submit(self._make, indices, self._generator(step), out)
+        return pool.submit(self._send, indices, self._generator(step), stream)
+
+    def _make(self, indices: Tensor, generator: Generator, out: NDArray[np.float32]) -> Tensor:
+        draw = self.augment.draw(self.images.sizes[indices], generator)
+        return self.augment.apply(self.images.arrays(indices), draw, out=out)
+
+    def _send(self, indices: Tensor, generator: Generator, stream: torch.cuda.Stream | None) -> _Prepared:
+        draw = self.augment.draw(self.images.sizes[indices], generator)
+        packed, boxes = pack_rows(self.images.arrays(indices), draw.boxes, pin=stream is not None)
+        draw = replace(draw, boxes=boxes)
+        if stream is None:
+            return _Prepared(replace(packed, pixels=packed.pixels.to(self.device)), draw, None)
+        with torch.cuda.stream(stream):
+            pixels = packed.pixels.to(self.device, non_blocking=True)
+            return _Prepared(replace(packed, pixels=pixels), draw, stream.record_event())
+
+    def _arrived(self, prepared: _Prepared) -> Tensor:
+        if prepared.arrived is not None:
+            current = torch.cuda.current_stream(self.device)
+            current.wait_event(prepared.arrived)
+            prepared.packed.pixels.record_stream(current)
+        return self.augment.apply(prepared.packed, prepared.draw)
+
+    def _batch(self, images: Tensor, indices: Tensor) -> Batch:
+        labels, places = send(torch.stack([self.images.labels[indices], indices]), self.device)
+        return Batch(images, labels, places)
+
+    def _generator(self, step: int) -> Generator:
+        mixed = np.random.SeedSequence((self.seed, self.epoch, step, self.rank)).generate_state(1, np.uint64)
+        return Generator().manual_seed(int(mixed[0]))
+
+
+def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> tuple[PackedImages, Tensor]:
+    """The rows of images that boxes need, packed, and the boxes within them.
+
+    Args:
+        images: pixels ``(h, w, 3)``.
+        boxes: top, left, height and width ``(n, 4)``.
+        pin: into memory from which a GPU can copy by itself.
+
+    Examples:
+        >>> import numpy as np, torch
+        >>> packed, boxes = pack_rows([np.zeros((9, 4, 3), np.uint8)], torch.tensor([[2.5, 0.0, 3.0, 4.0]]))
+        >>> packed.sizes.tolist(), boxes.tolist()
+        ([[4, 4]], [[0.5, 0.0, 3.0, 4.0]])
+    """
+    sides = torch.tensor([image.shape[:2] for image in images])
+    # a box over an edge needs the row at that edge
+    first = torch.minimum(boxes[:, 0].floor().to(torch.int64).clamp_min(0), sides[:, 0] - 1)
+    end = torch.minimum((boxes[:, 0] + boxes[:, 2]).ceil().to(torch.int64), sides[:, 0])
+    sizes = torch.stack([torch.maximum(end, first + 1) - first, sides[:, 1]], dim=1)
+    counts = sizes.prod(1)
+    starts = counts.cumsum(0) - counts
+    pixels = torch.empty((int(counts.sum()), 3), dtype=torch.uint8, pin_memory=pin)
+    rows = zip(images, first.tolist(), (first + sizes[:, 0]).tolist(), strict=True)
+    # One call, for a training loop wants the interpreter all the time; numpy's, because torch would start a team of
+    # threads for each image.
+    np.concatenate([image[top:bottom].reshape(-1, 3) for image, top, bottom in rows], out=pixels.numpy())
+    moved = boxes.clone()
+    moved[:, 0] -= first
+    return PackedImages(pixels, starts, sizes), moved
+
+
+class _Buffers:
+    """Memory for batches that is used again once nobody holds it: fresh memory costs more than filling it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._arrays: list[NDArray[np.float32]] = []
+
+    def take(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        for array in self._arrays:
+            # the list, this loop and the call itself; a tensor made of the array, or any view of it, would count too
+            if array.shape == shape and sys.getrefcount(array) == 3:
+                return array
+        array = np.empty(shape, np.float32)
+        if len(self._arrays) < self._most:
+            self._arrays.append(array)
+        return array

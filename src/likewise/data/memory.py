@@ -1,0 +1,50 @@
+"""How much memory there is, so that holding a data set in it can be refused before it is too late."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Free bytes of a device, or of the host for the CPU; nothing where that cannot be known.
+
+    A container's limit counts, where there is one.
+
+    Examples:
+        >>> import torch
+        >>> free = free_memory(torch.device("cpu"))
+        >>> free is None or free > 0
+        True
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type != "cpu":
+        return None
+    known = [free for free in (_of_the_system(), _of_the_container()) if free is not None]
+    return min(known, default=None)
+
+
+def _of_the_system() -> int | None:
+    about = Path("/proc/meminfo")
+    if about.exists():
+        for line in about.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _of_the_container(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """What a container may still take (cgroup v2); pages of files that can be dropped count as free."""
+    try:
+        limit = int((folder / "memory.max").read_text())
+        used = int((folder / "memory.current").read_text())
+        counts = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):  # no container, or one without a limit
+        return None
+    return max(0, limit - used + int(counts.get("inactive_file", 0)))

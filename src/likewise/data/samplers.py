@@ -1,0 +1,424 @@
+"""Batch samplers: which images make up each batch.
+
+Give one to a loader, ``DataLoader(data, batch_sampler=PerClassSampler(data.labels))``.  All of them:
+
+- draw the same batches for the same seed and epoch, on every machine;
+- go on to the next epoch when one has been drawn to its end, or where `ResumableSampler.set_epoch` says;
+- give each of ``world_size`` processes its share of every batch, so that all make the same number of steps and none
+  sees an image of another;
+- continue in the middle of an epoch after `ResumableSampler.load_state_dict`;
+- deal images and classes like cards: none comes again before all others have come.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from likewise.data.chance import Array, Chance, Deck, Decks, whole_number
+
+Labels = Tensor | Array | Sequence[int]
+
+
+class ResumableSampler(Sampler[list[int]], ABC):
+    """What all batch samplers share: epochs, ranks and a place to resume from; a subclass says what a batch is.
+
+    Args:
+        labels: one for each image.
+        batch_size: of the batch that all processes share.
+        settings: what else the batches depend on; a state is only loaded where they are the same.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> class InOrder(ResumableSampler):
+        ...     def _batches(self, chance):
+        ...         while True:
+        ...             yield from ([start, start + 1] for start in range(0, 6, 2))
+        >>> sampler = InOrder([0] * 6, batch_size=2, settings={}, steps=None, seed=0, rank=0, world_size=1)
+        >>> list(sampler), sampler.epoch
+        ([[0, 1], [2, 3], [4, 5]], 1)
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        batch_size: int,
+        settings: Mapping[str, int | str],
+        steps: int | None,
+        seed: int,
+        rank: int,
+        world_size: int,
+    ):
+        self.labels = _label_array("labels", labels)
+        self.batch_size = whole_number("batch_size", batch_size, 1)
+        self.steps = max(1, len(self.labels) // batch_size) if steps is None else whole_number("steps", steps, 1)
+        self.seed = whole_number("seed", seed, 0)
+        self.world_size = whole_number("world_size", world_size, 1)
+        if whole_number("rank", rank, 0) >= world_size:
+            raise ValueError(f"rank must be below world_size, {world_size}, but it is {rank}")
+        self.rank = rank
+        self.epoch = 0
+        self.position = 0
+        self._start = 0  # where this epoch is begun: not at 0 after loading a state
+        self._settings = {"batch_size": self.batch_size, "steps": self.steps, "seed": self.seed, **settings}
+
+    @abstractmethod
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        """Batches without end, for all processes together; the same for the same ``chance``."""
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[list[int]]:
+        epoch, start = self.epoch, self._start
+        share = self.batch_size // self.world_size
+        batches = islice(self._batches(Chance(self.seed, epoch)), self.steps)
+        for step, batch in enumerate(batches):
+            if step >= start:
+                self.position = step + 1
+                yield batch[self.rank * share : (self.rank + 1) * share]
+        if self.epoch == epoch:  # nobody has gone elsewhere meanwhile
+            self.set_epoch(epoch + 1)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to an epoch: to its beginning, or, if it is the one of a loaded state, to where that was."""
+        if whole_number("epoch", epoch, 0) != self.epoch:
+            self.epoch, self.position, self._start = epoch, 0, 0
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """What `load_state_dict` needs to continue after the last batch that was drawn.
+
+        Args:
+            epoch: where the training is; give both where a loader's workers fetch ahead, for the sampler only knows
+                what was fetched.
+            position: how many batches of that epoch were trained on.
+        """
+        return {
+            "sampler": type(self).__name__,
+            "labels": _checksum(self.labels),
+            "settings": dict(self._settings),
+            "epoch": self.epoch if epoch is None else whole_number("epoch", epoch, 0),
+            "position": self.position if position is None else whole_number("position", position, 0),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue where the state was taken; rank and number of processes may have changed, nothing else.
+
+        The place stays: an epoch begun anew begins there, until it was drawn to its end or another one is set.
+        """
+        mine = self.state_dict()
+        for name in ("sampler", "labels"):
+            if state.get(name) != mine[name]:
+                raise ValueError(f"state must be of the same {name}, {mine[name]}, but it is of {state.get(name)}")
+        for name, value in mine["settings"].items():
+            said = state.get("settings", {}).get(name)
+            if said != value:
+                raise ValueError(f"state must be of a sampler with {name}={value}, but it is of one with {name}={said}")
+        epoch = whole_number("epoch", state.get("epoch"), 0)
+        position = whole_number("position", state.get("position"), 0)
+        if position > self.steps:
+            raise ValueError(f"position must be at most {self.steps}, the steps of an epoch, but it is {position}")
+        self.epoch, self.position, self._start = epoch, position, position
+
+
+class RandomBatchSampler(ResumableSampler):
+    """Images at random, whatever their classes; no image twice before all have come.
+
+    Args:
+        labels: one for each image.
+        batch_size: of the batch that all processes share.
+        steps: batches in an epoch; by default each image comes once, but for the last few that make no whole batch.
+        seed: of all choices.
+        rank: which share of each batch this process takes.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> sampler = RandomBatchSampler([0, 0, 1, 1, 2], batch_size=2)
+        >>> len(sampler), [len(batch) for batch in sampler]
+        (2, [2, 2])
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        batch_size: int = 128,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        super().__init__(
+            labels, batch_size=batch_size, settings={}, steps=steps, seed=seed, rank=rank, world_size=world_size
+        )
+        if batch_size > len(self.labels):
+            raise ValueError(
+                f"batch_size must be at most the number of images, {len(self.labels)}, but it is {batch_size}"
+            )
+        divisible("batch_size", batch_size, "world_size", world_size)
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        deck = Deck(np.arange(len(self.labels)), chance)
+        while True:
+            yield deck.deal(self.batch_size)
+
+
+class PerClassSampler(ResumableSampler):
+    """Some classes, and as many images of each: ``classes`` x ``per_class``, class by class.
+
+    The images of a class are all different, unless it has fewer than ``per_class``: then all of them come, and some
+    of them again.
+
+    Args:
+        labels: one for each image.
+        classes: how many different classes make a batch.
+        per_class: how many images of each.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole classes.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> labels = [0, 0, 0, 1, 1, 2, 2, 2]
+        >>> sampler = PerClassSampler(labels, classes=2, per_class=2)
+        >>> [[labels[index] for index in batch] for batch in sampler]
+        [[1, 1, 2, 2], [0, 0, 1, 1]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        classes: int = 32,
+        per_class: int = 4,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
+        super().__init__(
+            labels,
+            batch_size=classes * per_class,
+            settings={"classes": self.classes, "per_class": self.per_class},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        enough_classes(classes, len(np.unique(self.labels)))
+        divisible("classes", classes, "world_size", world_size)
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        decks = Decks(self.labels, chance)
+        deck = Deck(np.arange(len(decks.classes)), chance)
+        while True:
+            yield [index for number in deck.deal(self.classes) for index in decks.deal(number, self.per_class)]
+
+
+class PairSampler(ResumableSampler):
+    """Two images of each of several classes, one pair after the other, as the N-pair loss wants them (Sohn 2016).
+
+    A class with one image has no pair and is never drawn; a warning says how many there are.
+
+    Args:
+        labels: one for each image.
+        classes: how many different classes make a batch, which has twice as many images.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole pairs.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> labels = [0, 0, 1, 1, 2, 2, 2]
+        >>> batch = next(iter(PairSampler(labels, classes=3)))
+        >>> [labels[index] for index in batch]
+        [1, 1, 2, 2, 0, 0]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        *,
+        classes: int = 64,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.classes = whole_number("classes", classes, 1)
+        super().__init__(
+            labels,
+            batch_size=2 * classes,
+            settings={"classes": self.classes},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        divisible("classes", classes, "world_size", world_size)
+        self._paired = with_pairs(self.labels)
+        enough_classes(classes, len(self._paired), "with two images or more")
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        decks, deck = Decks(self.labels, chance), Deck(self._paired, chance)
+        while True:
+            yield [index for number in deck.deal(self.classes) for index in decks.deal(number, 2)]
+
+
+class HierarchicalSampler(ResumableSampler):
+    """Few categories, some classes of each, some images of each class: negatives that are of the same kind.
+
+    As a category's classes are told apart by details, a batch from few categories is a hard one.  A category with too
+    few classes is never drawn; a warning says how many there are.
+
+    Args:
+        labels: one for each image.
+        categories: one for each image; all images of a class are of one category.
+        groups: how many different categories make a batch.
+        classes: how many different classes, the same number from each of the categories.
+        per_class: how many images of each class; of one that has fewer, some come again.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: whole classes.
+        world_size: how many processes share each batch.
+
+    Examples:
+        >>> labels = [0, 0, 1, 1, 2, 2, 3, 3]
+        >>> categories = [0, 0, 0, 0, 1, 1, 1, 1]
+        >>> sampler = HierarchicalSampler(labels, categories, groups=1, classes=2, per_class=2)
+        >>> [sorted(batch) for batch in sampler]
+        [[4, 5, 6, 7], [0, 1, 2, 3]]
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        categories: Labels,
+        *,
+        groups: int = 2,
+        classes: int = 32,
+        per_class: int = 4,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        self.groups, self.classes = whole_number("groups", groups, 1), whole_number("classes", classes, 1)
+        self.per_class = whole_number("per_class", per_class, 1)
+        kinds = _label_array("categories", categories)
+        settings = {"groups": self.groups, "classes": self.classes, "per_class": self.per_class}
+        super().__init__(
+            labels,
+            batch_size=classes * per_class,
+            settings={**settings, "categories": _checksum(kinds)},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        divisible("classes", classes, "groups", groups)
+        divisible("classes", classes, "world_size", world_size)
+        self._families = self._large_families(kinds)
+
+    def _large_families(self, categories: Array) -> list[Array]:
+        """The classes of each category that has enough of them."""
+        if len(categories) != len(self.labels):
+            raise ValueError(
+                f"categories must have one entry for each of the {len(self.labels)} labels, but it has {len(categories)}"
+            )
+        names, first, numbers = np.unique(self.labels, return_index=True, return_inverse=True)
+        of_class = categories[first]  # (classes,)
+        mixed = np.flatnonzero(of_class[numbers] != categories)
+        if len(mixed):
+            raise ValueError(
+                f"categories must be the same for all images of a class, but class {names[numbers[mixed[0]]]} is in "
+                f"{of_class[numbers[mixed[0]]]} and in {categories[mixed[0]]}"
+            )
+        families = [np.flatnonzero(of_class == category) for category in np.unique(of_class)]
+        large = [family for family in families if len(family) >= self.classes // self.groups]
+        needed = f"with {self.classes // self.groups} classes or more"
+        if self.groups > len(large):
+            raise ValueError(f"groups must be at most {len(large)}, the categories {needed}, but it is {self.groups}")
+        if len(large) < len(families):
+            few = len(families) - len(large)
+            warnings.warn(
+                f"{few} of {len(families)} categories are never drawn: only {len(large)} are {needed}", stacklevel=3
+            )
+        return large
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        images = Decks(self.labels, chance)
+        families = [Deck(family, chance) for family in self._families]
+        deck = Deck(np.arange(len(families)), chance)
+        each = self.classes // self.groups
+        while True:
+            classes = [number for family in deck.deal(self.groups) for number in families[family].deal(each)]
+            yield [index for number in classes for index in images.deal(number, self.per_class)]
+
+
+def divisible(name: str, value: int, by: str, divisor: int) -> None:
+    """Check that a number can be shared evenly.
+
+    Examples:
+        >>> divisible("classes", 32, "world_size", 3)
+        Traceback (most recent call last):
+        ValueError: classes must be a multiple of world_size, 3, but it is 32
+    """
+    if value % divisor:
+        raise ValueError(f"{name} must be a multiple of {by}, {divisor}, but it is {value}")
+
+
+def enough_classes(wanted: int, there: int, which: str = "") -> None:
+    """Check that there are as many classes as a batch needs.
+
+    Examples:
+        >>> enough_classes(32, 10)
+        Traceback (most recent call last):
+        ValueError: classes must be at most 10, the number of classes, but it is 32
+    """
+    if wanted > there:
+        number = " ".join(filter(None, ("the number of classes", which)))
+        raise ValueError(f"classes must be at most {there}, {number}, but it is {wanted}")
+
+
+def with_pairs(labels: Array) -> Array:
+    """The places of the classes that have two images or more; a warning says how many have not.
+
+    Examples:
+        >>> with_pairs(np.array([4, 6, 6, 4]))
+        array([0, 1])
+    """
+    sizes = np.unique(labels, return_counts=True)[1]
+    paired = np.flatnonzero(sizes > 1)
+    if len(paired) < len(sizes):
+        few = len(sizes) - len(paired)
+        warnings.warn(
+            f"{few} of {len(sizes)} classes are never drawn: a pair needs two images of a class", stacklevel=3
+        )
+    return paired
+
+
+def _label_array(name: str, labels: Labels) -> Array:
+    array = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    if array.ndim != 1 or not len(array) or not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(
+            f"{name} must be whole numbers of shape (n,), one for each image, but they are {array.dtype} of shape {array.shape}"
+        )
+    return array.astype(np.int64)
+
+
+def _checksum(array: Array) -> str:
+    return hashlib.sha256(array.astype("<i8").tobytes()).hexdigest()

@@ -1,0 +1,284 @@
+"""Images decoded once into files of plain bytes, by several processes, so that a process may die at any moment.
+
+A store is a folder.  Every shard of it is a file of pixels and a short JSON file, both written aside and renamed, the
+JSON last: a shard exists when its JSON does.  ``index.json`` comes when all shards are there.  Whoever finds shards
+without an index goes on from them.  Several processes may fill one folder: each takes the shards in an order of its own,
+leaves out those that it finds done, and where two make the same shard they make the same bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+from likewise.data.decode import Broken, BrokenImage
+from likewise.data.progress import progress
+
+IMAGES = 256
+"""Images in a shard."""
+
+PART = ".part"
+"""How files end that are being written."""
+
+Bytes = NDArray[np.uint8]
+
+
+class Source(Protocol):
+    """What can be stored: any data set of this library."""
+
+    def __len__(self) -> int:
+        """How many images there are."""
+
+    def image(self, index: int) -> Image.Image:
+        """Decode one of them."""
+
+    def source(self, index: int) -> str:
+        """Say where it comes from."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How images are stored.
+
+    Args:
+        size: the length of the shorter side, in pixels; smaller images stay as they are.
+        max_ratio: the longer side is at most so many times the shorter one; what is more is cut off at both ends.
+
+    Examples:
+        >>> from PIL import Image
+        >>> Shape(size=128, max_ratio=2.0).of(Image.new("RGB", (500, 375))).shape
+        (128, 170, 3)
+        >>> Shape(size=128, max_ratio=2.0).of(Image.new("RGB", (900, 300))).shape
+        (128, 256, 3)
+        >>> Shape(size=128, max_ratio=2.0).of(Image.new("RGB", (30, 20))).shape
+        (20, 30, 3)
+    """
+
+    size: int
+    max_ratio: float
+
+    def of(self, image: Image.Image) -> Bytes:
+        """The pixels of an image as they are stored: ``(h, w, 3)``."""
+        shorter, longer = min(image.size), min(float(max(image.size)), self.max_ratio * min(image.size))
+        box: tuple[float, float, float, float] = (0, 0, *image.size)
+        if longer < max(image.size):
+            cut, wide = (max(image.size) - longer) / 2.0, image.width > image.height
+            box = (cut, 0, image.width - cut, shorter) if wide else (0, cut, shorter, image.height - cut)
+        target = min(self.size, shorter)
+        long = int(target * longer / shorter)
+        size = (long, target) if image.width >= image.height else (target, long)
+        if box != (0, 0, *size):
+            image = image.resize(size, Image.Resampling.BILINEAR, box=box)
+        return np.asarray(image)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What is known of a shard: the sizes of its images, its length, its checksum, and what could not be read."""
+
+    heights: list[int]
+    widths: list[int]
+    crc32: int
+    broken: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """The length of its file of pixels."""
+        return 3 * sum(height * width for height, width in zip(self.heights, self.widths, strict=True))
+
+
+def files(folder: Path, number: int) -> tuple[Path, Path]:
+    """Where a shard's pixels and its JSON are.
+
+    Examples:
+        >>> [path.name for path in files(Path("x"), 3)]
+        ['00003.u8', '00003.json']
+    """
+    return folder / f"{number:05d}.u8", folder / f"{number:05d}.json"
+
+
+def read_shard(folder: Path, number: int) -> Shard | None:
+    """A finished shard; nothing if it is not there, or damaged.
+
+    Examples:
+        >>> read_shard(Path("/nowhere"), 0)
+    """
+    pixels, about = files(folder, number)
+    try:
+        shard = Shard(**json.loads(about.read_text()))
+        return shard if pixels.stat().st_size == shard.nbytes else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_aside(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Examples:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp(), "a")
+        >>> write_aside(path, b"whole")
+        >>> path.read_bytes()
+        b'whole'
+    """
+    with _aside(path) as part:
+        part.write_bytes(content)
+
+
+@contextlib.contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    part = path.with_name(f"{path.name}.{os.getpid()}-{random.SystemRandom().getrandbits(32):08x}{PART}")
+    try:
+        yield part
+        try:
+            os.replace(part, path)
+        except FileNotFoundError:  # somebody who had finished the whole store has tidied up
+            if not path.exists():
+                raise
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Work(Dataset[tuple[int, Shard | Broken]]):
+    """The shards to make: asking for one makes it, in whatever process asks."""
+
+    source: Source
+    folder: Path
+    shape: Shape
+    skip_broken: bool
+
+    def __getitem__(self, number: int) -> tuple[int, Shard | Broken]:
+        done = self.finished(number)
+        if done is not None:  # another process was faster
+            return number, done
+        images: list[Bytes] = []
+        broken: list[Broken] = []
+        for index in range(number * IMAGES, min((number + 1) * IMAGES, len(self.source))):
+            stored = self._stored(index)
+            if isinstance(stored, Broken):
+                if not self.skip_broken:
+                    return number, stored
+                broken.append(stored)
+                stored = np.zeros((0, 0, 3), np.uint8)
+            images.append(stored)
+        return number, self._write(number, images, broken)
+
+    def finished(self, number: int) -> Shard | None:
+        """The shard if it is there; one with broken images is tried again where those are not to be skipped."""
+        done = read_shard(self.folder, number)
+        return done if done is not None and (self.skip_broken or not done.broken) else None
+
+    def _stored(self, index: int) -> Bytes | Broken:
+        try:
+            return self.shape.of(self.source.image(index))
+        except BrokenImage as error:
+            return Broken(index, self.source.source(index), error.reason or str(error))
+        except OSError as error:
+            return Broken(index, self.source.source(index), str(error))
+
+    def _write(self, number: int, images: list[Bytes], broken: list[Broken]) -> Shard:
+        pixels, about = files(self.folder, number)
+        checksum = 0
+        with _aside(pixels) as part, part.open("wb") as file:
+            for image in images:
+                content = image.tobytes()
+                checksum = zlib.crc32(content, checksum)
+                file.write(content)
+        heights, widths = [image.shape[0] for image in images], [image.shape[1] for image in images]
+        shard = Shard(heights, widths, checksum, [asdict(each) for each in broken])
+        write_aside(about, json.dumps(asdict(shard)).encode())
+        return shard
+
+
+def build(
+    source: Source, folder: Path, shape: Shape, *, workers: int | None = None, skip_broken: bool = False
+) -> list[Shard]:
+    """Make all shards of a store that are not there yet.
+
+    Args:
+        source: the images.
+        folder: where the store is, or will be.
+        shape: how images are stored.
+        workers: processes; by default one for each core, and 0 for this process itself.
+        skip_broken: record images that cannot be read, and go on.
+
+    Raises:
+        BrokenImage: an image cannot be read, and is not to be skipped.
+
+    Examples:
+        >>> import tempfile
+        >>> from PIL import Image
+        >>> class Grey:
+        ...     __len__ = lambda self: 2
+        ...     image = lambda self, index: Image.new("RGB", (4, 3))
+        ...     source = lambda self, index: "nowhere"
+        >>> build(Grey(), Path(tempfile.mkdtemp()), Shape(8, 3.0))[0].heights
+        [3, 3]
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    work = _Work(source, folder, shape, skip_broken)
+    numbers = range(-(-len(source) // IMAGES))
+    found = ((number, work.finished(number)) for number in numbers)
+    shards = {number: shard for number, shard in found if shard is not None}
+    missing = [number for number in numbers if number not in shards]
+    random.SystemRandom().shuffle(missing)  # several processes hardly ever make the same shard
+    wanted = cores() if workers is None else workers
+    loader = DataLoader(
+        work,
+        batch_size=None,
+        sampler=missing,
+        num_workers=min(wanted, len(missing)) if len(missing) > 1 else 0,
+        collate_fn=_as_it_is,
+        generator=torch.Generator(),  # the loader would draw a seed from the global one
+    )
+    done = sum(len(shard.heights) for shard in shards.values())
+    with progress("decoding", len(source), "img", done=done) as advance:
+        for number, result in loader:
+            if isinstance(result, Broken):
+                raise BrokenImage(result.source, f"{result.reason} (skip_broken=True leaves such images out)")
+            shards[number] = result
+            advance(len(result.heights))
+    return [shards[number] for number in numbers]
+
+
+def tidy(folder: Path) -> None:
+    """Remove what processes that died have left in a finished store.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> (folder / "00000.u8.1-2.part").touch()
+        >>> tidy(folder)
+        >>> list(folder.iterdir())
+        []
+    """
+    for part in folder.glob(f"*{PART}"):
+        part.unlink(missing_ok=True)
+
+
+def cores() -> int:
+    """How many cores this process may use.
+
+    Examples:
+        >>> cores() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

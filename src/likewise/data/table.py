@@ -1,0 +1,247 @@
+"""A user's own images in a table: CSV or Parquet, one row for each image."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.data.dataset import ImageFiles, Transform, contiguous, missing_files
+
+COLUMNS = ("path", "label", "split", "role", "category", "x", "y", "width", "height")
+_NEEDED = ("path", "label")
+_BOX = ("x", "y", "width", "height")
+
+
+class ImageTable(ImageFiles):
+    """Images in a table: a path and a label for each, and whatever else is known.
+
+    Columns are ``path`` and ``label``, and optionally ``split``, ``role`` (query or gallery), ``category``, and the box
+    ``x``, ``y``, ``width``, ``height`` (empty for the whole image); others are left alone.  Labels are strings or whole
+    numbers; classes are in their order.  In a split either all rows have a role or none.
+
+    Args:
+        path: a ``.csv``, ``.tsv`` or ``.parquet`` file.
+        root: where relative paths begin; by default the table's folder.
+        split: take the rows of this split; by default all rows.
+        columns: names of columns where they are others, such as ``{"path": "file", "label": "species"}``.
+        name: what to call the data set; by default the table's name.
+        transform: applied to an image when it is asked for by ``[index]``.
+        crop: cut each image to its box.
+        check: look for every image.
+
+    Examples:
+        >>> import tempfile
+        >>> from PIL import Image
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> for name in ("a.png", "b.png"):
+        ...     Image.new("RGB", (2, 2)).save(folder / name)
+        >>> _ = (folder / "birds.csv").write_text('''path,label,split
+        ... a.png,robin,train
+        ... b.png,wren,test''')
+        >>> ImageTable(folder / "birds.csv", split="test")
+        birds, test: 1 image of 1 class
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        root: str | os.PathLike[str] | None = None,
+        split: str | None = None,
+        *,
+        columns: Mapping[str, str] | None = None,
+        name: str | None = None,
+        transform: Transform | None = None,
+        crop: bool = False,
+        check: bool = True,
+    ):
+        table = _read(Path(path), dict(columns or {}))
+        if split is not None:
+            table = table.of_split(split)
+        folder = Path(path).parent if root is None else Path(root)
+        files = table.texts("path")
+        labels, names = _classes(table.classes("label"))
+        title = Path(path).stem if name is None else name
+        missing = missing_files(folder, files) if check else []
+        if missing:
+            raise table.fault(missing[0], "path", f"a file in {folder} (root= says where paths begin)")
+        categories = None if "category" not in table.values else _classes(table.classes("category"))
+        super().__init__(
+            title,
+            folder,
+            files,
+            labels,
+            names,
+            split=split,
+            transform=transform,
+            crop=crop,
+            categories=None if categories is None else categories[0],
+            category_names=() if categories is None else categories[1],
+            boxes=table.boxes(),
+            is_query=table.roles(whole=split is None and "split" in table.values),
+        )
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The columns of a table that we know, and where each row stands, for messages."""
+
+    path: Path
+    values: dict[str, list[Any]]
+    titles: dict[str, str]
+    row: str
+    places: list[int]
+
+    def fault(self, index: int, column: str, must: str) -> ValueError:
+        value = self.values[column][index]
+        where = f"{self.path}, {self.row} {self.places[index]}, column {self.titles[column]!r}"
+        return ValueError(f"{where}: it must be {must}, but it is {value!r}")
+
+    def take(self, indices: Sequence[int]) -> _Table:
+        values = {column: [cells[index] for index in indices] for column, cells in self.values.items()}
+        return _Table(self.path, values, self.titles, self.row, [self.places[index] for index in indices])
+
+    def of_split(self, split: str) -> _Table:
+        if "split" not in self.values:
+            raise ValueError(f"split must be None, because {self.path} has no column 'split', but it is {split!r}")
+        kept = [index for index, value in enumerate(self.values["split"]) if str(value) == split]
+        if not kept:
+            there = sorted({str(value) for value in self.values["split"]})
+            raise ValueError(f"split must be one of {', '.join(map(repr, there))} in {self.path}, but it is {split!r}")
+        return self.take(kept)
+
+    def texts(self, column: str) -> list[str]:
+        for index, value in enumerate(self.values[column]):
+            if not isinstance(value, str) or not value:
+                raise self.fault(index, column, "a text")
+        return self.values[column]
+
+    def classes(self, column: str) -> list[Any]:
+        """Whole numbers where all are, and texts otherwise."""
+        cells = self.values[column]
+        for index, value in enumerate(cells):
+            if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+                raise self.fault(index, column, "a text or a whole number")
+        try:
+            return [int(value) for value in cells]
+        except ValueError:
+            return [str(value) for value in cells]
+
+    def roles(self, *, whole: bool) -> Tensor | None:
+        """Which rows are queries; None where no row has a role, or where training rows, without one, are among them."""
+        cells = self.values.get("role", [])
+        for index, value in enumerate(cells):
+            if not _blank(value) and value not in ("query", "gallery"):
+                raise self.fault(index, "role", "'query', 'gallery' or empty")
+        without = [index for index, value in enumerate(cells) if _blank(value)]
+        if len(without) == len(cells) or (without and whole):
+            return None
+        if without:
+            raise self.fault(without[0], "role", "'query' or 'gallery', as other rows have a role")
+        return torch.tensor([value == "query" for value in cells])
+
+    def boxes(self) -> Tensor | None:
+        """Left, top, width and height; NaN where all four cells are empty."""
+        if "x" not in self.values:
+            return None
+        boxes = torch.full((len(self.places), 4), torch.nan)
+        for index, cells in enumerate(zip(*(self.values[side] for side in _BOX), strict=True)):
+            if all(_blank(cell) for cell in cells):
+                continue
+            for side, cell in enumerate(cells):
+                try:
+                    boxes[index, side] = float(cell)
+                except (TypeError, ValueError):
+                    raise self.fault(index, _BOX[side], "a number, or empty with the other three") from None
+        return boxes
+
+
+def _read(path: Path, renamed: dict[str, str]) -> _Table:
+    unknown = [column for column in renamed if column not in COLUMNS]
+    if unknown:
+        raise ValueError(f"columns must name some of {', '.join(COLUMNS)}, but it names {unknown[0]!r}")
+    readers: dict[str, Callable[[Path], tuple[dict[str, list[Any]], list[int]]]] = {
+        ".csv": _read_text,
+        ".tsv": _read_text,
+        ".parquet": _read_parquet,
+    }
+    kind = path.suffix.lower()
+    if kind not in readers:
+        raise ValueError(f"path must end with {', '.join(readers)}, but it is {str(path)!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"path must be a table, but there is no file {str(path)!r}")
+    cells, places = readers[kind](path)
+    titles = {column: renamed.get(column, column) for column in COLUMNS}
+    for column, title in titles.items():
+        if title not in cells and (column in _NEEDED or column in renamed):
+            raise ValueError(f"{path} must have a column {title!r}, but it has {', '.join(map(repr, cells)) or 'none'}")
+    sides = [side for side in _BOX if titles[side] in cells]
+    if 0 < len(sides) < len(_BOX):
+        raise ValueError(
+            f"{path} must have all of the columns {', '.join(_BOX)} or none, but it has {', '.join(sides)}"
+        )
+    if not places:
+        raise ValueError(f"{path} must have at least one row, but it has none")
+    row = "row" if kind == ".parquet" else "line"
+    return _Table(
+        path, {column: cells[title] for column, title in titles.items() if title in cells}, titles, row, places
+    )
+
+
+def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
+    """Columns of a CSV file, and the line that each row ends on."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
+        try:
+            header = [title.strip() for title in next(reader, [])]
+            twice = {title for title in header if header.count(title) > 1}
+            if twice:
+                raise ValueError(f"{path} must name each column once, but it names {min(twice)!r} twice")
+            columns: list[list[Any]] = [[] for _ in header]
+            places = []
+            for cells in reader:
+                if not cells:
+                    continue
+                if len(cells) != len(header):
+                    raise ValueError(
+                        f"{path}, line {reader.line_num} must have {len(header)} cells, but it has {len(cells)}"
+                    )
+                for column, cell in zip(columns, cells, strict=True):
+                    column.append(cell.strip())
+                places.append(reader.line_num)
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num} is not proper CSV: {error}") from error
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} must be encoded in UTF-8, but it is not: {error}") from error
+    return dict(zip(header, columns, strict=True)), places
+
+
+def _read_parquet(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
+    """Columns of a Parquet file, and the numbers of its rows, from 1."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_table
+    except ImportError as missing:
+        raise ImportError("a Parquet table needs pyarrow; install the extra likewise[data]") from missing
+    try:
+        content = read_table(path)
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{path} must be a Parquet file, but it cannot be read: {error}") from error
+    return content.to_pydict(), list(range(1, content.num_rows + 1))
+
+
+def _classes(values: list[Any]) -> tuple[Tensor, list[str]]:
+    """Labels and names of classes in the order of the values."""
+    kept: list[Any] = sorted(set(values))
+    place = {value: position for position, value in enumerate(kept)}
+    return contiguous([place[value] for value in values])[0], [str(value) for value in kept]
+
+
+def _blank(value: object) -> bool:
+    return value is None or value == "" or value != value  # NaN is what tables put where nothing is
