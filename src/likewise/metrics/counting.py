@@ -104,9 +104,9 @@ def most_compared(device: torch.device) -> int:
     Examples:
         >>> import torch
         >>> most_compared(torch.device("cpu"))
-        64
+        16
     """
-    return 1024 if device.type == "cuda" and _kernel() is not None else 64
+    return 1024 if device.type == "cuda" and _kernel() is not None else 16
 
 
 def _kernel() -> Callable[[Tensor, Tally | None, Tally | None], None] | None:

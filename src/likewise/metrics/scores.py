@@ -30,10 +30,14 @@ def per_query(piece: Piece, ks: tuple[int, ...], ties: str, entries: int = 2**20
         above, tied = piece.above[:, columns].double(), piece.tied[:, columns].double()
         if ties == "pessimistic":
             above = above + tied
-        if ties != "expected" or not bool(tied.any()):
-            parts.append(_untied(above, counts, ks))
-        else:
-            parts.append(_tied(above, tied, counts, ks, entries))
+        values = _untied(above, counts, ks)
+        if ties == "expected":
+            # few queries have ties, and expectations cost more
+            some = tied.any(dim=0).nonzero().squeeze(1)
+            if len(some):
+                expected = _tied(above[:, some], tied[:, some], counts[some], ks, entries)
+                values = {name: value.index_copy(0, some, expected[name]) for name, value in values.items()}
+        parts.append(values)
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
