@@ -14,7 +14,6 @@ import argparse
 import json
 import multiprocessing
 import resource
-import statistics
 import sys
 import time
 import warnings
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import GIB, MIB, cores, machine, versions
+from machine import GIB, MIB, cores, machine, out_of_memory, versions
 from torch import Tensor
 
 from likewise.metrics import retrieval
@@ -158,7 +157,7 @@ def measure(name: str, n: int, per_class: int, device: str, rounds: int, limit: 
         answer: dict[str, Any] = receiver.recv()
     except EOFError:
         child.join()
-        answer = {"skipped": f"the process ended with code {child.exitcode}: out of memory"}
+        answer = {"skipped": f"the process ended with code {child.exitcode}"}
     child.join()
     return answer
 
@@ -180,6 +179,8 @@ def _child(sender: Any, name: str, n: int, per_class: int, device: str, rounds: 
             _wait(device)
             seconds.append(time.perf_counter() - start)
     except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
         sender.send({"skipped": f"out of memory at {limit:g} GiB", "why": str(error)[:200]})
         return
     sender.send({"seconds": seconds, "extra_mib": (_peak(device) - before) / MIB, "scores": scores})
@@ -232,7 +233,7 @@ def main() -> None:
     """Measure everything, print it as it comes, write it down at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rounds", type=int, help="calls of each contender; five at CUB's size, two at SOP's")
+    parser.add_argument("--rounds", type=int, help="calls of each contender; ten at CUB's size, three at SOP's")
     parser.add_argument("--limit", type=float, default=16.0, help="GiB that a contender may take on the CPU")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes; writes nothing")
     parser.add_argument("--only", nargs="+", choices=list(CONTENDERS), help="these contenders alone")
@@ -249,7 +250,7 @@ def main() -> None:
     print(report["machine"])
     for size, (n, per_class) in SIZES.items():
         n = n // 10 + 1500 if options.quick else n
-        rounds = options.rounds or (20 if options.device != "cpu" else 5 if n < 10_000 else 2)
+        rounds = options.rounds or (20 if options.device != "cpu" else 10 if n < 10_000 else 3)
         for name in names:
             answer = measure(name, n, per_class, options.device, rounds, options.limit)
             row = {"size": size, "n": n, "per_class": per_class, "contender": name, **answer}
@@ -269,7 +270,7 @@ def print_row(row: dict[str, Any]) -> None:
         print(f"{row['size']:16s} {row['contender']:40s} {row['skipped']}", flush=True)
         return
     scores = " ".join(f"{name} {value:.5f}" for name, value in row["scores"].items() if "@" in name)
-    seconds = statistics.median(row["seconds"])
+    seconds = min(row["seconds"])
     line = f"{row['size']:16s} {row['contender']:40s} {seconds:9.4f} s {row['extra_mib']:8.0f} MiB  {scores}"
     print(line, flush=True)
 

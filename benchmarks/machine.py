@@ -42,3 +42,9 @@ def versions(*packages: str) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out; on the CPU torch raises a plain RuntimeError."""
+    message = str(error)
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "alloc" in message or "memory" in message

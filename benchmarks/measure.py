@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import GIB, MIB, cores
+from machine import GIB, MIB, cores, out_of_memory
 from pairings import PAIRINGS, Call, Pairing, floor, make_batch
 from torch import Tensor
 
@@ -96,12 +96,6 @@ def _limit_memory(settings: Settings) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * resource.getpagesize() + settings.memory_limit
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out; on the CPU torch raises a plain RuntimeError."""
-    message = str(error)
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "alloc" in message or "memory" in message
 
 
 def _over_the_limit(settings: Settings) -> dict[str, Any]:

@@ -63,6 +63,14 @@ def test_sorting(height: int, width: int, slots: int, dtype: torch.dtype):
     assert torch.equal(rows.reached, reached)
 
 
+def test_counts_beyond_float32():
+    """Seventeen million and three ones; float32 cannot say that."""
+    similarities = torch.ones(1, 17_000_003)
+    rows = Tally.of(torch.zeros(1, 1))
+    compare(similarities, rows, None, torch.empty(counting.LONGEST))
+    assert rows.above.item() == 17_000_003
+
+
 KERNEL = """
 import torch
 from likewise.metrics.counting import Tally

@@ -145,7 +145,7 @@ def test_repeated_draws_leave_the_global_generator_alone():
     [
         (lambda: t_interval([]), ValueError, r"values must be one or more numbers in a row, but the shape is \(0,\)"),
         (lambda: t_interval([0.1, math.nan]), ValueError, "values must be finite, but entry 1 is nan"),
-        (lambda: t_interval(["a"]), TypeError, "values must be numbers, but it is"),
+        (lambda: t_interval(["a"]), TypeError, "values must hold numbers, but its dtype is"),
         (lambda: t_interval([1.0, 2.0], 95), ValueError, "confidence must be between 0 and 1, but it is 95"),
         (lambda: bootstrap(torch.zeros(2, 2)), ValueError, r"but the shape is \(2, 2\)"),
         (lambda: bootstrap([1.0, 2.0], samples=0), ValueError, "samples must be a whole number ≥ 1, but it is 0"),

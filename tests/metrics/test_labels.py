@@ -93,3 +93,8 @@ def test_names_keep_their_order():
 def test_refusals(labels, names, kind, message):
     with pytest.raises(kind, match=message):
         encode_labels(labels, names)
+
+
+def test_single_numbers_in_tensors_are_numbers():
+    """What a list of a data set's labels often is."""
+    assert encode_labels([torch.tensor(4), torch.tensor(2), torch.tensor(4)])[0].tolist() == [1, 0, 1]

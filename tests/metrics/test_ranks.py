@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,8 +17,6 @@ from likewise.metrics import Ranks, counting, mirror, ranks, retrieval, tiles
 from likewise.metrics import rows as rows_module
 
 TIES = ("expected", "optimistic", "pessimistic")
-TINY = 2**15
-"""A budget so small that everything is cut into many tiles."""
 
 
 def grid(n: int, dim: int, seed: int, levels: int = 3) -> Tensor:
@@ -179,18 +179,103 @@ def test_the_budget_does_not_change_the_result(budget: int):
     assert torch.equal(first.query, again.query)
 
 
-@pytest.mark.parametrize("size", [3, 5, 64, 100, 700])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "squared_euclidean", "euclidean"])
+@pytest.mark.parametrize("size", [3, 5, 25, 64, 100, 700])
 @pytest.mark.parametrize("dim", [3, 64, 130])
-def test_equal_vectors_tie_exactly(size: int, dim: int):
+def test_equal_vectors_tie_exactly(size: int, dim: int, similarity: str, dtype: torch.dtype):
     """Copies under other labels tie with the original, wherever in whatever tile they are."""
     generator = torch.Generator().manual_seed(size + dim)
-    half = torch.randn(size, dim, generator=generator)
+    half = torch.randn(size, dim, generator=generator, dtype=dtype)
     labels = torch.arange(size) // 2 * 2
-    found = ranks(torch.cat([half, half]), torch.cat([labels, labels + 1]))
+    found = ranks(torch.cat([half, half]), torch.cat([labels, labels + 1]), similarity=similarity)
     # the partner of a sample, among the originals, ties with the partner's copy of the other label
     assert (found.tied >= 1).all()
-    rows = ranks(half, labels, torch.cat([half, half]), torch.cat([labels, labels + 1]))
+    rows = ranks(half, labels, torch.cat([half, half]), torch.cat([labels, labels + 1]), similarity=similarity)
     assert (rows.tied >= 1).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("n", "dim"), [(50, 128), (130, 512), (600, 100)])
+def test_a_collapsed_model_scores_what_chance_scores(n: int, dim: int, dtype: torch.dtype):
+    one = torch.randn(1, dim, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    found = retrieval(one.expand(n, dim), torch.arange(n) // 2)
+    assert found["R@1"] == pytest.approx(1 / (n - 1), abs=1e-12)
+    assert retrieval(one.expand(n, dim), torch.arange(n) // 2, ties="optimistic")["R@1"] == 1.0
+
+
+def test_views_that_begin_at_one_address():
+    """A transposed or strided view of the queries is another set of references."""
+    generator = torch.Generator().manual_seed(8)
+    square, labels = torch.randn(30, 30, generator=generator), torch.arange(30) % 5
+    assert retrieval(square, labels, square.T, labels) == retrieval(square, labels, square.T.contiguous(), labels)
+    table = torch.randn(60, 4, generator=generator)
+    many = torch.arange(60) % 5
+    strided = retrieval(table[:30], many[:30], table[::2], many[::2])
+    assert strided == retrieval(table[:30], many[:30], table[::2].clone(), many[::2])
+
+
+def test_an_array_given_twice_is_the_queries_themselves():
+    array = np.random.default_rng(0).normal(size=(30, 4))
+    labels = np.arange(30) % 5
+    for layout in (array, np.asfortranarray(array)):
+        assert retrieval(layout, labels, layout, labels) == pytest.approx(retrieval(array, labels))
+    array.setflags(write=False)
+    assert retrieval(array, labels)["queries"] == 30
+    assert retrieval(array.astype(">f8"), labels.tolist())["queries"] == 30
+
+
+class _Reversed(Cosine):
+    """A user's own similarity, whose link is not the product itself."""
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        return -products
+
+
+def test_a_similarity_of_ones_own():
+    generator = torch.Generator().manual_seed(9)
+    embeddings, labels = torch.randn(90, 4, generator=generator), torch.arange(90) % 7
+    expected = by_hand(-Cosine()(embeddings), labels[:, None] == labels, ~torch.eye(90, dtype=torch.bool), "optimistic")
+    agree(
+        retrieval(embeddings, labels, similarity=_Reversed(), ks=(1, 2, 4, 100), reduce="none", ties="optimistic"),
+        expected,
+    )
+
+
+def test_a_relation_of_labels_is_its_masks():
+    generator = torch.Generator().manual_seed(10)
+    embeddings, labels = torch.randn(40, 4, generator=generator), torch.arange(40) % 7
+    for relation in (Labels(labels, labels.roll(3)), Labels(labels, labels)):
+        assert retrieval(embeddings, relevant=relation) == retrieval(embeddings, relevant=Masks(*relation.masks()))
+
+
+def test_whoever_stops_in_between_is_left_as_before(monkeypatch: pytest.MonkeyPatch):
+    embeddings, labels = torch.randn(200, 8), torch.arange(200) // 4
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        monkeypatch.setattr(sys.modules["likewise.metrics.retrieval"], "per_query", lambda *arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            retrieval(embeddings, labels, memory=2**14)
+        assert torch.is_grad_enabled()
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch has no such setting yet")
+def test_the_newer_way_to_ask_for_shortcuts():
+    """In a process of its own: torch does not go back from one way of asking to the other."""
+    program = """
+import torch
+from likewise.metrics import retrieval
+torch.backends.cuda.matmul.fp32_precision = "tf32"
+torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+retrieval(torch.randn(20, 4), torch.arange(20) % 3)
+print(torch.backends.cuda.matmul.fp32_precision, torch.backends.mkldnn.matmul.fp32_precision)
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["tf32", "bf16"]
 
 
 def test_a_sample_never_finds_itself():
@@ -252,7 +337,7 @@ def test_reductions():
 
 
 def test_against_pytorch_metric_learning():
-    """Where both mean the same: P@1, RP, MAP@R and MRR; its knn replaced by a plain one, as faiss is optional there."""
+    """Where both mean the same, as long as its k reaches all; its knn replaced by a plain one, as faiss is optional."""
     from pytorch_metric_learning.distances import CosineSimilarity
     from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
     from pytorch_metric_learning.utils.inference import CustomKNN
@@ -260,12 +345,18 @@ def test_against_pytorch_metric_learning():
     generator = torch.Generator().manual_seed(4)
     labels = torch.randint(0, 20, (200,), generator=generator)
     embeddings = torch.nn.functional.normalize(torch.randn(200, 12, generator=generator))
-    names = ("precision_at_1", "r_precision", "mean_average_precision_at_r", "mean_reciprocal_rank")
+    names = (
+        "precision_at_1",
+        "r_precision",
+        "mean_average_precision_at_r",
+        "mean_reciprocal_rank",
+        "mean_average_precision",
+    )
     theirs = AccuracyCalculator(include=names, k=199, knn_func=CustomKNN(CosineSimilarity())).get_accuracy(
         embeddings, labels
     )
     ours = retrieval(embeddings, labels)
-    for name, key in zip(names, ("P@1", "RP", "MAP@R", "MRR"), strict=True):
+    for name, key in zip(names, ("P@1", "RP", "MAP@R", "MRR", "mAP"), strict=True):
         assert ours[key] == pytest.approx(theirs[name], abs=1e-6)
 
 
@@ -347,6 +438,9 @@ def test_empty_ranks():
         ((torch.eye(3),), {"relevant": "all"}, "relevant must be a boolean matrix, a function or a Relation"),
         ((torch.eye(3),), {"relevant": torch.ones(3, 3).bool(), "reduce": "macro"}, "labels must be given for reduce"),
         ((torch.full((3, 2), 1e30), torch.zeros(3).long()), {"similarity": "dot"}, "finite similarities"),
+        ((torch.eye(3) * 1e20, torch.zeros(3).long()), {"similarity": Euclidean(normalize=False)}, "would overflow"),
+        ((torch.eye(3), ["a", "b", "c"]), {}, "labels must hold numbers, but its dtype is <U1; encode_labels"),
+        ((torch.eye(3), torch.zeros(3).long()), {"ks": 5}, "ks must be a sequence of whole numbers, but it is 5"),
     ],
 )
 def test_bad_input_is_named(arguments: tuple, options: dict, message: str):

@@ -51,8 +51,8 @@ def clustering(
         >>> clustering(torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]), torch.tensor([5, 5, -2, -2]))
         {'NMI': 1.0, 'AMI': 1.0, 'F1': 1.0}
     """
-    given = sides(embeddings)
-    codes = labels_of("labels", tensor_of(labels), len(given.queries), given.queries.device, "embeddings")
+    given = sides(embeddings, None, Cosine())
+    codes = labels_of("labels", tensor_of("labels", labels), len(given.queries), given.queries.device, "embeddings")
     points = given.queries
     if normalize:
         rows = Rows(points, None, Cosine(), given.dtype)
@@ -87,8 +87,8 @@ def clustering_scores(labels: Array, clusters: Array) -> dict[str, float]:
         >>> {name: round(score, 4) for name, score in scores.items()}
         {'NMI': 0.4787, 'AMI': 0.3552, 'F1': 0.6154}
     """
-    classes = labels_of("labels", tensor_of(labels), None, None, "samples").cpu()
-    parts = labels_of("clusters", tensor_of(clusters), len(classes), None, "labels").cpu()
+    classes = labels_of("labels", tensor_of("labels", labels), None, None, "samples").cpu()
+    parts = labels_of("clusters", tensor_of("clusters", clusters), len(classes), None, "labels").cpu()
     if not len(classes):
         raise ValueError("labels must have at least one entry, but it is empty")
     table = _table(classes, parts)

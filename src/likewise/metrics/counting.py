@@ -18,6 +18,10 @@ SLICE = 2**19
 """Similarities that are compared at once: small enough to stay in a core's cache from one threshold to the next."""
 
 
+LONGEST = 2**23
+"""Columns that are counted at once: a sum of so many ones is exact in float32."""
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Thresholds of some rows, and what has been counted for them so far.
@@ -35,7 +39,7 @@ class Tally:
     @staticmethod
     def of(thresholds: Tensor) -> Tally:
         """A tally that has seen nothing."""
-        # float64 takes in float32 sums and int32 counts alike, and is exact up to 2^53
+        # float64 takes in float32 sums and is exact up to 2^53
         zeros = torch.zeros(thresholds.shape, dtype=torch.float64, device=thresholds.device)
         return Tally(thresholds, zeros, zeros.clone())
 
@@ -57,6 +61,11 @@ def compare(similarities: Tensor, rows: Tally | None, columns: Tally | None, scr
     if similarities.is_cuda and (kernel := _kernel()) is not None:
         kernel(similarities, rows, columns)
         return
+    if similarities.shape[1] > LONGEST:
+        assert columns is None
+        for start in range(0, similarities.shape[1], LONGEST):
+            compare(similarities[:, start : start + LONGEST], rows, None, scratch)
+        return
     height = max(1, SLICE // similarities.shape[1])
     for top in range(0, len(similarities), height):
         part = similarities[top : top + height]
@@ -68,13 +77,16 @@ def compare(similarities: Tensor, rows: Tally | None, columns: Tally | None, scr
 
 
 def _compare(part: Tensor, tally: Tally, where: slice, dim: int, flags: Tensor) -> None:
-    for slot, thresholds in enumerate(tally.thresholds[:, where]):
-        edge = thresholds.unsqueeze(dim)  # (m, 1) beside rows, (1, n) above columns
+    thresholds = tally.thresholds[:, where]
+    counts = flags.new_empty(2, *thresholds.shape)
+    for slot, edge in enumerate(thresholds.unsqueeze(dim + 1)):  # (m, 1) beside rows, (1, n) above columns
         # zeros and ones as floats: torch compares into float and adds floats several times faster than booleans
         torch.gt(part, edge, out=flags)
-        tally.above[slot, where] += flags.sum(dim)
+        torch.sum(flags, dim, out=counts[0, slot])
         torch.ge(part, edge, out=flags)
-        tally.reached[slot, where] += flags.sum(dim)
+        torch.sum(flags, dim, out=counts[1, slot])
+    tally.above[:, where] += counts[0]
+    tally.reached[:, where] += counts[1]
 
 
 def sort(similarities: Tensor, rows: Tally) -> None:

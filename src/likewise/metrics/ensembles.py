@@ -36,7 +36,10 @@ def concatenate(embeddings: Sequence[Array], *, normalize_each: bool = True) -> 
         what = "empty" if isinstance(embeddings, Sequence) else f"a {type(embeddings).__name__}"
         raise TypeError(f"embeddings must be a list with one tensor per model, but it is {what}")
     with check_values():
-        parts = [embeddings_of(f"embeddings[{index}]", tensor_of(each)) for index, each in enumerate(embeddings)]
+        parts = [
+            embeddings_of(f"embeddings[{index}]", tensor_of("embeddings", each))
+            for index, each in enumerate(embeddings)
+        ]
     for index, part in enumerate(parts):
         same_device(f"embeddings[{index}]", part, parts[0].device, "embeddings[0]")
         if len(part) != len(parts[0]):

@@ -82,8 +82,8 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
     """
     whole_number("bins", bins, 1)
     whole_number("memory", memory, 1)
-    given = sides(embeddings)
-    classes = labels_of("labels", tensor_of(labels), len(given.queries), given.queries.device, "embeddings")
+    given = sides(embeddings, None, Cosine())
+    classes = labels_of("labels", tensor_of("labels", labels), len(given.queries), given.queries.device, "embeddings")
     # rows in the order of their classes: the pairs of one class stand together
     codes, order = torch.unique(classes, return_inverse=True)[1].sort(stable=True)
     rows = Rows(given.queries, order, Cosine(), given.dtype)

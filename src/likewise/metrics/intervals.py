@@ -116,13 +116,13 @@ def bootstrap(
     _check_confidence(confidence)
     whole_number("samples", samples, 1)
     whole_number("memory", memory, 1)
-    chooser = torch.Generator().manual_seed(whole_number("seed", seed, 0))
+    chooser = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
     measure = statistic or _mean
     value = float(_measured(measure, numbers[None])[0])
     if groups is None:
         count, draws = len(numbers), _draw_queries(numbers, measure, samples, chooser, memory)
     else:
-        codes = labels_of("groups", tensor_of(groups), len(numbers), None, "values").cpu()
+        codes = labels_of("groups", tensor_of("groups", groups), len(numbers), None, "values").cpu()
         codes = torch.unique(codes, return_inverse=True)[1]
         count = int(codes.max()) + 1
         draws = _draw_groups(numbers, codes, statistic, samples, chooser, memory)
@@ -158,7 +158,7 @@ def _draw_queries(
     values: Tensor, statistic: Callable[[Tensor], Tensor], samples: int, chooser: torch.Generator, memory: int
 ) -> Iterator[Tensor]:
     for step in _chunks(samples, len(values), memory):
-        index = torch.randint(len(values), (step, len(values)), generator=chooser)
+        index = torch.randint(len(values), (step, len(values)), generator=chooser, device="cpu")
         yield _measured(statistic, values[index])
 
 
@@ -173,16 +173,16 @@ def _draw_groups(
     sizes = codes.bincount()
     grouped = values[codes.argsort(stable=True)]
     starts = sizes.cumsum(0) - sizes
-    sums = torch.zeros(len(sizes), dtype=torch.float64).index_add_(0, codes, values)
+    sums = torch.zeros(len(sizes), dtype=torch.float64, device="cpu").index_add_(0, codes, values)
     for step in _chunks(samples, len(sizes), memory):
-        drawn = torch.randint(len(sizes), (step, len(sizes)), generator=chooser)
+        drawn = torch.randint(len(sizes), (step, len(sizes)), generator=chooser, device="cpu")
         if statistic is None:
             yield sums[drawn].sum(dim=1) / sizes[drawn].sum(dim=1)
             continue
         for groups in drawn:  # each draw has its own length
             lengths = sizes[groups]
             shift = (starts[groups] - lengths.cumsum(0) + lengths).repeat_interleave(lengths)
-            yield _measured(statistic, grouped[torch.arange(len(shift)) + shift][None])
+            yield _measured(statistic, grouped[torch.arange(len(shift), device="cpu") + shift][None])
 
 
 def t_quantile(confidence: float, degrees: int) -> float:
@@ -230,7 +230,7 @@ def _large_t_quantile(confidence: float, degrees: int) -> float:
 
 
 def _numbers(values: Sequence[float] | Array) -> Tensor:
-    given = tensor_of(values)
+    given = tensor_of("values", values)
     try:
         numbers = torch.as_tensor(given, dtype=torch.float64, device="cpu").detach()
     except (TypeError, ValueError, RuntimeError):

@@ -73,7 +73,7 @@ def kmeans(
         1.0
     """
     with check_values():
-        given = embeddings_of("embeddings", tensor_of(embeddings)).detach()
+        given = embeddings_of("embeddings", tensor_of("embeddings", embeddings)).detach()
     number = whole_number("clusters", clusters, 1)
     if number > len(given):
         raise ValueError(f"clusters must be at most the {len(given)} embeddings, but it is {number}")
@@ -81,7 +81,7 @@ def kmeans(
     with exactly(given):
         points, scale, middle = _placed(given)
         tiles = _Tiles(points, whole_number("memory", memory, 1))
-        chooser = torch.Generator().manual_seed(whole_number("seed", seed, 0))
+        chooser = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
         seeds, assignments = _seeds(tiles, number, chooser)
         centres = points[seeds]
         converged, done = False, 0
@@ -170,7 +170,7 @@ def _seeds(tiles: _Tiles, clusters: int, chooser: torch.Generator) -> tuple[Tens
     count, device = len(tiles.points), tiles.points.device
     owner = torch.zeros(count, dtype=torch.int64, device=device)
     best = tiles.points.new_full((count,), math.inf)
-    seeds = torch.randint(count, (1,), generator=chooser).to(device)
+    seeds = torch.randint(count, (1,), generator=chooser, device="cpu").to(device)
     tiles.closer(seeds, best, owner, 0)
     trials = 2 + int(math.log(clusters))
     while len(seeds) < clusters:
@@ -179,7 +179,7 @@ def _seeds(tiles: _Tiles, clusters: int, chooser: torch.Generator) -> tuple[Tens
             # every point is a seed or a copy of one; copies attract nothing, for the first of equals is the nearest
             return torch.cat([seeds, seeds[:1].expand(clusters - len(seeds))]), owner
         wanted = max(1, min(len(seeds) // 8, clusters - len(seeds), MOST_AT_ONCE))
-        draws = torch.rand(wanted, trials, generator=chooser, dtype=torch.float64)
+        draws = torch.rand(wanted, trials, generator=chooser, dtype=torch.float64, device="cpu")
         drawn = torch.searchsorted(weights, draws * weights[-1], right=True).clamp_max(count - 1).to(device)
         gains, winners = tiles.gains(drawn.flatten(), best).view(wanted, trials).max(dim=1)
         order = gains.argsort(descending=True, stable=True)

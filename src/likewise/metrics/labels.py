@@ -42,7 +42,7 @@ def encode_labels(
         encoded = [codes[value] for value in values]
     except KeyError as unknown:
         raise ValueError(f"labels must be among the {len(known)} names, but one is {unknown.args[0]!r}") from None
-    return torch.tensor(encoded, dtype=torch.int64), known
+    return torch.tensor(encoded, dtype=torch.int64, device="cpu"), known
 
 
 def _values(labels: Any, argument: str = "labels") -> list[Any]:
@@ -55,6 +55,8 @@ def _values(labels: Any, argument: str = "labels") -> list[Any]:
     if dimensions != 1:
         raise ValueError(f"{argument} must have shape (n,), but it has {dimensions} dimensions")
     values: list[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    # a data set's labels are often single numbers in tensors, which are never equal as keys
+    values = [value.item() if isinstance(value, Tensor) and value.numel() == 1 else value for value in values]
     for index, value in enumerate(values):
         if not isinstance(value, Hashable):
             raise TypeError(f"{argument} must be hashable, but entry {index} is a {type(value).__name__}")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from likewise.metrics.counting import SLICE, Tally, compare, most_compared
 from likewise.metrics.pieces import Classes, Piece, Positives, Search, finished, positives_at
-from likewise.metrics.tiles import Rows, multiply, track
+from likewise.metrics.tiles import Rows, multiply, track, whole_grains
 
 SMALLEST, LARGEST, LARGEST_ON_DEVICE = 128, 1024, 8192
 """Sides of a tile: below the first, products are slow; the second stays in the caches; the third hides launches."""
@@ -77,7 +77,7 @@ def layout_of(search: Search, classes: Classes) -> Layout | None:
         if not limit:
             return None
     # even blocks, with room for the class that would be cut
-    side = min(n, side, ceil(n / ceil(n / side)) + int(sizes[small - 1]))
+    side = whole_grains(min(n, side, ceil(n / ceil(n / side)) + int(sizes[small - 1])))
     begins = codes.new_tensor([0, *boundaries])
     first = begins[torch.searchsorted(begins, torch.arange(n, device=device), right=True) - 1]
     return Layout(order, codes, first, sizes, small, _cut(boundaries, small, n, side), side, keep)
@@ -107,14 +107,13 @@ class Tiles:
         queries, dtype = search.sides.queries, search.sides.dtype
         self.rows = Rows(queries, layout.order, search.similarity, dtype)
         if layout.keep:
-            self.rows.keep()
+            self.rows.keep(beyond=layout.side)
         self.tile = queries.new_empty(layout.side, layout.side, dtype=dtype)
         self.scratch = queries.new_empty(max(SLICE, layout.side), dtype=torch.float32)
 
     def stretch(self, block: tuple[int, int]) -> tuple[Tensor, slice]:
-        """As many prepared samples as a tile is wide, and where in them the block lies."""
-        start = min(block[0], len(self.rows) - self.layout.side)
-        return self.rows.take(start, start + self.layout.side), slice(block[0] - start, block[1] - start)
+        """As many prepared samples as a tile is wide, from where the block begins, and the part that is the block."""
+        return self.rows.take(block[0], block[0] + self.layout.side), slice(0, block[1] - block[0])
 
     def between(self, left: tuple[Tensor, slice], right: tuple[Tensor, slice]) -> Tensor:
         """Similarities of two blocks; the next call overwrites them."""

@@ -21,8 +21,8 @@ from likewise.core.similarity import Similarity
 from likewise.metrics.counting import Tally
 from likewise.metrics.tiles import Sides
 
-BYTES_PER_POSITIVE = 128
-"""A positive's place, similarity, order and counts, and what is copied on the way to them."""
+BYTES_PER_POSITIVE = 256
+"""A positive's place, similarity, order and counts, what is copied on the way to them, and the piece before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +164,16 @@ def gathered(pieces: Iterable[Piece], entries: int) -> Iterator[Piece]:
     """
     waiting: list[Piece] = []
     for piece in pieces:
-        waiting.append(piece)
-        if len(piece.above) * sum(len(each.queries) for each in waiting) >= entries:
+        if waiting and _entries([*waiting, piece]) > entries:  # padded to the largest, they would be more
             yield _joined(waiting)
             waiting = []
+        waiting.append(piece)
     if waiting:
         yield _joined(waiting)
+
+
+def _entries(pieces: list[Piece]) -> int:
+    return max(len(piece.above) for piece in pieces) * sum(len(piece.queries) for piece in pieces)
 
 
 def _joined(pieces: list[Piece]) -> Piece:

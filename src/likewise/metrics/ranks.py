@@ -128,41 +128,61 @@ def ranks(
     """
     one_of("ties", ties, TIES)
     search = make_search(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
-    found = list(pieces(search))
     m, device = len(search.sides.queries), search.sides.queries.device
     positives = torch.zeros(m, dtype=torch.int64, device=device)
     flat: list[list[Tensor]] = [[], [], [], []]
-    for piece in found:
+    for piece in pieces(search):
         positives[piece.queries] = piece.counts
         there = torch.arange(len(piece.above), device=device) < piece.counts[:, None]
         columns = (piece.queries[:, None].expand(there.shape), piece.references.T, piece.above.T, piece.tied.T)
         for entries, column in zip(flat, columns, strict=True):
             entries.append(column[there])
-    query, reference, above, tied = (torch.cat(entries) if entries else positives[:0] for entries in flat)
-    order = query.argsort(stable=True)
-    return Ranks(query[order], reference[order], above[order], tied[order], positives, ties)
+    order = _joined(flat[0], None, positives).argsort(stable=True)
+    query, reference, above, tied = (_joined(entries, order, positives) for entries in flat)
+    return Ranks(query, reference, above, tied, positives, ties)
+
+
+def _joined(entries: list[Tensor], order: Tensor | None, empty: Tensor) -> Tensor:
+    """Parts as one, in an order, and the parts let go: a result of all positives need not be there twice."""
+    whole = torch.cat(entries) if entries else empty[:0]
+    if order is None:
+        return whole
+    entries.clear()
+    return whole[order]
 
 
 def pieces(search: Search) -> Iterator[Piece]:
     """All queries that have a positive, each in exactly one piece, in no particular order."""
-    with exactly(search.sides.queries):
-        yield from (piece for piece in _pieces(search) if len(piece.queries))
+    steps = _pieces(search)
+    while True:
+        # around each step and not around the whole: whoever stops in between is left as before
+        with exactly(search.sides.queries):
+            piece = next(steps, None)
+        if piece is None:
+            return
+        if len(piece.queries):
+            yield piece
 
 
 def _pieces(search: Search) -> Iterator[Piece]:
     """Choose the way: mirrored where half of the products suffice and few positives are compared, else whole rows."""
     relation = search.relation
-    if not isinstance(relation, Labels) or relation.valid is not None:
+    alone = search.sides.alone
+    if (
+        not isinstance(relation, Labels)
+        or relation.valid is not None
+        or (alone and relation.reference_labels is not None)
+    ):
         yield from by_mask(search)
-    else:
-        classes = Classes.of(relation)
-        sizes = classes.sizes[classes.queries]
-        rest = sizes > (1 if search.sides.alone else 0)
-        if search.sides.alone and search.similarity.mirrors and (layout := layout_of(search, classes)) is not None:
-            yield from mirrored(search, layout)
-            rest[layout.order[: layout.small]] = False
-        own = torch.arange(len(sizes), device=sizes.device) if search.sides.alone else relation.own
-        yield from by_class(search, classes, rest.nonzero().squeeze(1), own)
+        return
+    classes = Classes.of(relation)
+    sizes = classes.sizes[classes.queries]
+    rest = sizes > (1 if alone else 0)
+    if alone and search.similarity.mirrors and (layout := layout_of(search, classes)) is not None:
+        yield from mirrored(search, layout)
+        rest[layout.order[: layout.small]] = False
+    own = torch.arange(len(sizes), device=sizes.device) if alone else relation.own
+    yield from by_class(search, classes, rest.nonzero().squeeze(1), own)
 
 
 # ------------------------------------------------------------------------------------------------ input
@@ -187,7 +207,8 @@ def make_search(
         ...
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
     """
-    both = sides(embeddings, references)
+    similarity = as_similarity(similarity)
+    both = sides(embeddings, references, similarity)
     memory = whole_number("memory", memory, 1)
     with check_values():
         if relevant is None:
@@ -195,15 +216,15 @@ def make_search(
         elif reference_labels is not None or own is not None:
             raise ValueError("relevant replaces labels, reference_labels and own; leave reference_labels and own out")
         else:
-            relation = _relevance(both, tensor_of(relevant))
-    return Search(both, relation, as_similarity(similarity), memory)
+            relation = _relevance(both, tensor_of("relevant", relevant))
+    return Search(both, relation, similarity, memory)
 
 
 def _labels(both: Sides, labels: Array | None, reference_labels: Array | None, own: Array | None) -> Labels:
     m, n, device = len(both.queries), len(both.references), both.queries.device
     if labels is None:
         raise ValueError("labels must be given, or relevant in their place, but both are None")
-    labels = labels_of("labels", tensor_of(labels), m, device, "embeddings")
+    labels = labels_of("labels", tensor_of("labels", labels), m, device, "embeddings")
     if both.alone:
         if reference_labels is not None and not torch.equal(labels, _tensor_like(reference_labels, labels)):
             raise ValueError("reference_labels must be left out where the references are the embeddings themselves")
@@ -212,13 +233,15 @@ def _labels(both: Sides, labels: Array | None, reference_labels: Array | None, o
         return Labels(labels)
     if reference_labels is None:
         raise ValueError("reference_labels must be given together with references, but it is None")
-    reference_labels = labels_of("reference_labels", tensor_of(reference_labels), n, device, "references")
-    own = None if own is None else labels_of("own", tensor_of(own), m, device, "embeddings")
+    reference_labels = labels_of(
+        "reference_labels", tensor_of("reference_labels", reference_labels), n, device, "references"
+    )
+    own = None if own is None else labels_of("own", tensor_of("own", own), m, device, "embeddings")
     return Labels(labels, reference_labels, own)
 
 
 def _tensor_like(value: Array, labels: Tensor) -> Tensor:
-    return labels_of("reference_labels", tensor_of(value), len(labels), labels.device, "references")
+    return labels_of("reference_labels", tensor_of("reference_labels", value), len(labels), labels.device, "references")
 
 
 def _relevance(both: Sides, relevant: object) -> Relation:
@@ -231,7 +254,7 @@ def _relevance(both: Sides, relevant: object) -> Relation:
                 f"relevant must be a boolean matrix of shape ({m}, {n}), queries x references, but it is of dtype "
                 f"{relevant.dtype} and shape {tuple(relevant.shape)}"
             )
-        relation = _Function(lambda rows, _: relevant[rows], both.alone, (m, n), relevant.device)
+        relation = _Function(_cut(relevant), both.alone, (m, n), relevant.device)
     elif callable(relevant):
         relation = _Function(relevant, both.alone, (m, n), device)
     else:
@@ -241,6 +264,15 @@ def _relevance(both: Sides, relevant: object) -> Relation:
     if relation.device != device:
         raise ValueError(f"relevant must be on the device of embeddings, {device}, but it is on {relation.device}")
     return relation
+
+
+def _cut(relevant: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """A matrix as a function of indices; whole rows, which are asked for most often, are copied once."""
+
+    def function(rows: Tensor, columns: Tensor) -> Tensor:
+        return relevant[rows] if len(columns) == relevant.shape[1] else relevant[rows[:, None], columns]
+
+    return function
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -75,18 +75,21 @@ def retrieval(
     """
     one_of("ties", ties, TIES)
     one_of("reduce", reduce, REDUCTIONS)
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise TypeError(f"ks must be a sequence of whole numbers, but it is {ks!r}")
     sizes = tuple(dict.fromkeys(whole_number("each of ks", k, 1) for k in ks))
     search = make_search(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
     m, device = len(search.sides.queries), search.sides.queries.device
     if reduce in ("macro", "class"):
         if labels is None:
             raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
-        labels = labels_of("labels", tensor_of(labels), m, device, "embeddings")
+        labels = labels_of("labels", tensor_of("labels", labels), m, device, "embeddings")
     # a few dozen float64 numbers for each positive, a quarter of the memory's worth at once
     entries = min(2**20, max(2**12, search.memory // 2**10))
     found = [(piece.queries, per_query(piece, sizes, ties, entries)) for piece in gathered(pieces(search), entries)]
     if not sum(len(queries) for queries, _ in found):
-        raise ValueError(f"labels must give some query a positive among the references, but none of the {m} has one")
+        what = "labels" if relevant is None else "relevant"
+        raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
     query, order = torch.cat([queries for queries, _ in found]).sort()
     values = {name: torch.cat([part[name] for _, part in found])[order] for name in found[0][1]}
     return _reduced(values, query, labels, m, reduce)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from likewise.metrics.counting import SLICE, Tally, compare, most_compared, sort
 from likewise.metrics.pieces import BYTES_PER_POSITIVE, Classes, Piece, Positives, Search, finished, positives_at
-from likewise.metrics.tiles import Rows, centre, chunk, multiply, track
+from likewise.metrics.tiles import GRAIN, Rows, centre, chunk, multiply, track, whole_grains
 
 
 class Lines:
@@ -37,12 +37,17 @@ class Lines:
         # numpy sorts in place, torch beside, with indices
         beside = sides.queries.device.type != "cpu"
         self.sort_bytes = len(self.references) * 2 * (sides.dtype.itemsize + 8) if beside else 0
-        self.scratch = sides.queries.new_empty(max(SLICE, len(self.references)), dtype=torch.float32)
+        # references that are prepared again and again: a few at a time
+        self.stretch = min(
+            4 * chunk(sides.references), max(GRAIN, self.memory // (64 * sides.dtype.itemsize * sides.queries.shape[1]))
+        )
+        self.scratch = sides.queries.new_empty(max(SLICE, whole_grains(len(self.references))), dtype=torch.float32)
 
     def height(self, positives: int) -> int:
-        """How many rows fit into the memory, if each has so many positives."""
+        """How many rows fit into the memory, if each has so many positives; whole grains where there are some."""
         sorting = self.sort_bytes if positives > self.most_compared else 0
-        return max(1, int(0.8 * self.memory) // (self.row_bytes + sorting + BYTES_PER_POSITIVE * positives))
+        rows = max(1, int(0.8 * self.memory) // (self.row_bytes + sorting + BYTES_PER_POSITIVE * positives))
+        return rows - rows % GRAIN if rows > GRAIN else rows
 
     def blocks(self, positives: list[int]) -> list[tuple[int, int]]:
         """Cut queries, in ascending order of how many positives they have, into begins and ends that fit."""
@@ -55,15 +60,23 @@ class Lines:
         return blocks
 
     def of(self, queries: Tensor) -> Tensor:
-        """Similarities of some queries, ``(q, n)``."""
-        similarity, width = self.queries.similarity, len(self.references)
-        left = self.queries.at(queries)
-        lines = left.new_empty(len(left), width)
-        step = width if self.references.kept else min(width, max(256, 4 * chunk(left)))
-        for start in range(0, width, step):
-            # the last stretch reaches back rather than being narrower: one shape, one way of rounding
-            start = min(start, width - step)
-            multiply(left, self.references.take(start, start + step), similarity, lines[:, start : start + step])
+        """Similarities of some queries, ``(q, n)`` and a few more columns of −∞."""
+        rows, width = len(queries), len(self.references)
+        left = torch.nn.functional.pad(self.queries.at(queries), (0, 0, 0, -rows % GRAIN))
+        lines = left.new_empty(rows, whole_grains(width))
+        step = lines.shape[1]
+        if not self.references.kept:
+            step = min(step, whole_grains(self.stretch))
+        if rows % GRAIN:  # the rest of the last grain goes elsewhere
+            step = min(step, whole_grains(SLICE // GRAIN))
+        aside = left.new_empty(len(left), step) if rows % GRAIN else None
+        for start in range(0, lines.shape[1], step):
+            stop = min(start + step, lines.shape[1])
+            out = lines[:, start:stop] if aside is None else aside[:, : stop - start]
+            multiply(left, self.references.take(start, stop), self.queries.similarity, out)
+            if aside is not None:
+                lines[:, start:stop] = out[:rows]
+        lines[:, width:] = -torch.inf
         return lines
 
     def counted(self, lines: Tensor, found: Positives) -> Tally:
@@ -116,9 +129,7 @@ def by_mask(search: Search) -> Iterator[Piece]:
     """All queries, by a relation that only gives masks."""
     lines, m, n = Lines(search, extra=4), len(search.sides.queries), len(search.sides.references)
 
-    def piece(block: Tensor) -> Piece:
-        positive, negative = search.relation.masks(slice(int(block[0]), int(block[-1]) + 1), slice(0, n))
-        counts = positive.sum(dim=1)
+    def piece(block: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> Piece:
         rows, columns = positive.nonzero(as_tuple=True)
         slots = torch.arange(len(rows), device=rows.device) - (counts.cumsum(0) - counts)[rows]
         places = rows.new_zeros(len(block), int(counts.max()))
@@ -126,9 +137,17 @@ def by_mask(search: Search) -> Iterator[Piece]:
         places[rows, slots], there[rows, slots] = columns, True
         similarities = lines.of(block)
         found = positives_at(similarities, places, there)
-        similarities.masked_fill_(~negative, -torch.inf)
+        similarities[:, :n].masked_fill_(~negative, -torch.inf)
         return finished(lines.counted(similarities, found), found, block)
 
-    height = lines.height(n)  # there is no telling how many positives a mask has
+    height = lines.height(0)
     for start in track(range(0, m, height), "ranks"):
-        yield piece(torch.arange(start, min(start + height, m), device=search.sides.queries.device))
+        queries = torch.arange(start, min(start + height, m), device=search.sides.queries.device)
+        positive, negative = search.relation.masks(slice(start, start + len(queries)), slice(0, n))
+        counts = positive.sum(dim=1)
+        # how many positives there are is known only now
+        step = lines.height(int(counts.max()))
+        for top in range(0, len(queries), step):
+            part = slice(top, top + step)
+            if bool(counts[part].any()):
+                yield piece(queries[part], positive[part], negative[part], counts[part])

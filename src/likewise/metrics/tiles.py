@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,8 +25,19 @@ CHUNK, CHUNK_ON_DEVICE = 2**19, 2**22
 """Entries of embeddings that are prepared at once: about what a core's own cache holds; enough to hide launches."""
 
 
-NARROW = 16
-"""Rows and columns below which a matrix product takes other paths from one column to the next."""
+GRAIN = 48
+"""Sides of products are multiples of this.  Matrix libraries finish the rest of other sides by other instructions, which
+round differently: equal vectors would not tie.  Checked with MKL and cuBLAS, whose kernels are 8, 16, 24 or 48 wide."""
+
+
+def whole_grains(size: int) -> int:
+    """The next multiple of the grain.
+
+    Examples:
+        >>> whole_grains(1), whole_grains(96)
+        (48, 96)
+    """
+    return -(-size // GRAIN) * GRAIN
 
 
 def chunk(embeddings: Tensor) -> int:
@@ -38,21 +51,31 @@ def chunk(embeddings: Tensor) -> int:
     return max(1, (CHUNK if embeddings.device.type == "cpu" else CHUNK_ON_DEVICE) // embeddings.shape[1])
 
 
-def tensor_of(value: object) -> object:
-    """An array as a tensor that shares its memory; anything else as it is, for the checks to speak about.
+def tensor_of(name: str, value: object) -> object:
+    """An array as a tensor that shares its memory, a list as one that does not; the checks speak about anything else.
 
     Examples:
         >>> import numpy as np
-        >>> tensor_of(np.zeros(2))
+        >>> tensor_of("embeddings", np.zeros(2))
         tensor([0., 0.], dtype=torch.float64)
+        >>> tensor_of("labels", ["wren", "auk"])
+        Traceback (most recent call last):
+        ...
+        TypeError: labels must hold numbers, but its dtype is <U4; encode_labels turns names into numbers
     """
+    if isinstance(value, list | tuple):
+        value = np.asarray(value)
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind not in "biuf":
-        raise TypeError(
-            f"an array must hold numbers, but one of dtype {value.dtype} was given; encode_labels turns names into numbers"
-        )
-    return torch.from_numpy(np.ascontiguousarray(value))
+        hint = "; encode_labels turns names into numbers" if "labels" in name else ""
+        raise TypeError(f"{name} must hold numbers, but its dtype is {value.dtype}{hint}")
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*not writable.*")  # nobody here writes
+            return torch.from_numpy(value)
+    except (TypeError, ValueError):  # a byte order or a stride that torch does not know
+        return torch.from_numpy(np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,31 +98,42 @@ class Sides:
         return torch.promote_types(torch.promote_types(self.queries.dtype, self.references.dtype), torch.float32)
 
 
-def sides(embeddings: object, references: object = None) -> Sides:
+def sides(embeddings: object, references: object, similarity: Similarity) -> Sides:
     """Check embeddings and references; values too, on every device: nothing here is too fast to look.
 
     Examples:
         >>> import torch
-        >>> sides(torch.eye(3)).alone
+        >>> from likewise.core import Cosine
+        >>> sides(torch.eye(3), None, Cosine()).alone
         True
     """
-    queries = _checked("embeddings", tensor_of(embeddings))
-    if references is None:
+    queries = _checked("embeddings", embeddings, similarity)
+    if references is None or references is embeddings:
         return Sides(queries, queries, alone=True)
-    others = _checked("references", tensor_of(references))
+    others = _checked("references", references, similarity)
     if others.shape[1] != queries.shape[1]:
         raise ValueError(
             f"references must have the {queries.shape[1]} dimensions of embeddings, but have {others.shape[1]}"
         )
     same_device("references", others, queries.device, "embeddings")
-    # handing the same tensor in twice is asking for the queries among themselves; who else would find a sample itself?
-    same = others.data_ptr() == queries.data_ptr() and others.shape == queries.shape
-    return Sides(queries, queries if same else others, alone=same and others.stride() == queries.stride())
+    # handing the same numbers in twice is asking for the queries among themselves; who else would find a sample itself?
+    kinds = [(each.data_ptr(), each.shape, each.stride(), each.dtype) for each in (queries, others)]
+    return Sides(queries, others, alone=kinds[0] == kinds[1])
 
 
-def _checked(name: str, value: object) -> Tensor:
+def _checked(name: str, value: object, similarity: Similarity) -> Tensor:
     with check_values():
-        return embeddings_as_given(name, value).detach()
+        checked = embeddings_as_given(name, tensor_of(name, value)).detach()
+    if similarity.normalize:
+        return checked
+    most = torch.finfo(torch.promote_types(checked.dtype, torch.float32)).max
+    largest = float(checked.abs().amax())
+    if largest * largest * 4.0 * checked.shape[1] > most:
+        raise ValueError(
+            f"{name} must have finite similarities, but with entries of {largest:.1e} some would overflow; scale the "
+            "embeddings down, or use float64"
+        )
+    return checked
 
 
 class Rows:
@@ -133,12 +167,14 @@ class Rows:
         """What keeping all rows prepared takes."""
         return self.embeddings.numel() * self.dtype.itemsize
 
-    def keep(self) -> None:
-        """Prepare all rows now and keep them."""
-        kept = self.embeddings.new_empty(self.embeddings.shape, dtype=self.dtype)
+    def keep(self, beyond: int = 0) -> None:
+        """Prepare all rows now and keep them, with at least so many zeros behind."""
+        rows, columns = self.embeddings.shape
+        kept = self.embeddings.new_zeros(whole_grains(rows + beyond), columns, dtype=self.dtype)
         step = chunk(kept)
-        for start in range(0, len(kept), step):
-            kept[start : start + step] = self.take(start, min(start + step, len(kept)))
+        for start in range(0, rows, step):
+            stop = min(start + step, rows)
+            kept[start:stop] = self._prepared(start, stop)
         self._kept = kept
 
     @property
@@ -147,12 +183,17 @@ class Rows:
         return self._kept is not None
 
     def take(self, start: int, stop: int) -> Tensor:
-        """Prepared rows of a range."""
+        """Prepared rows of a range, and zeros beyond the last."""
+        if self._kept is not None and stop <= len(self._kept):
+            return self._kept[start:stop]
+        rows = self._prepared(start, min(stop, len(self)))
+        return torch.nn.functional.pad(rows, (0, 0, 0, stop - start - len(rows)))
+
+    def _prepared(self, start: int, stop: int) -> Tensor:
         if self._kept is not None:
             return self._kept[start:stop]
-        return self._prepare(
-            self.embeddings[start:stop] if self.order is None else self.embeddings[self.order[start:stop]]
-        )
+        part = slice(start, stop)
+        return self._prepare(self.embeddings[part] if self.order is None else self.embeddings[self.order[part]])
 
     def at(self, index: Tensor) -> Tensor:
         """Prepared rows by index, where they stand as they were given."""
@@ -183,27 +224,25 @@ def centre(embeddings: Tensor, similarity: Similarity, dtype: torch.dtype) -> Te
 
 
 def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -> Tensor:
-    """Similarities of prepared rows, ``(m, n)``; written into ``out`` where the similarity is the product itself.
+    """Similarities of prepared rows, ``(m, n)``, written into ``out``; both sides must be whole grains.
 
     Examples:
         >>> import torch
         >>> from likewise.core import Dot
-        >>> multiply(torch.ones(1, 2), torch.ones(3, 2), Dot(), torch.empty(1, 3))
+        >>> multiply(torch.ones(48, 2), torch.ones(48, 2), Dot(), torch.empty(48, 48))[:1, :3]
         tensor([[2., 2., 2.]])
     """
-    rows, columns = out.shape
-    if min(rows, columns) < NARROW:
-        # products of few rows are rounded differently from column to column: equal vectors would not tie
-        left = torch.nn.functional.pad(left, (0, 0, 0, max(0, NARROW - rows)))
-        right = torch.nn.functional.pad(right, (0, 0, 0, max(0, NARROW - columns)))
-        wide = left.new_empty(len(left), len(right))
-        return out.copy_(multiply(left, right, similarity, wide)[:rows, :columns])
     products = torch.mm(left, right.T, out=out)
-    if not similarity.uses_squares:
-        empty = products.new_empty(0)
-        return similarity.link(products, empty, empty)
-    linked = similarity.link(products, similarity.squares(left)[:, None], similarity.squares(right)[None, :])
-    return out.copy_(linked)
+    if similarity.uses_squares:
+        linked = similarity.link(products, similarity.squares(left)[:, None], similarity.squares(right)[None, :])
+    else:
+        linked = similarity.link(products, products.new_empty(0), products.new_empty(0))
+    return out if linked is products else out.copy_(linked)
+
+
+_precision_lock = threading.Lock()
+_precision_users = 0
+_precision_before: list[str] = []
 
 
 @contextmanager
@@ -216,13 +255,46 @@ def exactly(device_of: Tensor) -> Iterator[None]:
         ...     torch.is_grad_enabled()
         False
     """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    _enter_precision()
     try:
         with torch.no_grad(), full_precision(device_of):
             yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        _leave_precision()
+
+
+def _backends() -> list[Any]:
+    return [getattr(getattr(torch.backends, name), "matmul") for name in ("cuda", "mkldnn")]  # noqa: B009 - untyped
+
+
+def _enter_precision() -> None:
+    """The first to come switches shortcuts off for the whole process, as torch has it."""
+    global _precision_users
+    with _precision_lock:
+        _precision_users += 1
+        if _precision_users > 1:
+            return
+        if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
+            for backend in _backends():
+                _precision_before.append(backend.fp32_precision)
+                backend.fp32_precision = "ieee"
+        else:
+            _precision_before.append(torch.get_float32_matmul_precision())
+            torch.set_float32_matmul_precision("highest")
+
+
+def _leave_precision() -> None:
+    """The last to go puts everything back."""
+    global _precision_users
+    with _precision_lock:
+        _precision_users -= 1
+        if _precision_users:
+            return
+        if len(_precision_before) == 2:
+            for backend in reversed(_backends()):
+                backend.fp32_precision = _precision_before.pop()
+        else:
+            torch.set_float32_matmul_precision(_precision_before.pop())
 
 
 def track(steps: Sequence[Step], what: str) -> Iterable[Step]:

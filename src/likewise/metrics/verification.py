@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
 from typing import Any
@@ -15,10 +15,14 @@ from likewise.core.relation import Labels
 from likewise.core.similarity import SimilarityLike
 from likewise.metrics.pieces import Classes, Search
 from likewise.metrics.ranks import Array, Relevance, make_search
-from likewise.metrics.tiles import MEMORY, Rows, centre, exactly, multiply, track
+from likewise.metrics.tiles import MEMORY, Rows, centre, exactly, multiply, track, whole_grains
 
 GRID = 2**18
 """Thresholds where genuine pairs are too many to hold: evenly spaced over all similarities."""
+
+
+BYTES_PER_GENUINE = 128
+"""A threshold, four counts, and what is found and sorted on the way to them."""
 
 
 def verification(
@@ -44,8 +48,8 @@ def verification(
     - ``TAR@f``: the largest $TAR(t)$ with $FAR(t) \le f$; ``threshold@f`` is where it is reached (infinity if no
       threshold rejects enough impostors and accepts anybody).
 
-    Exact as long as ``memory`` holds the genuine pairs (24 bytes each); beyond, thresholds are the points of a grid of
-    2¹⁸ over the range of similarities, and ``exact`` says so.
+    Exact as long as half of ``memory`` holds the genuine pairs (128 bytes each); beyond, thresholds are the points of a
+    grid over the range of similarities, at most 2¹⁸, and ``exact`` says so.
 
     Args:
         embeddings: ``(m, d)``; without references every unordered pair of them is looked at once.
@@ -55,7 +59,7 @@ def verification(
         far: false-accept rates, each in (0, 1].
         similarity: how two embeddings are compared.
         relevant: which pairs are genuine, in place of labels, as in `retrieval`; pairs of a relation that are neither
-            are left out.  Without references it must be symmetric; the upper triangle is read.
+            are left out.  Without references it must be symmetric, as must the similarity: the upper triangle is read.
         own: which reference is the query itself, as in `retrieval`: that pair is left out.
         memory: bytes that the pass may take.
 
@@ -68,15 +72,18 @@ def verification(
         >>> found["AUC"], found["EER"], found["TAR@0.01"], found["genuine"], found["impostors"]
         (1.0, 0.0, 1.0, 2, 4)
     """
+    if isinstance(far, str) or not isinstance(far, Iterable):
+        raise TypeError(f"far must be a sequence of rates, but it is {far!r}")
     for rate in far:
-        if not 0.0 < rate <= 1.0:
-            raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate}")
+        if not isinstance(rate, float | int) or not 0.0 < rate <= 1.0:
+            raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate!r}")
     search = make_search(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
     with exactly(search.sides.queries):
         curve = _Curve.of(search)
     for name, count in (("genuine", curve.genuine), ("impostor", curve.impostors)):
         if not count:
-            raise ValueError(f"labels must give at least one {name} pair, but there is none")
+            what = "labels" if relevant is None else "relevant"
+            raise ValueError(f"{what} must give at least one {name} pair, but there is none")
     result: dict[str, Any] = {"AUC": curve.area(), "EER": curve.equal_error()}
     for rate in far:
         result[f"TAR@{rate:g}"], result[f"threshold@{rate:g}"] = curve.accepted_at(rate)
@@ -94,13 +101,14 @@ class _Curve:
     @staticmethod
     def of(search: Search) -> _Curve:
         tiles = _Pairs(search)
-        exact = 24 * tiles.most_genuine() <= search.memory // 2
+        exact = BYTES_PER_GENUINE * tiles.most_genuine() <= search.memory // 2
         if exact:
             found = [similarities[same] for similarities, same, _ in tiles.pairs(impostors=False)]
             thresholds = torch.unique(torch.cat(found)) if found else tiles.empty()
         else:
             low, high = tiles.range()
-            thresholds = torch.linspace(low, high, GRID, dtype=torch.float64, device=tiles.device).to(tiles.dtype)
+            points = min(GRID, max(2, search.memory // (2 * BYTES_PER_GENUINE)))
+            thresholds = torch.linspace(low, high, points, dtype=torch.float64, device=tiles.device).to(tiles.dtype)
             thresholds = torch.unique(thresholds)
         counts = torch.zeros(2, 2, len(thresholds) + 1, dtype=torch.int64, device=tiles.device)
         for similarities, same, other in tiles.pairs():
@@ -131,7 +139,7 @@ class _Curve:
 
     def accepted_at(self, rate: float) -> tuple[float, float]:
         """The largest true-accept rate within a false-accept rate, and its threshold."""
-        allowed = (self.false[0] <= rate * self.impostors).nonzero()
+        allowed = (self.false[0].double() / self.impostors <= rate).nonzero()
         if not len(allowed):
             return 0.0, float("inf")
         first = int(allowed[0])
@@ -176,9 +184,8 @@ class _Pairs:
             self.right.keep()
             left -= self.right.nbytes
         # a tile, its masks, the values of one kind, and what sorting them takes
-        self.side = max(
-            16, min(2048 if self.device.type == "cpu" else 8192, isqrt(left // (6 * sides.dtype.itemsize + 20)))
-        )
+        largest = 2048 if self.device.type == "cpu" else 8192
+        self.side = whole_grains(max(1, min(largest, isqrt(left // (6 * sides.dtype.itemsize + 20)))))
 
     def empty(self) -> Tensor:
         return torch.empty(0, dtype=self.dtype, device=self.device)
@@ -190,7 +197,11 @@ class _Pairs:
                 yield slice(top, min(top + self.side, m)), slice(start, min(start + self.side, n))
 
     def _masks(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
-        same, other = self.search.relation.masks(rows, columns)
+        relation = self.search.relation
+        same, other = relation.masks(rows, columns)
+        if isinstance(relation, Labels) and relation.own is not None:
+            index = torch.arange(columns.start, columns.stop, device=self.device)
+            other = other & (relation.own[rows, None] != index)
         if self.search.sides.alone and rows == columns:
             return same.triu(1), other.triu(1)
         return same, other
@@ -210,11 +221,13 @@ class _Pairs:
         for rows, columns in track(list(self._blocks()), "pairs"):
             same, other = self._masks(rows, columns)
             if impostors or bool(same.any()):
-                left, right = self.left.take(rows.start, rows.stop), self.right.take(columns.start, columns.stop)
-                out = tile[: len(left), : len(right)]
-                yield multiply(left, right, self.search.similarity, out), same, other
+                left = self.left.take(rows.start, rows.start + self.side)
+                right = self.right.take(columns.start, columns.start + self.side)
+                similarities = multiply(left, right, self.search.similarity, tile)
+                yield similarities[: same.shape[0], : same.shape[1]], same, other
 
     def range(self) -> tuple[float, float]:
         """The smallest and the largest similarity."""
-        ends = [similarities.aminmax() for similarities, _, _ in self.pairs()]
-        return min(end.min.item() for end in ends), max(end.max.item() for end in ends)
+        ends = [torch.stack(similarities.aminmax()) for similarities, _, _ in self.pairs()]
+        low, high = torch.stack(ends).T
+        return low.min().item(), high.max().item()
