@@ -82,7 +82,11 @@ def cell(row: Row, ours: Row) -> str:
 def gallery(report: Report) -> str:
     """The thousand queries against a million references."""
     found = report["large_gallery"]
-    runs = [f"{number(run['seconds'])} s with a budget of {run['memory_mib']:.0f} MiB" for run in found["runs"]]
+    runs = [
+        f"{number(run['seconds'])} s with a budget of {run['memory_mib']:.0f} MiB"
+        + (f" ({number(run['extra_mib'])} MiB used)" if "extra_mib" in run else "")
+        for run in found["runs"]
+    ]
     return (
         f"{found['queries']:,} queries against {found['references']:,} references in 512 dimensions, "
         f"{found['per_class']} of each class: {' and '.join(runs)}."

@@ -77,7 +77,7 @@ def layout_of(search: Search, classes: Classes) -> Layout | None:
         if not limit:
             return None
     # even blocks, with room for the class that would be cut
-    side = whole_grains(min(n, side, ceil(n / ceil(n / side)) + int(sizes[small - 1])))
+    side = whole_grains(min(n, side, ceil(n / ceil(n / side)) + int(sizes[small - 1])), device)
     begins = codes.new_tensor([0, *boundaries])
     first = begins[torch.searchsorted(begins, torch.arange(n, device=device), right=True) - 1]
     return Layout(order, codes, first, sizes, small, _cut(boundaries, small, n, side), side, keep)

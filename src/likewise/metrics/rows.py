@@ -9,7 +9,7 @@ from torch import Tensor
 
 from likewise.metrics.counting import SLICE, Tally, compare, most_compared, sort
 from likewise.metrics.pieces import BYTES_PER_POSITIVE, Classes, Piece, Positives, Search, finished, positives_at
-from likewise.metrics.tiles import GRAIN, Rows, centre, chunk, multiply, track, whole_grains
+from likewise.metrics.tiles import Rows, centre, chunk, grain, multiply, track, whole_grains
 
 
 class Lines:
@@ -26,6 +26,7 @@ class Lines:
         self.queries = Rows(sides.queries, None, similarity, sides.dtype, middle)
         self.references = Rows(sides.references, None, similarity, sides.dtype, middle)
         self.memory = search.memory
+        self.grain = grain(sides.queries.device)
         # the references prepared once, if half of the memory holds them
         if 2 * self.references.nbytes <= self.memory:
             self.references.keep()
@@ -39,15 +40,18 @@ class Lines:
         self.sort_bytes = len(self.references) * 2 * (sides.dtype.itemsize + 8) if beside else 0
         # references that are prepared again and again: a few at a time
         self.stretch = min(
-            4 * chunk(sides.references), max(GRAIN, self.memory // (64 * sides.dtype.itemsize * sides.queries.shape[1]))
+            4 * chunk(sides.references),
+            max(self.grain, self.memory // (64 * sides.dtype.itemsize * sides.queries.shape[1])),
         )
-        self.scratch = sides.queries.new_empty(max(SLICE, whole_grains(len(self.references))), dtype=torch.float32)
+        self.scratch = sides.queries.new_empty(
+            max(SLICE, whole_grains(len(self.references), sides.queries.device)), dtype=torch.float32
+        )
 
     def height(self, positives: int) -> int:
         """How many rows fit into the memory, if each has so many positives; whole grains where there are some."""
         sorting = self.sort_bytes if positives > self.most_compared else 0
         rows = max(1, int(0.8 * self.memory) // (self.row_bytes + sorting + BYTES_PER_POSITIVE * positives))
-        return rows - rows % GRAIN if rows > GRAIN else rows
+        return rows - rows % self.grain if rows > self.grain else rows
 
     def blocks(self, positives: list[int]) -> list[tuple[int, int]]:
         """Cut queries, in ascending order of how many positives they have, into begins and ends that fit."""
@@ -62,14 +66,14 @@ class Lines:
     def of(self, queries: Tensor) -> Tensor:
         """Similarities of some queries, ``(q, n)`` and a few more columns of −∞."""
         rows, width = len(queries), len(self.references)
-        left = torch.nn.functional.pad(self.queries.at(queries), (0, 0, 0, -rows % GRAIN))
-        lines = left.new_empty(rows, whole_grains(width))
+        left = torch.nn.functional.pad(self.queries.at(queries), (0, 0, 0, -rows % self.grain))
+        lines = left.new_empty(rows, whole_grains(width, left.device))
         step = lines.shape[1]
         if not self.references.kept:
-            step = min(step, whole_grains(self.stretch))
-        if rows % GRAIN:  # the rest of the last grain goes elsewhere
-            step = min(step, whole_grains(SLICE // GRAIN))
-        aside = left.new_empty(len(left), step) if rows % GRAIN else None
+            step = min(step, whole_grains(self.stretch, left.device))
+        if rows % self.grain:  # the rest of the last grain goes elsewhere
+            step = min(step, whole_grains(SLICE // self.grain, left.device))
+        aside = left.new_empty(len(left), step) if rows % self.grain else None
         for start in range(0, lines.shape[1], step):
             stop = min(start + step, lines.shape[1])
             out = lines[:, start:stop] if aside is None else aside[:, : stop - start]

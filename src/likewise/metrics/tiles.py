@@ -25,19 +25,30 @@ CHUNK, CHUNK_ON_DEVICE = 2**19, 2**22
 """Entries of embeddings that are prepared at once: about what a core's own cache holds; enough to hide launches."""
 
 
-GRAIN = 48
+GRAIN, GRAIN_ON_DEVICE = 48, 192
 """Sides of products are multiples of this.  Matrix libraries finish the rest of other sides by other instructions, which
-round differently: equal vectors would not tie.  Checked with MKL and cuBLAS, whose kernels are 8, 16, 24 or 48 wide."""
+round differently: equal vectors would not tie.  MKL's kernels are 8, 16, 24 or 48 wide; cuBLAS was seen to have several
+ways in products of fewer than 144 rows."""
 
 
-def whole_grains(size: int) -> int:
+def grain(device: torch.device) -> int:
+    """Of what the sides of products must be multiples, so that every pair is rounded alike.
+
+    Examples:
+        >>> grain(torch.device("cpu"))
+        48
+    """
+    return GRAIN if device.type == "cpu" else GRAIN_ON_DEVICE
+
+
+def whole_grains(size: int, device: torch.device) -> int:
     """The next multiple of the grain.
 
     Examples:
-        >>> whole_grains(1), whole_grains(96)
+        >>> whole_grains(1, torch.device("cpu")), whole_grains(96, torch.device("cpu"))
         (48, 96)
     """
-    return -(-size // GRAIN) * GRAIN
+    return -(-size // grain(device)) * grain(device)
 
 
 def chunk(embeddings: Tensor) -> int:
@@ -170,7 +181,7 @@ class Rows:
     def keep(self, beyond: int = 0) -> None:
         """Prepare all rows now and keep them, with at least so many zeros behind."""
         rows, columns = self.embeddings.shape
-        kept = self.embeddings.new_zeros(whole_grains(rows + beyond), columns, dtype=self.dtype)
+        kept = self.embeddings.new_zeros(whole_grains(rows + beyond, self.embeddings.device), columns, dtype=self.dtype)
         step = chunk(kept)
         for start in range(0, rows, step):
             stop = min(start + step, rows)

@@ -185,7 +185,7 @@ class _Pairs:
             left -= self.right.nbytes
         # a tile, its masks, the values of one kind, and what sorting them takes
         largest = 2048 if self.device.type == "cpu" else 8192
-        self.side = whole_grains(max(1, min(largest, isqrt(left // (6 * sides.dtype.itemsize + 20)))))
+        self.side = whole_grains(max(1, min(largest, isqrt(left // (6 * sides.dtype.itemsize + 20)))), self.device)
 
     def empty(self) -> Tensor:
         return torch.empty(0, dtype=self.dtype, device=self.device)
