@@ -8,13 +8,13 @@ Needs torch and the core rooms alone.
 from __future__ import annotations
 
 import inspect
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from machine import write
 from torch import Tensor, nn
 
 from likewise import losses, miners
@@ -109,10 +109,8 @@ def main() -> None:
     machine = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
     worst = {key: max(row[key] for row in rows.values()) for key in ("value_error", "gradient_error")}
     report = {"machine": machine, "batch": [len(labels), DIM], "worst": worst, "rows": rows}
-    aside = RESULTS.with_suffix(".part")
-    aside.write_text(json.dumps(report, indent=1) + "\n")
-    aside.replace(RESULTS)
-    print(f"worst: {worst}; wrote {RESULTS.name}")
+    print(f"worst: {worst}")
+    write(report, RESULTS)
 
 
 if __name__ == "__main__":

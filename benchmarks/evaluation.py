@@ -11,7 +11,6 @@ Every contender runs in a process of its own, in turns.  Run it on a machine tha
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import GIB, MIB, cores, machine, out_of_memory, versions
+from machine import GIB, MIB, cores, machine, out_of_memory, versions, write
 from torch import Tensor
 
 from likewise.metrics import retrieval
@@ -272,8 +271,7 @@ def main() -> None:
         report["large_gallery"] = large_gallery(options.device)
         print(report["large_gallery"])
         path = RESULTS / f"evaluation-{options.device.split(':')[0]}.json"
-        path.write_text(json.dumps(report, indent=1) + "\n")
-        print("wrote", path)
+        write(report, path)
 
 
 def print_row(row: dict[str, Any]) -> None:

@@ -7,14 +7,12 @@ python benchmarks/glyphs.py --steps 100     prints, and writes nothing
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
-from machine import machine, versions
+from machine import machine, versions, write
 from torch import Tensor, nn
 
 from likewise.core.similarity import Euclidean, SimilarityLike
@@ -68,9 +66,7 @@ def main() -> None:
         report["rows"].append(row(split, f"small network, {steps} steps", embeddings, data[split].labels))
     print(f"training took {report['training seconds']} s")
     if (steps, options.images_per_class) == (STEPS, IMAGES):
-        aside = RESULTS.with_suffix(".part")
-        aside.write_text(json.dumps(report, indent=1) + "\n")
-        os.replace(aside, RESULTS)
+        write(report, RESULTS)
 
 
 def row(split: str, what: str, embeddings: Tensor, labels: Tensor, similarity: SimilarityLike = "cosine") -> Row:

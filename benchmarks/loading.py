@@ -13,10 +13,7 @@ batches of float32, take turns, and are timed over whole epochs.  Run it on a ma
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
-import platform
 import random
 import statistics
 import tempfile
@@ -27,20 +24,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import PIL
 import torch
+from machine import cores, machine, versions, write
 from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-import likewise
 from likewise.data import CUB200, ImageDataset, ImageFolder
 from likewise.data.augment import Augment, Normalize
 from likewise.data.cache import ImageCache, cached
 from likewise.data.crops import RandomResizedCrop
 from likewise.data.loader import BatchLoader
 from likewise.data.recipes import RECIPES, Recipe
-from likewise.data.shards import cores
 
 RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]
@@ -52,7 +47,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         dataset = photographs(options, Path(scratch))
         recipe = RECIPES[options.recipe].using(Normalize())
-        report: Row = {"machine": describe(options.device), "arguments": arguments(options, dataset)}
+        report: Row = {
+            "machine": {**machine(options.device), **versions("torch", "pillow", "likewise")},
+            "arguments": arguments(options, dataset),
+        }
         print(", ".join(f"{key} {value}" for key, value in report["machine"].items()))
         print(f"{dataset}; recipe {options.recipe}, batches of {options.batch}")
         cache, report["decoding"] = decode_once(dataset, recipe, Path(scratch) / "cache")
@@ -301,17 +299,6 @@ def wait() -> None:
 # ------------------------------------------------------------------------------------------------ output
 
 
-def describe(device: str) -> Row:
-    """The machine and the versions."""
-    about = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    names = [line.split(":", 1)[1].strip() for line in about if line.startswith("model name")]
-    found: Row = {"cpu": names[0] if names else platform.machine(), "cores": cores()}
-    if device != "cpu":
-        found["device"] = torch.cuda.get_device_name(device)
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "pillow": PIL.__version__}
-    return {**found, **versions, "likewise": likewise.__version__}
-
-
 def arguments(options: argparse.Namespace, dataset: ImageDataset) -> Row:
     """What the run was asked for."""
     asked = {name: getattr(options, name) for name in ("recipe", "batch", "device", "seconds", "workers")}
@@ -319,15 +306,6 @@ def arguments(options: argparse.Namespace, dataset: ImageDataset) -> Row:
     width, height = (round(statistics.mean(sides)) for sides in zip(*first, strict=True))
     files = {"width": width, "height": height, "kind": Path(dataset.source(0)).suffix.lstrip(".")}
     return {**asked, "dataset": dataset.name if options.cub else "made up", "images": len(dataset), "mean_file": files}
-
-
-def write(report: Row, path: Path) -> None:
-    """Write aside and rename, so that there is never half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(path.name + ".part")
-    aside.write_text(json.dumps(report, indent=1) + "\n")
-    os.replace(aside, path)
-    print(f"wrote {path.name}")
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ Run it on a machine that does nothing else.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from machine import GIB, MIB, machine, versions
+from machine import GIB, MIB, machine, versions, write
 from measure import Settings, in_child, peak_memory, time_cell, time_floor
 from pairings import PAIRINGS, SAMPLES_PER_CLASS, Pairing
 
@@ -201,15 +199,6 @@ def print_row(row: Row) -> None:
         remarks.append(f"by {agreement['difference']:.1e}")
     remarks += [side["why"] for side in (ours, theirs, agreement) if "why" in side]
     print("".join(cells) + "  " + "; ".join(remarks), flush=True)
-
-
-def write(report: dict[str, Any], path: Path) -> None:
-    """Write aside and rename, so that there is never half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(path.name + ".part")
-    aside.write_text(json.dumps(report, indent=1) + "\n")
-    os.replace(aside, path)
-    print(f"wrote {path.name}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What a benchmark ran on, in words."""
+"""What benchmarks share: what they ran on, in words, and how results are written."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -48,3 +49,12 @@ def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; on the CPU torch raises a plain RuntimeError."""
     message = str(error)
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "alloc" in message or "memory" in message
+
+
+def write(report: dict[str, Any], path: Path) -> None:
+    """Write aside and rename, so that there is never half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.name + ".part")
+    aside.write_text(json.dumps(report, indent=1) + "\n")
+    os.replace(aside, path)
+    print(f"wrote {path.name}")

@@ -13,16 +13,14 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
-from machine import machine, versions
+from machine import machine, versions, write
 from torch import Tensor, nn
 
 from likewise.trunks import IMAGENET, build, classifier
@@ -31,15 +29,6 @@ RESULTS = Path(__file__).parent / "results"
 SIZES = ((224, 224), (97, 160))
 # of ImageNet's thousand classes: cock to great grey owl, black grouse to black swan, white stork to albatross
 BIRDS = (*range(7, 25), *range(80, 101), *range(127, 147))
-
-
-def write(name: str, result: dict[str, Any]) -> None:
-    """Beside its place first, then renamed."""
-    RESULTS.mkdir(exist_ok=True)
-    aside = RESULTS / f".{name}.{os.getpid()}"
-    aside.write_text(json.dumps(result, indent=2) + "\n")
-    aside.replace(RESULTS / name)
-    print(json.dumps(result, indent=2))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -139,7 +128,8 @@ def equality(device: torch.device) -> None:
         else:
             errors |= compare_timm(device)
     result["largest difference over largest value, by size of images"] = errors
-    write("trunks.json", result)
+    print(json.dumps(result, indent=1))
+    write(result, RESULTS / "trunks.json")
     worst = max(value for row in errors.values() for value in row.values())
     assert worst < 1e-5, f"the networks differ by {worst}"
 
@@ -222,7 +212,8 @@ def birds(place: Path, device: torch.device, crop: int = 112) -> None:
         "MAP@R": precision,
         "predicted as one of ImageNet's birds": predicted_birds,
     }
-    write("pretrained-cub.json", result)
+    print(json.dumps(result, indent=1))
+    write(result, RESULTS / "pretrained-cub.json")
     assert abs(first - 0.34) <= 0.005
     assert abs(precision - 0.075) <= 0.003
     assert predicted_birds >= 0.85

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.core.checks import labels_of
 from likewise.core.similarity import Cosine
 from likewise.metrics.kmeans import kmeans
 from likewise.metrics.ranks import Array
-from likewise.metrics.tiles import MEMORY, Rows, sides, tensor_of
+from likewise.metrics.tiles import MEMORY, Rows, labels_from, sides
 
 
 def clustering(
@@ -52,7 +51,7 @@ def clustering(
         {'NMI': 1.0, 'AMI': 1.0, 'F1': 1.0}
     """
     given = sides(embeddings, None, Cosine())
-    codes = labels_of("labels", tensor_of("labels", labels), len(given.queries), given.queries.device, "embeddings")
+    codes = labels_from("labels", labels, len(given.queries), given.queries.device, "embeddings")
     points = given.queries
     if normalize:
         rows = Rows(points, None, Cosine(), given.dtype)
@@ -87,8 +86,8 @@ def clustering_scores(labels: Array, clusters: Array) -> dict[str, float]:
         >>> {name: round(score, 4) for name, score in scores.items()}
         {'NMI': 0.4787, 'AMI': 0.3552, 'F1': 0.6154}
     """
-    classes = labels_of("labels", tensor_of("labels", labels), None, None, "samples").cpu()
-    parts = labels_of("clusters", tensor_of("clusters", clusters), len(classes), None, "labels").cpu()
+    classes = labels_from("labels", labels, None, None, "samples").cpu()
+    parts = labels_from("clusters", clusters, len(classes), None, "labels").cpu()
     if not len(classes):
         raise ValueError("labels must have at least one entry, but it is empty")
     table = _table(classes, parts)

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+Result = TypeVar("Result")
 
 SLICE = 2**19
 """Similarities that are compared at once: small enough to stay in a core's cache from one threshold to the next."""
-
 
 LONGEST = 2**23
 """Columns that are counted at once: a sum of so many ones is exact in float32."""
@@ -100,14 +103,26 @@ def sort(similarities: Tensor, rows: Tally) -> None:
     if similarities.is_cuda:
         ordered = similarities.sort(dim=1).values
     else:
-        # numpy sorts floats with vector instructions, and lets other threads run meanwhile
-        array, threads = similarities.numpy(), torch.get_num_threads()
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda part: part.sort(axis=1), np.array_split(array, threads)))
+        on_each_core(lambda part: part.sort(axis=1), similarities)
         ordered = similarities
     edges = rows.thresholds.T.contiguous()
     rows.above.copy_((width - torch.searchsorted(ordered, edges, right=True)).T)
     rows.reached.copy_((width - torch.searchsorted(ordered, edges)).T)
+
+
+def on_each_core(work: Callable[[NDArray[Any]], Result], values: Tensor) -> list[Result]:
+    """Give a share of a CPU tensor, as an array on the same memory, to each core.
+
+    numpy sorts floats with vector instructions, which torch does not, and lets other threads run meanwhile.
+
+    Examples:
+        >>> import torch
+        >>> sum(on_each_core(len, torch.zeros(7)))
+        7
+    """
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, np.array_split(values.numpy(), threads)))
 
 
 def most_compared(device: torch.device) -> int:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.core.checks import labels_of, whole_number
+from likewise.core.checks import whole_number
 from likewise.core.similarity import Cosine, unit
 from likewise.metrics.ranks import Array
-from likewise.metrics.tiles import MEMORY, Rows, exactly, sides, tensor_of, track
+from likewise.metrics.tiles import MEMORY, Rows, exactly, labels_from, sides, track
 
 ALIKE = 0.02
 """Below this mean squared distance between classes embeddings count as collapsed: a mean cosine above 0.99."""
@@ -83,7 +83,7 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
     whole_number("bins", bins, 1)
     whole_number("memory", memory, 1)
     given = sides(embeddings, None, Cosine())
-    classes = labels_of("labels", tensor_of("labels", labels), len(given.queries), given.queries.device, "embeddings")
+    classes = labels_from("labels", labels, len(given.queries), given.queries.device, "embeddings")
     # rows in the order of their classes: the pairs of one class stand together
     codes, order = torch.unique(classes, return_inverse=True)[1].sort(stable=True)
     rows = Rows(given.queries, order, Cosine(), given.dtype)

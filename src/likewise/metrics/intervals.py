@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.core.checks import labels_of, whole_number
+from likewise.core.checks import whole_number
 from likewise.metrics.ranks import Array
-from likewise.metrics.tiles import MEMORY, tensor_of
+from likewise.metrics.tiles import MEMORY, labels_from, tensor_of
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def bootstrap(
     if groups is None:
         count, draws = len(numbers), _draw_queries(numbers, measure, samples, chooser, memory)
     else:
-        codes = labels_of("groups", tensor_of("groups", groups), len(numbers), None, "values").cpu()
+        codes = labels_from("groups", groups, len(numbers), None, "values").cpu()
         codes = torch.unique(codes, return_inverse=True)[1]
         count = int(codes.max()) + 1
         draws = _draw_groups(numbers, codes, statistic, samples, chooser, memory)

@@ -45,6 +45,35 @@ class Piece:
 
 
 @dataclass(frozen=True, eq=False)
+class Classes:
+    """Labels as codes 0, 1, …, shared by queries and references.
+
+    Args:
+        queries: ``(m,)``.
+        references: ``(n,)``.
+        sizes: how many references have each code.
+        own: for each query the reference that is itself, −1 for none; ``None`` where no reference is a query.
+    """
+
+    queries: Tensor
+    references: Tensor
+    sizes: Tensor
+    own: Tensor | None
+
+    @staticmethod
+    def of(relation: Labels, alone: bool) -> Classes:
+        """Number the labels, whatever they are."""
+        if relation.reference_labels is None:
+            names, queries = torch.unique(relation.labels, return_inverse=True)
+            references = queries
+        else:
+            names, codes = torch.unique(torch.cat([relation.labels, relation.reference_labels]), return_inverse=True)
+            queries, references = codes[: len(relation.labels)], codes[len(relation.labels) :]
+        own = torch.arange(len(queries), device=queries.device) if alone else relation.own
+        return Classes(queries, references, torch.bincount(references, minlength=len(names)), own)
+
+
+@dataclass(frozen=True, eq=False)
 class Search:
     """Everything that a pass needs to know.
 
@@ -60,31 +89,14 @@ class Search:
     similarity: Similarity
     memory: int
 
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """Labels as codes 0, 1, …, shared by queries and references.
-
-    Args:
-        queries: ``(m,)``.
-        references: ``(n,)``.
-        sizes: how many references have each code.
-    """
-
-    queries: Tensor
-    references: Tensor
-    sizes: Tensor
-
-    @staticmethod
-    def of(relation: Labels) -> Classes:
-        """Number the labels, whatever they are."""
-        if relation.reference_labels is None:
-            names, queries = torch.unique(relation.labels, return_inverse=True)
-            references = queries
-        else:
-            names, codes = torch.unique(torch.cat([relation.labels, relation.reference_labels]), return_inverse=True)
-            queries, references = codes[: len(relation.labels)], codes[len(relation.labels) :]
-        return Classes(queries, references, torch.bincount(references, minlength=len(names)))
+    def classes(self) -> Classes | None:
+        """The labels, where they say everything there is to say of who is positive to whom."""
+        relation = self.relation
+        if not isinstance(relation, Labels) or relation.valid is not None:
+            return None
+        if self.sides.alone and relation.reference_labels is not None:
+            return None  # other labels as a reference than as a query
+        return Classes.of(relation, self.sides.alone)
 
 
 # ------------------------------------------------------------------------------------------------ thresholds
@@ -127,6 +139,21 @@ def positives_at(similarities: Tensor, places: Tensor, there: Tensor) -> Positiv
     padding = torch.arange(values.shape[1], device=values.device) >= counts[:, None]
     values = values.masked_fill_(padding, torch.inf)
     return Positives(values.T.contiguous(), places.gather(1, order).T.contiguous(), counts)
+
+
+def tie_begins(above: Tensor, tied: Tensor) -> Tensor:
+    """Whether each positive, from the most similar down, does not tie with the one before it; along the first dimension.
+
+    Where no negative ties, the order among positives is of no consequence, and each stands alone.
+
+    Examples:
+        >>> import torch
+        >>> tie_begins(above=torch.tensor([0, 0, 0, 3]), tied=torch.tensor([0, 2, 2, 0]))
+        tensor([ True,  True, False,  True])
+    """
+    begins = torch.ones_like(above, dtype=torch.bool)
+    begins[1:] = (tied[1:] == 0) | (tied[1:] != tied[:-1]) | (above[1:] != above[:-1])
+    return begins
 
 
 def finished(tally: Tally, found: Positives, queries: Tensor, references: Tensor | None = None) -> Piece:

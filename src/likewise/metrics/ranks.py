@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.core.checks import check_values, labels_of, one_of, whole_number
+from likewise.core.checks import check_values, one_of, whole_number
 from likewise.core.relation import Labels, Relation
 from likewise.core.similarity import SimilarityLike, as_similarity
 from likewise.metrics.mirror import layout_of, mirrored
-from likewise.metrics.pieces import Classes, Piece, Search
+from likewise.metrics.pieces import Piece, Search, tie_begins
 from likewise.metrics.rows import by_class, by_mask
-from likewise.metrics.tiles import MEMORY, Sides, exactly, sides, tensor_of
+from likewise.metrics.tiles import MEMORY, Sides, exactly, labels_from, sides, tensor_of
 
 TIES = ("expected", "optimistic", "pessimistic")
 
@@ -77,11 +77,8 @@ def _starts(positives: Tensor) -> Tensor:
 
 def _tie_groups(found: Ranks) -> tuple[Tensor, Tensor]:
     """For each positive, the positives before those that tie with it, and how many tie, itself included."""
-    # where no negative ties, the order among positives is of no consequence: each stands alone
-    new = torch.ones_like(found.query, dtype=torch.bool)
-    new[1:] = found.tied[1:] == 0
-    for value in (found.tied, found.above, found.query):
-        new[1:] |= value[1:] != value[:-1]
+    new = tie_begins(found.above, found.tied)
+    new[1:] |= found.query[1:] != found.query[:-1]
     group = new.cumsum(0) - 1
     begins = new.nonzero().squeeze(1)
     alike = torch.diff(begins, append=begins.new_tensor([len(new)]))[group]
@@ -166,23 +163,16 @@ def pieces(search: Search) -> Iterator[Piece]:
 
 def _pieces(search: Search) -> Iterator[Piece]:
     """Choose the way: mirrored where half of the products suffice and few positives are compared, else whole rows."""
-    relation = search.relation
-    alone = search.sides.alone
-    if (
-        not isinstance(relation, Labels)
-        or relation.valid is not None
-        or (alone and relation.reference_labels is not None)
-    ):
+    alone, classes = search.sides.alone, search.classes()
+    if classes is None:
         yield from by_mask(search)
         return
-    classes = Classes.of(relation)
     sizes = classes.sizes[classes.queries]
     rest = sizes > (1 if alone else 0)
     if alone and search.similarity.mirrors and (layout := layout_of(search, classes)) is not None:
         yield from mirrored(search, layout)
         rest[layout.order[: layout.small]] = False
-    own = torch.arange(len(sizes), device=sizes.device) if alone else relation.own
-    yield from by_class(search, classes, rest.nonzero().squeeze(1), own)
+    yield from by_class(search, classes, rest.nonzero().squeeze(1))
 
 
 # ------------------------------------------------------------------------------------------------ input
@@ -224,24 +214,20 @@ def _labels(both: Sides, labels: Array | None, reference_labels: Array | None, o
     m, n, device = len(both.queries), len(both.references), both.queries.device
     if labels is None:
         raise ValueError("labels must be given, or relevant in their place, but both are None")
-    labels = labels_of("labels", tensor_of("labels", labels), m, device, "embeddings")
+    labels = labels_from("labels", labels, m, device, "embeddings")
     if both.alone:
-        if reference_labels is not None and not torch.equal(labels, _tensor_like(reference_labels, labels)):
-            raise ValueError("reference_labels must be left out where the references are the embeddings themselves")
+        if reference_labels is not None:
+            others = labels_from("reference_labels", reference_labels, n, device, "references")
+            if not torch.equal(labels, others):
+                raise ValueError("reference_labels must be left out where the references are the embeddings themselves")
         if own is not None:
             raise ValueError("own must be left out where the references are the embeddings themselves")
         return Labels(labels)
     if reference_labels is None:
         raise ValueError("reference_labels must be given together with references, but it is None")
-    reference_labels = labels_of(
-        "reference_labels", tensor_of("reference_labels", reference_labels), n, device, "references"
-    )
-    own = None if own is None else labels_of("own", tensor_of("own", own), m, device, "embeddings")
+    reference_labels = labels_from("reference_labels", reference_labels, n, device, "references")
+    own = None if own is None else labels_from("own", own, m, device, "embeddings")
     return Labels(labels, reference_labels, own)
-
-
-def _tensor_like(value: Array, labels: Tensor) -> Tensor:
-    return labels_of("reference_labels", tensor_of("reference_labels", value), len(labels), labels.device, "references")
 
 
 def _relevance(both: Sides, relevant: object) -> Relation:

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.core.checks import labels_of, one_of, whole_number
+from likewise.core.checks import one_of, whole_number
 from likewise.core.similarity import SimilarityLike
 from likewise.metrics.pieces import gathered
 from likewise.metrics.ranks import TIES, Array, Relevance, make_search, pieces
 from likewise.metrics.scores import per_query
-from likewise.metrics.tiles import MEMORY, tensor_of
+from likewise.metrics.tiles import MEMORY, labels_from
 
 REDUCTIONS = ("mean", "none", "macro", "class")
 
@@ -83,7 +83,7 @@ def retrieval(
     if reduce in ("macro", "class"):
         if labels is None:
             raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
-        labels = labels_of("labels", tensor_of("labels", labels), m, device, "embeddings")
+        labels = labels_from("labels", labels, m, device, "embeddings")
     # a few dozen float64 numbers for each positive, a quarter of the memory's worth at once
     entries = min(2**20, max(2**12, search.memory // 2**10))
     found = [(piece.queries, per_query(piece, sizes, ties, entries)) for piece in gathered(pieces(search), entries)]

@@ -93,17 +93,17 @@ class Lines:
         return tally
 
 
-def by_class(search: Search, classes: Classes, queries: Tensor, own: Tensor | None) -> Iterator[Piece]:
+def by_class(search: Search, classes: Classes, queries: Tensor) -> Iterator[Piece]:
     """Some queries, by label.
 
     Args:
         search: what is searched.
         classes: the labels.
         queries: which queries; each must have a reference of its class.
-        own: for each query of the search the reference that is itself, −1 for none.
     """
     if not len(queries):
         return
+    own = classes.own
     lines = Lines(search)
     members = classes.references.argsort(stable=True)  # references class by class
     starts = classes.sizes.cumsum(0) - classes.sizes

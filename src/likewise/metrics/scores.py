@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.metrics.pieces import Piece
+from likewise.metrics.pieces import Piece, tie_begins
 
 
 def per_query(piece: Piece, ks: tuple[int, ...], ties: str, entries: int = 2**20) -> dict[str, Tensor]:
@@ -76,9 +76,7 @@ def _tied(above: Tensor, tied: Tensor, counts: Tensor, ks: tuple[int, ...], entr
 
 def _ties(above: Tensor, tied: Tensor, place: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """For each positive, the positives before its tie and the positives in it."""
-    new = torch.ones_like(above, dtype=torch.bool)
-    # where no negative ties, the order among positives is of no consequence: each stands alone
-    new[1:] = (tied[1:] == 0) | (tied[1:] != tied[:-1]) | (above[1:] != above[:-1]) | (place[1:] >= counts)
+    new = tie_begins(above, tied) | (place >= counts)
     before = torch.where(new, place, 0.0).cummax(dim=0).values
     # the next tie begins where the following one does; looking from the end, the smallest begin seen so far
     begins = torch.where(new, place, torch.inf)

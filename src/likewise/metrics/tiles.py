@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.core.checks import check_values, embeddings_as_given, full_precision, same_device
+from likewise.core.checks import check_values, embeddings_as_given, full_precision, labels_of, same_device
 from likewise.core.similarity import Similarity
 
 Step = TypeVar("Step")
@@ -23,7 +24,6 @@ MEMORY = 2**28
 
 CHUNK, CHUNK_ON_DEVICE = 2**19, 2**22
 """Entries of embeddings that are prepared at once: about what a core's own cache holds; enough to hide launches."""
-
 
 GRAIN, GRAIN_ON_DEVICE = 48, 192
 """Sides of products are multiples of this.  Matrix libraries finish the rest of other sides by other instructions, which
@@ -87,6 +87,16 @@ def tensor_of(name: str, value: object) -> object:
             return torch.from_numpy(value)
     except (TypeError, ValueError):  # a byte order or a stride that torch does not know
         return torch.from_numpy(np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="))))
+
+
+def labels_from(name: str, value: object, rows: int | None, device: torch.device | None, beside: str) -> Tensor:
+    """Labels that a caller gave as a tensor, an array or a list, checked as `likewise.core.checks.labels_of` does.
+
+    Examples:
+        >>> labels_from("labels", [3, 4], 2, None, "embeddings")
+        tensor([3, 4])
+    """
+    return labels_of(name, tensor_of(name, value), rows, device, beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +263,7 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -
 
 _precision_lock = threading.Lock()
 _precision_users = 0
-_precision_before: list[str] = []
+_precision_undo: list[Callable[[], object]] = []
 
 
 @contextmanager
@@ -274,10 +284,6 @@ def exactly(device_of: Tensor) -> Iterator[None]:
         _leave_precision()
 
 
-def _backends() -> list[Any]:
-    return [getattr(getattr(torch.backends, name), "matmul") for name in ("cuda", "mkldnn")]  # noqa: B009 - untyped
-
-
 def _enter_precision() -> None:
     """The first to come switches shortcuts off for the whole process, as torch has it."""
     global _precision_users
@@ -285,12 +291,13 @@ def _enter_precision() -> None:
         _precision_users += 1
         if _precision_users > 1:
             return
-        if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
-            for backend in _backends():
-                _precision_before.append(backend.fp32_precision)
+        backends: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)]
+        if hasattr(backends[0], "fp32_precision"):  # torch 2.9 and later
+            for backend in backends:
+                _precision_undo.append(partial(setattr, backend, "fp32_precision", backend.fp32_precision))
                 backend.fp32_precision = "ieee"
         else:
-            _precision_before.append(torch.get_float32_matmul_precision())
+            _precision_undo.append(partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision()))
             torch.set_float32_matmul_precision("highest")
 
 
@@ -299,13 +306,8 @@ def _leave_precision() -> None:
     global _precision_users
     with _precision_lock:
         _precision_users -= 1
-        if _precision_users:
-            return
-        if len(_precision_before) == 2:
-            for backend in reversed(_backends()):
-                backend.fp32_precision = _precision_before.pop()
-        else:
-            torch.set_float32_matmul_precision(_precision_before.pop())
+        while not _precision_users and _precision_undo:
+            _precision_undo.pop()()
 
 
 def track(steps: Sequence[Step], what: str) -> Iterable[Step]:

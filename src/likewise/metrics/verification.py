@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from math import isqrt
 from typing import Any
 
@@ -13,7 +12,8 @@ from torch import Tensor
 
 from likewise.core.relation import Labels
 from likewise.core.similarity import SimilarityLike
-from likewise.metrics.pieces import Classes, Search
+from likewise.metrics.counting import on_each_core
+from likewise.metrics.pieces import Search
 from likewise.metrics.ranks import Array, Relevance, make_search
 from likewise.metrics.tiles import MEMORY, Rows, centre, exactly, multiply, track, whole_grains
 
@@ -163,11 +163,7 @@ def _reached(values: Tensor, thresholds: Tensor) -> Tensor:
         part.sort()
         return np.stack([len(part) - np.searchsorted(part, edges, side=side) for side in ("left", "right")])
 
-    # numpy sorts floats with vector instructions, and lets other threads run meanwhile
-    threads = torch.get_num_threads()
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(count, np.array_split(values.numpy(), threads)))
-    return torch.from_numpy(np.sum(parts, axis=0))
+    return torch.from_numpy(np.sum(on_each_core(count, values), axis=0))
 
 
 class _Pairs:
@@ -208,9 +204,8 @@ class _Pairs:
 
     def most_genuine(self) -> int:
         """How many pairs are genuine, or a few more."""
-        relation = self.search.relation
-        if isinstance(relation, Labels) and relation.valid is None:
-            classes = Classes.of(relation)
+        classes = self.search.classes()
+        if classes is not None:
             pairs = int(classes.sizes[classes.queries].sum())
             return (pairs - len(classes.queries)) // 2 if self.search.sides.alone else pairs
         return sum(int(self._masks(*block)[0].sum()) for block in self._blocks())
