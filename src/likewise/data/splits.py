@@ -15,6 +15,7 @@ from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 
+from likewise.data.aside import aside
 from likewise.data.chance import Chance, whole_number
 from likewise.data.dataset import ImageDataset
 
@@ -98,15 +99,8 @@ class Split:
         """Write the split as JSON with its checksum: aside, then renamed, so that no half of it is ever there."""
         target = Path(path)
         content = json.dumps({"format": _FORMAT, **self._fields(), "checksum": self.checksum}, indent=1)
-        aside = target.with_name(f"{target.name}.{os.getpid()}.part")
-        try:
-            with aside.open("w", encoding="utf-8") as file:
-                file.write(content + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(target)
-        finally:
-            aside.unlink(missing_ok=True)
+        with aside(target) as part:
+            part.write_text(content + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Split:

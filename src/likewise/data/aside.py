@@ -1,0 +1,33 @@
+"""Files that are there whole or not at all, whenever a process dies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def aside(path: Path) -> Iterator[Path]:
+    """A place beside a file to write it to; afterwards it is made sure to be on the disk, and renamed.
+
+    Args:
+        path: where the file is to be; an older one stays until the new one is whole.
+
+    Examples:
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "a.txt"
+        >>> with aside(place) as part:
+        ...     _ = part.write_text("whole")
+        >>> [file.name for file in place.parent.iterdir()]
+        ['a.txt']
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

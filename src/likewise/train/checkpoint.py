@@ -1,0 +1,173 @@
+"""The complete state of a training in one file, so that one rename puts all of it in place."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from likewise.data.aside import aside
+
+FORMAT = 1
+"""Raised whenever an older checkpoint cannot be read any more."""
+
+KEY = "likewise checkpoint"
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
+    """Write a checkpoint beside its place, make sure that it is on the disk, and rename it.
+
+    Args:
+        path: the file; an older one stays until the new one is whole.
+        tensors: by part (``"model"``, ``"loss"``, …) and name.
+        state: whatever else there is, in the words of JSON.
+
+    Examples:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "last.safetensors"
+        >>> save_checkpoint(file, {"model": {"weight": torch.ones(2)}, "loss": {}}, {"step": 7})
+        >>> tensors, state = load_checkpoint(file)
+        >>> tensors["model"]["weight"], tensors.get("loss"), state["step"]
+        (tensor([1., 1.]), None, 7)
+    """
+    flat = {
+        f"{part}/{name}": tensor.detach().cpu().contiguous()
+        for part, named in tensors.items()
+        for name, tensor in named.items()
+    }
+    # safetensors refuses tensors that share memory: tied weights are stored as often as they are named
+    flat = {name: tensor.clone() if tensor.numel() else tensor for name, tensor in flat.items()}
+    with aside(path) as part:
+        save_file(flat, part, metadata={KEY: json.dumps({"format": FORMAT, **state})})
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """What `save_checkpoint` wrote: tensors by part and name, and the rest.
+
+    Examples:
+        >>> load_checkpoint(Path("nowhere.safetensors"))
+        Traceback (most recent call last):
+        FileNotFoundError: ...
+    """
+    tensors: dict[str, dict[str, Tensor]] = {}
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata() or {}
+        if KEY not in metadata:
+            raise ValueError(f"{path} must be the checkpoint of a training, but it is another file")
+        for key in file.keys():  # noqa: SIM118
+            part, _, name = key.partition("/")
+            tensors.setdefault(part, {})[name] = file.get_tensor(key)
+    state = json.loads(metadata[KEY])
+    if state["format"] != FORMAT:
+        raise ValueError(f"{path} must be a checkpoint of format {FORMAT}, but it is of format {state['format']}")
+    return tensors, state
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What an optimiser remembers of each parameter, by the number of the parameter and the name of the memory.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.ones(2))
+        >>> optimizer = torch.optim.AdamW([weight])
+        >>> weight.sum().backward()
+        >>> optimizer.step()
+        >>> sorted(optimizer_tensors(optimizer))
+        ['0/exp_avg', '0/exp_avg_sq', '0/step']
+    """
+    found = {}
+    for number, memory in optimizer.state_dict()["state"].items():
+        for name, value in memory.items():
+            if value is not None:
+                found[f"{number}/{name}"] = torch.as_tensor(value)
+    return found
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Give an optimiser its memory back; its groups stay as they are, for they follow from the settings.
+
+    Examples:
+        >>> weight = nn.Parameter(torch.ones(2))
+        >>> load_optimizer(torch.optim.SGD([weight], momentum=0.9), {"0/momentum_buffer": torch.zeros(2)})
+    """
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, name = key.partition("/")
+        state.setdefault(int(number), {})[name] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def chance_tensors() -> dict[str, Tensor]:
+    """The states of all random number generators that a loss or a model may draw from.
+
+    Examples:
+        >>> before = chance_tensors()
+        >>> first = torch.rand(1)
+        >>> load_chance(before)
+        >>> bool(torch.rand(1) == first)
+        True
+    """
+    version, words, gauss = random.getstate()
+    numbers = np.random.get_state(legacy=False)
+    assert isinstance(numbers, dict)
+    found = {
+        "torch": torch.get_rng_state(),
+        "python": torch.tensor([version, *words]),
+        "python_gauss": torch.tensor([] if gauss is None else [gauss], dtype=torch.float64),
+        "numpy": torch.from_numpy(numbers["state"]["key"].astype(np.int64)),
+        "numpy_place": torch.tensor([numbers["state"]["pos"], numbers["has_gauss"]]),
+        "numpy_gauss": torch.tensor([numbers["gauss"]], dtype=torch.float64),
+    }
+    if torch.cuda.is_available():
+        found["cuda"] = torch.cuda.get_rng_state()
+    return found
+
+
+def load_chance(tensors: Mapping[str, Tensor]) -> None:
+    """Set the random number generators to what `chance_tensors` has read.
+
+    Examples:
+        >>> load_chance(chance_tensors())
+    """
+    torch.set_rng_state(tensors["torch"])
+    version, *words = tensors["python"].tolist()
+    gauss = tensors["python_gauss"].tolist()
+    random.setstate((version, tuple(words), gauss[0] if gauss else None))
+    place, has_gauss = tensors["numpy_place"].tolist()
+    key = {"key": tensors["numpy"].numpy().astype(np.uint32), "pos": place}
+    state = {"bit_generator": "MT19937", "state": key, "has_gauss": has_gauss, "gauss": tensors["numpy_gauss"].item()}
+    np.random.set_state(state)
+    if "cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["cuda"])
+
+
+def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mapping[str, float] | None = None) -> None:
+    """Write a model for its users: with its own ``save``, as an `Embedder` has it, or its numbers alone.
+
+    Args:
+        model: the network.
+        path: the file, which ends in ``.safetensors``.
+        classes: names of the classes it was trained on.
+        metrics: what was measured.
+
+    Examples:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> save_model(nn.Linear(2, 1), file)
+        >>> file.exists()
+        True
+    """
+    own = getattr(model, "save", None)
+    if own is not None:
+        own(path, classes=classes, metrics=metrics)
+        return
+    tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+    with aside(path) as part:
+        save_file(tensors, part, metadata={"metrics": json.dumps(dict(metrics or {}))})

@@ -1,0 +1,102 @@
+"""From batches of images to embeddings and what they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Sized
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from likewise.data.progress import progress
+from likewise.metrics import retrieval
+from likewise.train.settings import Precision
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class Embedded(NamedTuple):
+    """Embeddings of a data set, in main memory.
+
+    Args:
+        embeddings: ``(n, d)``, float32.
+        labels: their classes ``(n,)``.
+
+    Examples:
+        >>> import torch
+        >>> Embedded(torch.zeros(2, 4), torch.tensor([0, 1])).labels
+        tensor([0, 1])
+    """
+
+    embeddings: Tensor
+    labels: Tensor
+
+
+def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Precision = "no") -> Embedded:
+    """Embed all images, in evaluation mode and without gradients, on the device of the model.
+
+    Args:
+        model: from images to embeddings; whether it is in training is left as it was.
+        batches: of images and labels; what else is in a batch is passed over.
+        precision: mixed precision of the model.
+
+    Examples:
+        >>> import torch
+        >>> from torch import nn
+        >>> model, images = nn.Flatten(), torch.zeros(3, 1, 2, 2)
+        >>> embed(model, [(images, torch.tensor([0, 0, 1]))]).embeddings.shape
+        torch.Size([3, 4])
+    """
+    device = device_of(model)
+    was_training = model.training
+    model.eval()
+    embeddings, labels = [], []
+    total = len(batches) if isinstance(batches, Sized) else None
+    half = torch.autocast(device.type, dtype=DTYPES.get(precision), enabled=precision != "no")
+    try:
+        with torch.inference_mode(), half, progress("embedding", total, "batch") as advance:
+            for batch in batches:
+                embeddings.append(model(batch[0].to(device)).float())
+                labels.append(batch[1])
+                advance(1)
+    finally:
+        model.train(was_training)
+    if not embeddings:
+        raise ValueError("batches must have at least one batch, but it has none")
+    # plain tensors: what inference mode made cannot be used in training
+    return Embedded(torch.cat(embeddings).cpu().clone(), torch.cat(labels).cpu().clone())
+
+
+def evaluate(
+    embedded: Embedded, is_query: Tensor | None = None, *, ks: Sequence[int] = (1, 2, 4, 8)
+) -> dict[str, float]:
+    """The retrieval metrics of embeddings: all against all others, or queries against the gallery.
+
+    Args:
+        embedded: embeddings and labels.
+        is_query: for data with separate queries and gallery, which are queries, ``(n,)`` booleans.
+        ks: of recall.
+
+    Examples:
+        >>> import torch
+        >>> vectors = torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
+        >>> evaluate(Embedded(vectors, torch.tensor([0, 0, 1, 1])))["R@1"]
+        1.0
+    """
+    embeddings, labels = embedded
+    if is_query is None:
+        return retrieval(embeddings, labels, ks=ks)
+    return retrieval(embeddings[is_query], labels[is_query], embeddings[~is_query], labels[~is_query], ks=ks)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model computes.
+
+    Examples:
+        >>> from torch import nn
+        >>> device_of(nn.Linear(1, 1))
+        device(type='cpu')
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        return tensor.device
+    return torch.device("cpu")

@@ -1,0 +1,173 @@
+"""Which parameters learn, and how fast: every one of them is in exactly one group."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from likewise.train.settings import Optimizer
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters that share a learning rate.
+
+    Args:
+        name: what the group is called in records and in `Optimizer.lrs`.
+        parameters: the parameters.
+        lr: their learning rate, before the schedule.
+
+    Examples:
+        >>> from torch import nn
+        >>> [group] = parameter_groups(nn.Linear(2, 1), None, Optimizer(lr=0.1))
+        >>> group.name, group.lr, group.size
+        ('model', 0.1, 3)
+    """
+
+    name: str
+    parameters: tuple[nn.Parameter, ...]
+    lr: float
+
+    @property
+    def size(self) -> int:
+        """How many numbers it learns."""
+        return sum(each.numel() for each in self.parameters)
+
+
+def parameter_groups(model: nn.Module, loss: object, optimizer: Optimizer) -> list[Group]:
+    """The groups of a training: those that the model names, and one for each kind of parameter of the loss.
+
+    A model names its groups with a method ``parameter_groups()`` that returns lists of parameters by name; without one
+    it is a single group, ``"model"``.  A parameter of the loss is in a group of its own name.
+
+    Args:
+        model: the network.
+        loss: anything that is called; only a module has parameters.
+        optimizer: says the learning rates.
+
+    Raises:
+        ValueError: a parameter that learns is in no group, or in two, or a rate is given for a group that there is not.
+
+    Examples:
+        >>> from likewise.losses import ProxyAnchorLoss
+        >>> from likewise.trunks import Embedder
+        >>> proxies = ProxyAnchorLoss(num_classes=10, embedding_dim=64)
+        >>> groups = parameter_groups(Embedder("convnet", 64), proxies, Optimizer(lrs={"proxies": 1e-2}))
+        >>> [(group.name, group.lr) for group in groups]
+        [('trunk', 0.0001), ('head', 0.0001), ('proxies', 0.01)]
+    """
+    names = _names(model, loss)
+    of_model = _of_model(model)
+    taken = set(of_model)
+    groups = [Group(name, each, optimizer.lrs.get(name, optimizer.lr)) for name, each in of_model.items() if each]
+    groups += _of_loss(loss, optimizer, taken)
+    _each_once(groups, names)
+    known = {group.name for group in groups} | {"loss"} | taken
+    for name in optimizer.lrs:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            listed = ", ".join(sorted(map(repr, known)))
+            raise ValueError(f"lrs must name groups among {listed}, but it names {name!r}{hint}")
+    return groups
+
+
+def _names(model: nn.Module, loss: object) -> dict[int, str]:
+    """Every parameter that learns, by identity, with a name for messages."""
+    found: dict[int, str] = {}
+    for what, module in (("model", model), ("loss", loss)):
+        if isinstance(module, nn.Module):
+            for name, parameter in module.named_parameters():
+                if parameter.requires_grad:
+                    found.setdefault(id(parameter), f"{what}.{name}")
+    return found
+
+
+def _of_model(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
+    own = getattr(model, "parameter_groups", None)
+    if own is None:
+        return {"model": tuple(each for each in model.parameters() if each.requires_grad)}
+    named = own()
+    if not isinstance(named, Mapping):
+        raise TypeError(
+            f"model.parameter_groups() must return lists of parameters by name, but it returns a {type(named).__name__}"
+        )
+    return {name: tuple(each for each in some if each.requires_grad) for name, some in named.items()}
+
+
+def _of_loss(loss: object, optimizer: Optimizer, taken: set[str]) -> list[Group]:
+    if not isinstance(loss, nn.Module):
+        return []
+    own = getattr(loss, "parameter_groups", None)
+    suggested: dict[int, float] = {}
+    for group in own() if own is not None else []:
+        suggested.update({id(each): group["lr"] for each in group["params"] if "lr" in group})
+    gathered: dict[tuple[str, float], list[nn.Parameter]] = {}
+    for name, parameter in loss.named_parameters():
+        if parameter.requires_grad:
+            last = name.rpartition(".")[2]
+            lr = optimizer.lrs.get(last, optimizer.lrs.get("loss", suggested.get(id(parameter), optimizer.lr)))
+            gathered.setdefault((last, lr), []).append(parameter)
+    groups: list[Group] = []
+    for (name, lr), parameters in gathered.items():
+        while name in taken:  # two losses of a sum may suggest two rates for what they call the same
+            name = f"loss.{name}"
+        taken.add(name)
+        groups.append(Group(name, tuple(parameters), lr))
+    return groups
+
+
+def _each_once(groups: list[Group], names: Mapping[int, str]) -> None:
+    owner: dict[int, str] = {}
+    for group in groups:
+        for parameter in group.parameters:
+            if id(parameter) in owner:
+                name = names.get(id(parameter), "a parameter")
+                raise ValueError(
+                    f"every parameter must be in one group, but {name} is in {owner[id(parameter)]!r} and in {group.name!r}"
+                )
+            owner[id(parameter)] = group.name
+    orphans = [name for each, name in names.items() if each not in owner]
+    if orphans:
+        more = f" (and {len(orphans) - 1} more)" if len(orphans) > 1 else ""
+        listed = ", ".join(repr(group.name) for group in groups)
+        raise ValueError(
+            f"every parameter must be in one group, but {orphans[0]}{more} is in none of {listed}: "
+            "add it to model.parameter_groups(), or set requires_grad to False"
+        )
+
+
+def make_optimizer(groups: list[Group], settings: Optimizer, *, capturable: bool = False) -> torch.optim.Optimizer:
+    """The optimiser of torch that the settings describe.
+
+    Args:
+        groups: what it moves.
+        settings: how.
+        capturable: so that its steps can be recorded as a CUDA graph; learning rates are tensors then.
+
+    Examples:
+        >>> from torch import nn
+        >>> settings = Optimizer("SGD", lr=0.5)
+        >>> make_optimizer(parameter_groups(nn.Linear(2, 1), None, settings), settings).param_groups[0]["lr"]
+        0.5
+    """
+
+    def rate(group: Group) -> Any:
+        return torch.tensor(group.lr, device=group.parameters[0].device) if capturable else group.lr
+
+    rows: list[dict[str, Any]] = [{"params": list(group.parameters), "lr": rate(group)} for group in groups]
+    common: dict[str, Any] = {"lr": settings.lr, "weight_decay": settings.weight_decay}
+    if not rows:
+        raise ValueError("model must have a parameter that learns, but neither it nor the loss has one")
+    if settings.name == "SGD":
+        return torch.optim.SGD(rows, **common, momentum=settings.momentum, fused=True)
+    if settings.name == "RMSprop":
+        common |= {"alpha": settings.alpha, "momentum": settings.momentum, "eps": settings.eps}
+        return torch.optim.RMSprop(rows, **common, foreach=True, capturable=capturable)
+    adam = torch.optim.AdamW if settings.name == "AdamW" else torch.optim.Adam
+    return adam(rows, **common, betas=settings.betas, eps=settings.eps, fused=True, capturable=capturable)

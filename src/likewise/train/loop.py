@@ -1,0 +1,543 @@
+"""The training loop, from top to bottom."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.tracking import get_available_trackers
+from accelerate.utils import AutocastKwargs, broadcast_object_list, gather_object
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from likewise.core import check_values
+from likewise.core.checks import one_of
+from likewise.data.aside import aside
+from likewise.data.loader import BatchLoader
+from likewise.train.checkpoint import (
+    chance_tensors,
+    load_chance,
+    load_checkpoint,
+    load_optimizer,
+    optimizer_tensors,
+    save_checkpoint,
+    save_model,
+)
+from likewise.train.description import Batches, Data, describe, length
+from likewise.train.embedding import embed, evaluate
+from likewise.train.groups import Group, make_optimizer, parameter_groups
+from likewise.train.run import Run
+from likewise.train.settings import Optimizer, Plan, Schedule
+from likewise.train.step import Average, Loss, Meter, NotFinite, RecordedStep, Step, Unrecordable
+
+ALIKE = 1e-4
+"""Embeddings are alike when the squared length of their mean, of unit vectors, is as close as this to one."""
+
+ALIKE_CHECKS = 3
+"""How often in a row that must be seen."""
+
+
+class Collapsed(RuntimeError):  # noqa: N818
+    """All embeddings have become alike: there is nothing left to train.
+
+    Examples:
+        >>> issubclass(Collapsed, RuntimeError)
+        True
+    """
+
+
+@dataclass
+class Progress:
+    """Where a training is: what a checkpoint keeps besides tensors.
+
+    Examples:
+        >>> Progress().step
+        0
+    """
+
+    step: int = 0
+    epoch: int = 0
+    best: float | None = None
+    without_better: int = 0
+    alike: int = 0
+    seconds: float = 0.0
+    losses: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    metrics_size: int = 0
+    loader: dict[str, Any] | None = None
+
+
+def train(
+    model: nn.Module,
+    loss: Loss,
+    data: Data,
+    *,
+    folder: str | os.PathLike[str],
+    optimizer: Optimizer | None = None,
+    schedule: Schedule | None = None,
+    plan: Plan | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    device: str | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> Run:
+    """Train a model, and leave a run behind: models, measurements and a complete description.
+
+    It may be killed at any moment: called again with ``resume=True`` and the same arguments, it goes on from the last
+    checkpoint, and on a CPU it ends with the numbers that it would have had.  On SIGINT and SIGTERM it takes a
+    checkpoint and raises ``KeyboardInterrupt``.
+
+    Args:
+        model: from images to embeddings.
+        loss: of embeddings and labels; what it learns is trained along if it is a module.
+        data: batches for training and validation.
+        folder: of the run; it must not hold one yet, unless that is to be resumed.
+        optimizer: by default AdamW at 1e-4.
+        schedule: by default half a cosine.
+        plan: by default 20 epochs.
+        seed: of everything that the model and the loss draw; batches have the seed of their sampler and loader.
+        resume: go on with the run in the folder; one that has ended is returned as it is.
+        device: ``"cpu"`` to stay there, by default what Accelerate chooses.
+        config: the description from which a program made all this, for ``run.yaml``.
+
+    Raises:
+        NotFinite: the loss was not a number; the batch is saved in the folder.
+        Collapsed: all embeddings have become alike.
+
+    Examples:
+        >>> import tempfile, torch
+        >>> from torch import nn
+        >>> from likewise.losses import ContrastiveLoss
+        >>> images, labels = torch.randn(32, 1, 4, 4), torch.arange(32) // 4
+        >>> data = Data([(images, labels)] * 5, val=[(images, labels)])
+        >>> run = train(
+        ...     nn.Sequential(nn.Flatten(), nn.Linear(16, 8)),
+        ...     ContrastiveLoss(),
+        ...     data,
+        ...     optimizer=Optimizer(lr=1e-2),
+        ...     plan=Plan(epochs=4),
+        ...     folder=tempfile.mkdtemp() + "/run",
+        ...     device="cpu",
+        ... )
+        >>> first, *_, last = run.metrics("val")
+        >>> first["MAP@R"] < last["MAP@R"], run.finished
+        (True, True)
+    """
+    optimizer, schedule, plan = optimizer or Optimizer(), schedule or Schedule(), plan or Plan()
+    groups = parameter_groups(model, loss, optimizer)
+    _check(plan, groups, data)
+    accelerator = _accelerator(plan, Path(folder), device)
+    if accelerator.is_main_process and not resume:
+        Run.create(folder, describe(model, loss, data, groups, optimizer, schedule, plan, seed, config))
+    accelerator.wait_for_everyone()
+    run = Run(folder)
+    if run.finished:
+        return run
+    with run.locked() if accelerator.is_main_process else nullcontext(), _stop_requests() as stop_requested:
+        training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run)
+        _seed_everything(seed + accelerator.process_index)
+        training.restore()
+        try:
+            training.run_epochs(stop_requested)
+        except (NotFinite, Collapsed) as error:
+            training.end("collapsed" if isinstance(error, Collapsed) else "not finite", str(error))
+            raise
+        finally:
+            training.release()
+    return run
+
+
+class _Training:
+    """Everything that a training holds, and what it does, in the order in which it does it."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        data: Data,
+        groups: list[Group],
+        optimizer: Optimizer,
+        schedule: Schedule,
+        plan: Plan,
+        accelerator: Accelerator,
+        run: Run,
+    ) -> None:
+        self.model, self.loss, self.data, self.groups = model, loss, data, groups
+        self.schedule, self.plan, self.accelerator, self.run = schedule, plan, accelerator, run
+        device = accelerator.device
+        for module in (model, loss):
+            if isinstance(module, nn.Module):
+                module.to(device)
+                module.train()
+        if plan.channels_last:
+            model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.steps_per_epoch = -(-length(data.train) // plan.accumulate)
+        self.can_resume = hasattr(data.train, "state_dict") and hasattr(data.train, "load_state_dict")
+        self.record = _may_record(plan, accelerator, data)
+        # On a GPU the host must not wait for a loss in every step; a batch of a BatchLoader can be made again later.
+        self.watch = device.type == "cpu" or not isinstance(data.train, BatchLoader)
+        self.optimizer = make_optimizer(groups, optimizer, capturable=self.record)
+        self.prepared = accelerator.prepare_optimizer(self.optimizer)
+        self.average = None if plan.ema is None else Average(model, plan.ema)
+        self.judged = model if self.average is None else self.average.model
+        self.meter = Meter(device)
+        self.progress = Progress()
+        self.values_checked = False
+        self.begun = self.logged = self.saved = time.monotonic()
+
+    def run_epochs(self, stop_requested: Callable[[], bool]) -> None:
+        """From where it is to the end."""
+        plan, progress = self.plan, self.progress
+        validating = self.data.val is not None and plan.validate_every > 0
+        with _bar(plan.epochs * self.steps_per_epoch, progress.step, self.accelerator.is_main_process) as self.bar:
+            if validating and progress.step == 0:
+                self.validate()
+            step = self.new_step()
+            while progress.epoch < plan.epochs and not self.out_of_patience():
+                if progress.epoch == plan.trunk_warmup > 0:
+                    step = self.new_step()  # from here on everything learns
+                step = self.run_epoch(step, stop_requested)
+                progress.epoch += 1
+                if validating and progress.epoch % plan.validate_every == 0:
+                    self.validate()
+                self.checkpoint()
+                if stop_requested() and progress.epoch < plan.epochs:
+                    raise KeyboardInterrupt
+        if self.accelerator.is_main_process:
+            save_model(self.judged, self.run.folder / "model.safetensors", self.data.classes)
+        reason = "early stopping" if progress.epoch < plan.epochs else "finished"
+        self.end(reason, f"{progress.epoch} of {plan.epochs} epochs")
+
+    def new_step(self) -> Step | RecordedStep:
+        """A step in which those groups learn whose time has come."""
+        warming = self.progress.epoch < self.plan.trunk_warmup
+        for group in self.groups:
+            for parameter in group.parameters:
+                parameter.requires_grad_(not (warming and group.name == "trunk"))
+        model: Any = torch.compile(self.model) if self.plan.compile else self.model
+        step = Step(
+            self.accelerator,
+            _on_every_process(model, self.accelerator),
+            _on_every_process(self.loss, self.accelerator),
+            self.prepared,
+            self.meter,
+            average=self.average,
+            clip=self.plan.clip,
+            watch=self.watch,
+        )
+        return RecordedStep(step) if self.record else step
+
+    def run_epoch(self, step: Step | RecordedStep, stop_requested: Callable[[], bool]) -> Step | RecordedStep:
+        """The batches of an epoch that were not seen yet."""
+        plan, progress, device = self.plan, self.progress, self.accelerator.device
+        embeddings = None
+        for batches in _several(self.data.train, progress.epoch, plan.accumulate):
+            factor = self.schedule.factor(progress.step, self.steps_per_epoch, plan.epochs)
+            for group, row in zip(self.groups, self.optimizer.param_groups, strict=True):
+                _set_rate(row, group.lr * factor)
+            pairs = [(batch[0].to(device), batch[1].to(device)) for batch in batches]
+            try:
+                with nullcontext() if self.values_checked else check_values():
+                    embeddings = step(pairs)
+            except Unrecordable as error:
+                step = self.one_by_one(step, str(error))
+                embeddings = step(pairs)
+            except NotFinite as error:
+                raise self.not_finite(str(error), batches) from None
+            self.values_checked = True
+            progress.step += 1
+            self.bar.update(1)
+            if progress.step % plan.log_every == 0:
+                self.look(embeddings)
+            due = time.monotonic() - self.saved >= 60.0 * plan.checkpoint_minutes
+            if progress.step % self.steps_per_epoch and (due or stop_requested()):  # an epoch's end has its own
+                if self.can_resume:
+                    self.checkpoint()
+                if stop_requested():
+                    raise KeyboardInterrupt
+        if embeddings is not None and progress.step % plan.log_every:
+            self.look(embeddings)
+        return step
+
+    def one_by_one(self, step: Step | RecordedStep, why: str) -> Step | RecordedStep:
+        """What to do with a step that cannot be recorded: refuse if that was asked for, else make it and say so."""
+        if self.plan.graph:
+            raise ValueError(f"graph must not be True, because {why}")
+        self.note("note", message=f"steps are made one by one, because {why}")
+        self.record = False
+        return step.step if isinstance(step, RecordedStep) else step
+
+    def look(self, embeddings: Tensor) -> None:
+        """Write a line, and stop if the numbers are none or the embeddings all alike."""
+        progress, plan = self.progress, self.plan
+        self.insist_on_numbers()
+        units = nn.functional.normalize(embeddings.float(), dim=1)
+        spread = max(0.0, 1.0 - float(units.mean(dim=0).square().sum()))
+        images = self.meter.count * len(embeddings) * self.accelerator.num_processes
+        loss, seconds = self.meter.mean(), time.monotonic() - self.logged
+        rates = {
+            group.name: float(row["lr"]) for group, row in zip(self.groups, self.optimizer.param_groups, strict=True)
+        }
+        speed = {"images_per_s": round(images / max(seconds, 1e-9), 1), "seconds": self.seconds()}
+        self.note("train", loss=loss, lr=rates, spread=spread, **speed)
+        self.logged = time.monotonic()
+        shown = {} if progress.best is None else {f"best {plan.metric}": f"{progress.best:.4f}"}
+        self.bar.set_postfix(loss=f"{loss:.4f}", **shown, refresh=False)
+        if len(units) > 1:
+            progress.alike = progress.alike + 1 if spread <= ALIKE else 0
+        if progress.alike == ALIKE_CHECKS:
+            self.collapsed(spread)
+
+    def collapsed(self, spread: float) -> None:
+        """All embeddings of a batch were alike, several times in a row."""
+        message = (
+            f"all embeddings have become alike (spread {spread:.1e}) at step {self.progress.step}: "
+            "a lower learning rate, another margin or another miner may help"
+        )
+        if self.plan.on_collapse == "stop":
+            raise Collapsed(message)
+        warnings.warn(message, stacklevel=2)
+
+    def insist_on_numbers(self) -> None:
+        """Stop if a loss since the last look was not finite; nothing is kept of what followed from it."""
+        bad = self.meter.first_bad()
+        if bad is not None:
+            raise self.not_finite("the loss was not finite", self.again(self.progress.step - self.meter.count + bad))
+
+    def not_finite(self, what: str, batches: Sequence[Sequence[Tensor]]) -> NotFinite:
+        """Save the batch from which it came."""
+        file = self.run.folder / "not-finite.safetensors"
+        names = ("images", "labels", "indices")
+        tensors = {
+            name: torch.cat([batch[place].cpu() for batch in batches]).contiguous()
+            for place, name in enumerate(names)
+            if all(len(batch) > place and isinstance(batch[place], Tensor) for batch in batches)
+        }
+        with aside(file) as part:
+            save_file(tensors, part)
+        return NotFinite(
+            f"{what} in epoch {self.progress.epoch + 1}, near step {self.progress.step + 1}: the batch is in {file}; "
+            "a lower learning rate or clip=1.0 may help, and last.safetensors is from before"
+        )
+
+    def again(self, step: int) -> list[Sequence[Tensor]]:
+        """The batch of an earlier step, made once more."""
+        loader = self.data.train
+        assert isinstance(loader, BatchLoader)
+        epoch, place = divmod(step, self.steps_per_epoch)
+        loader.set_epoch(epoch)
+        loader.step = place
+        return list(islice(iter(loader), 1))
+
+    def validate(self) -> None:
+        """Measure held-out classes, and keep the best model."""
+        progress, begin = self.progress, time.monotonic()
+        better = False
+        if self.accelerator.is_main_process:
+            assert self.data.val is not None
+            scores = evaluate(embed(self.judged, self.data.val, precision=self.plan.precision))
+            better = progress.best is None or scores[self.plan.metric] > progress.best
+            if better:
+                progress.best = scores[self.plan.metric]
+                save_model(self.judged, self.run.folder / "best.safetensors", self.data.classes, scores)
+            self.note("val", **scores, best=better, seconds=round(time.monotonic() - begin, 3))
+        self.logged += time.monotonic() - begin  # images/s are those of training
+        if self.accelerator.num_processes > 1:
+            better, progress.best = broadcast_object_list([better, progress.best])
+        progress.without_better = 0 if better else progress.without_better + 1
+
+    def out_of_patience(self) -> bool:
+        """Whether validation has not improved for too long."""
+        return self.plan.patience is not None and self.progress.without_better >= self.plan.patience
+
+    def checkpoint(self) -> None:
+        """Write down everything that is needed to go on from here."""
+        progress, begin = self.progress, time.monotonic()
+        self.insist_on_numbers()
+        progress.losses, progress.seconds = self.meter.state(), self.seconds()
+        progress.metrics_size = self.run.size()
+        progress.loader = self.data.train.state_dict() if self.can_resume else None  # type: ignore[attr-defined]
+        chances = gather_object([chance_tensors()])
+        if self.accelerator.is_main_process:
+            tensors = {name: module.state_dict() for name, module in self.modules().items()}
+            tensors["optimizer"] = optimizer_tensors(self.optimizer)
+            tensors |= {f"chance {rank}": each for rank, each in enumerate(chances)}
+            scaler = self.accelerator.scaler
+            state = {**asdict(progress), "scaler": None if scaler is None else scaler.state_dict()}
+            save_checkpoint(self.run.folder / "last.safetensors", tensors, state)
+        self.saved = time.monotonic()
+        self.logged += self.saved - begin
+
+    def restore(self) -> None:
+        """Go to the last checkpoint, if there is one, and forget what was measured after it."""
+        file = self.run.folder / "last.safetensors"
+        if file.exists():
+            tensors, state = load_checkpoint(file)
+            for name, module in self.modules().items():
+                module.load_state_dict(tensors.get(name, {}))
+            load_optimizer(self.optimizer, tensors.get("optimizer", {}))
+            chance = tensors.get(f"chance {self.accelerator.process_index}")
+            if chance is not None:
+                load_chance(chance)
+            scaler = state.pop("scaler")
+            if scaler is not None and self.accelerator.scaler is not None:
+                self.accelerator.scaler.load_state_dict(scaler)
+            del state["format"]
+            self.progress = Progress(**state)
+            self.meter.load(self.progress.losses)
+            self.begun -= self.progress.seconds
+            if self.progress.loader is not None:
+                self.data.train.load_state_dict(self.progress.loader)  # type: ignore[attr-defined]
+        if self.accelerator.is_main_process:
+            self.run.forget_after(self.progress.metrics_size)
+
+    def modules(self) -> dict[str, nn.Module]:
+        """What has numbers to keep."""
+        named = {"model": self.model, "loss": self.loss, "average": self.average and self.average.model}
+        return {name: each for name, each in named.items() if isinstance(each, nn.Module)}
+
+    def note(self, kind: str, **values: Any) -> None:
+        """Write a line, and tell the trackers."""
+        if self.accelerator.is_main_process:
+            step = self.progress.step
+            self.run.log(kind, step=step, epoch=round(step / self.steps_per_epoch, 4), **values)
+        if self.plan.trackers:
+            numbers = {f"{kind}/{name}": x for name, x in values.items() if isinstance(x, int | float)}
+            self.accelerator.log(numbers, step=self.progress.step)
+
+    def end(self, reason: str, message: str) -> None:
+        """Write the last line."""
+        self.note("end", reason=reason, message=message, seconds=self.seconds())
+
+    def seconds(self) -> float:
+        """Since the training began, without the time in which it was not running."""
+        return round(time.monotonic() - self.begun, 3)
+
+    def release(self) -> None:
+        """Leave the model as it was found."""
+        for group in self.groups:
+            for parameter in group.parameters:
+                parameter.requires_grad_(True)
+        if self.plan.trackers:
+            self.accelerator.end_training()
+
+
+def _check(plan: Plan, groups: list[Group], data: Data) -> None:
+    if not length(data.train):
+        raise ValueError("data.train must have at least one batch, but it has none")
+    names = [group.name for group in groups]
+    if plan.trunk_warmup and "trunk" not in names:
+        raise ValueError(f"trunk_warmup must be 0 for a model without a group 'trunk', but its groups are {names}")
+    if plan.patience is not None and (data.val is None or not plan.validate_every):
+        raise ValueError("patience must be None for a training without validation, but it is " + str(plan.patience))
+    known = ("P@1", "RP", "MAP@R", "MRR", "mAP", "R@1", "R@2", "R@4", "R@8")
+    one_of("metric", plan.metric, known)
+    available = [str(each) for each in get_available_trackers()]
+    for tracker in plan.trackers:
+        one_of("each of trackers", tracker, available, "(which are installed)")
+
+
+def _accelerator(plan: Plan, folder: Path, device: str | None) -> Accelerator:
+    # Accelerate keeps its state for a whole process, but one process may train twice with different precisions.
+    AcceleratorState._reset_state()
+    accelerator = Accelerator(
+        cpu=device == "cpu",
+        mixed_precision=plan.precision,
+        log_with=list(plan.trackers) or None,
+        project_dir=folder,
+        kwargs_handlers=[AutocastKwargs(cache_enabled=False)],  # a recorded step must cast its weights every time
+    )
+    if plan.trackers:
+        accelerator.init_trackers("likewise")
+    return accelerator
+
+
+def _may_record(plan: Plan, accelerator: Accelerator, data: Data) -> bool:
+    reason = RecordedStep.possible(
+        accelerator.device,
+        processes=accelerator.num_processes,
+        accumulate=plan.accumulate,
+        precision=plan.precision,
+        compiled=plan.compile,
+    )
+    if reason is None and not isinstance(data.train, BatchLoader):
+        reason = "a batch that was not finite could not be made again: data.train is not a BatchLoader"
+    if plan.graph and reason is not None:
+        raise ValueError(f"graph must not be True, because {reason}")
+    return plan.graph is not False and reason is None
+
+
+def _on_every_process(module: Any, accelerator: Accelerator) -> Any:
+    """A module whose gradients are averaged over all processes, if there are several and it learns anything."""
+    learns = isinstance(module, nn.Module) and any(each.requires_grad for each in module.parameters())
+    if accelerator.num_processes == 1 or not learns:
+        return module
+    ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
+    return DistributedDataParallel(module, device_ids=ids)
+
+
+def _several(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:
+    """The batches of an epoch, so many at a time; the last few may be fewer."""
+    if not hasattr(batches, "load_state_dict") and hasattr(batches, "set_epoch"):
+        batches.set_epoch(epoch)
+    source = iter(batches)
+    while several := list(islice(source, count)):
+        yield several
+
+
+def _set_rate(row: dict[str, Any], lr: float) -> None:
+    if isinstance(row["lr"], Tensor):
+        row["lr"].fill_(lr)  # the same tensor: a recorded step reads it
+    else:
+        row["lr"] = lr
+
+
+def _seed_everything(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+@contextmanager
+def _stop_requests() -> Iterator[Callable[[], bool]]:
+    """Whether SIGINT or SIGTERM has come; a second one ends the process as usual."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def remember(number: int, _frame: object) -> None:
+        received.append(number)
+        signal.signal(number, before[signal.Signals(number)])
+
+    for each in before:
+        signal.signal(each, remember)
+    try:
+        yield lambda: bool(received)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _bar(total: int, done: int, shown: bool) -> Iterator[Any]:
+    """A bar on a terminal: steps, the loss, the best metric, the time that is left."""
+    from tqdm import tqdm
+
+    with tqdm(desc="training", total=total, initial=done, unit="step", disable=None if shown else True) as bar:
+        yield bar

@@ -1,0 +1,253 @@
+"""The folder of a run: what it is, what was measured on the way, and how often its test set was opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from filelock import FileLock, Timeout
+
+from likewise.data.aside import aside
+
+Line = dict[str, Any]
+
+FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
+"""The records; models and reports lie beside them."""
+
+
+class Run:
+    """A folder with the records of a training.
+
+    - ``run.yaml``: the complete description, written once, at the beginning
+    - ``metrics.jsonl``: a line for every measurement
+    - ``openings.jsonl``: a line for every time that the test set was opened
+    - ``evaluations.jsonl``: a line for every evaluation afterwards
+    - ``best.safetensors``: the model that was best on validation; ``model.safetensors``: the last one
+    - ``last.safetensors``: all that a training needs to go on
+
+    Args:
+        folder: an existing run.
+
+    Examples:
+        >>> import tempfile
+        >>> run = Run.create(tempfile.mkdtemp() + "/run", {"seed": 3})
+        >>> run.log("train", step=1, epoch=0.5, loss=0.25)
+        >>> Run(run.folder).metrics(), run.description["seed"], run.openings()
+        ([{'kind': 'train', 'step': 1, 'epoch': 0.5, 'loss': 0.25}], 3, [])
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "run.yaml").is_file():
+            raise FileNotFoundError(f"folder must hold a run, but {self.folder} has no run.yaml")
+
+    @classmethod
+    def create(cls, folder: str | os.PathLike[str], description: Mapping[str, Any]) -> Run:
+        """Begin a run in a folder that has none yet.
+
+        Args:
+            folder: is made if it does not exist.
+            description: what is written to ``run.yaml``.
+        """
+        place = Path(folder)
+        if (place / "run.yaml").exists():
+            raise FileExistsError(
+                f"folder must not hold a run yet, but {place} does: resume that one, or choose another folder"
+            )
+        place.mkdir(parents=True, exist_ok=True)
+        text = yaml.safe_dump(plain(description), sort_keys=False, allow_unicode=True, width=120)
+        with aside(place / "run.yaml") as part:
+            part.write_text(text, encoding="utf-8")
+        return cls(place)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r})"
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What ``run.yaml`` says."""
+        said = yaml.safe_load((self.folder / "run.yaml").read_text(encoding="utf-8"))
+        return said if isinstance(said, dict) else {}
+
+    def metrics(self, kind: str | None = None) -> list[Line]:
+        """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"end"``."""
+        return [line for line in self._lines("metrics.jsonl") if kind is None or line["kind"] == kind]
+
+    def openings(self) -> list[Line]:
+        """Every time that the test set was opened."""
+        return self._lines("openings.jsonl")
+
+    def evaluations(self) -> list[Line]:
+        """Every evaluation after the training."""
+        return self._lines("evaluations.jsonl")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the training has come to its end."""
+        return bool(self.metrics("end"))
+
+    def log(self, kind: str, **values: Any) -> None:
+        """Append a line to ``metrics.jsonl``."""
+        self._append("metrics.jsonl", {"kind": kind, **values})
+
+    def record_opening(self, why: str, model: str) -> None:
+        """Append a line to ``openings.jsonl``, and make sure that it is on the disk."""
+        steps = self.metrics()
+        file = self.folder / f"{model}.safetensors"
+        self._append(
+            "openings.jsonl",
+            {
+                "opened": now(),
+                "why": str(why),
+                "command": command_line(),
+                "step": steps[-1]["step"] if steps else 0,
+                "finished": self.finished,
+                "model": model,
+                "sha256": hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None,
+            },
+            sync=True,
+        )
+
+    def record_evaluation(self, part: str, metrics: Mapping[str, float], *, model: str) -> None:
+        """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to."""
+        opening = len(self.openings()) if part == "test" else None
+        if opening == 0:
+            raise ValueError("part must not be 'test' for a run whose test set was never opened")
+        line = {"part": part, "time": now(), "model": model, "opening": opening, "metrics": dict(metrics)}
+        self._append("evaluations.jsonl", line, sync=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder while a process trains in it; the system lets go when that process dies."""
+        lock = FileLock(self.folder / ".lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RuntimeError(f"{self.folder} must be trained by one process, but another one is at it") from None
+        try:
+            for left in self.folder.glob("*.part"):  # by a process that was killed
+                left.unlink()
+            yield
+        finally:
+            lock.release()
+
+    def size(self) -> int:
+        """How many bytes of ``metrics.jsonl`` there are: where a checkpoint was taken."""
+        file = self.folder / "metrics.jsonl"
+        return file.stat().st_size if file.exists() else 0
+
+    def forget_after(self, size: int) -> None:
+        """Cut ``metrics.jsonl`` back to the moment of a checkpoint: what came after will be measured again."""
+        file = self.folder / "metrics.jsonl"
+        if file.exists():
+            os.truncate(file, size)
+
+    def _lines(self, name: str) -> list[Line]:
+        file = self.folder / name
+        if not file.exists():
+            return []
+        lines = []
+        for text in file.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):  # a process that was killed may leave half a line
+                lines.append(json.loads(text))
+        return lines
+
+    def _append(self, name: str, line: Line, *, sync: bool = False) -> None:
+        text = json.dumps(plain(line), ensure_ascii=False).encode() + b"\n"
+        with (self.folder / name).open("a+b") as file:
+            if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+                text = b"\n" + text  # half a line stays by itself
+            file.write(text)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+
+
+def surroundings() -> dict[str, Any]:
+    """What a run's numbers may depend on besides its settings: versions, hardware, the commit of the current folder.
+
+    Examples:
+        >>> sorted(surroundings())
+        ['commit', 'hardware', 'versions']
+    """
+    packages = ("torch", "numpy", "pillow", "accelerate", "safetensors")
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    cuda = torch.cuda.is_available()
+    device = torch.cuda.get_device_name() if cuda else "cpu"
+    hardware = {
+        "system": platform.platform(),
+        "cpu": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "device": device,
+        "devices": torch.cuda.device_count() if cuda else 0,
+    }
+    return {"commit": _commit(), "versions": versions, "hardware": hardware}
+
+
+def _commit() -> str | None:
+    """The commit of the code in the current folder, with a plus if files were changed since."""
+    try:
+        ask = {"capture_output": True, "text": True, "timeout": 10, "check": True}
+        head = subprocess.run(["git", "rev-parse", "HEAD"], **ask).stdout.strip()  # type: ignore[call-overload]
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], **ask).stdout  # type: ignore[call-overload]
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{head}+" if changed else str(head)
+
+
+def command_line() -> str:
+    """The command of this process, as it can be typed again.
+
+    Examples:
+        >>> isinstance(command_line(), str)
+        True
+    """
+    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+    return shlex.join([program, *sys.argv[1:]])
+
+
+def now() -> str:
+    """The time, with its zone.
+
+    Examples:
+        >>> now().endswith("+00:00")
+        True
+    """
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def plain(value: Any) -> Any:
+    """The same in the words of YAML and JSON: mappings, lists, numbers, strings.
+
+    Examples:
+        >>> plain({"betas": (0.9, 0.999), "root": Path("photos")})
+        {'betas': [0.9, 0.999], 'root': 'photos'}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(each) for each in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if hasattr(value, "item"):
+        return plain(value.item())
+    return str(value)

@@ -1,0 +1,78 @@
+"""The seal on the test set: what was not opened was not read, and what was opened is in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NoReturn, TypeVar
+
+from likewise.train.run import Run
+
+T = TypeVar("T")
+
+
+class Sealed(Generic[T]):
+    """A test set that can only be had by opening it, which is written into the record of a run first.
+
+    What is sealed is made when it is opened and not before, so that until then there is nothing to look at: it has no
+    length, no labels and no images, it is not copied and not pickled.
+
+    Args:
+        make: makes the test set.
+        description: what it is, in words; all that is known of it before.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.train import Run
+        >>> sealed = Sealed(lambda: ["the", "test", "set"], "three words")
+        >>> sealed
+        Sealed(three words)
+        >>> len(sealed)
+        Traceback (most recent call last):
+        TypeError: the test set (three words) is sealed: open(run, why) gives it and writes that into the run's record
+        >>> run = Run.create(tempfile.mkdtemp() + "/run", {})
+        >>> sealed.open(run, why="the final number")
+        ['the', 'test', 'set']
+        >>> [opening["why"] for opening in run.openings()]
+        ['the final number']
+    """
+
+    __slots__ = ("_open", "description")
+
+    def __init__(self, make: Callable[[], T], description: str) -> None:
+        if not callable(make):
+            raise TypeError(
+                f"make must be a function that makes the test set, so that it is not there before, but it is {make!r}"
+            )
+        self.description = description
+
+        def opened(run: Run, why: str, model: str) -> T:
+            run.record_opening(why, model)
+            return make()
+
+        self._open = opened
+
+    def open(self, run: Run, why: str, *, model: str = "best") -> T:
+        """Write into the record that the test set is opened, and then make it.
+
+        Args:
+            run: the run that it is opened for.
+            why: the reason, in words.
+            model: which of the run's models is looked at: ``"best"``, ``"model"`` or a path.
+        """
+        return self._open(run, why, model)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(
+            f"the test set ({self.description}) is sealed: open(run, why) gives it and writes that into the run's record"
+        )
+
+    __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __copy__ = __deepcopy__ = __reduce_ex__ = _refuse
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # Python asks for these by itself
+            raise AttributeError(name)
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return f"Sealed({self.description})"

@@ -1,0 +1,191 @@
+"""What a training is, besides its model, loss and data: three small values that are written into the run's record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from likewise.core.checks import one_of, whole_number
+from likewise.core.hyper import Hyper
+
+OptimizerName = Literal["AdamW", "Adam", "RMSprop", "SGD"]
+ScheduleName = Literal["constant", "step", "cosine"]
+Precision = Literal["no", "bf16", "fp16"]
+OnCollapse = Literal["stop", "warn"]
+
+_POSITIVE = Hyper("", above=0.0)
+_NOT_NEGATIVE = Hyper("", at_least=0.0)
+_BELOW_ONE = Hyper("", at_least=0.0, below=1.0)
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """How parameters follow their gradients.
+
+    Args:
+        name: ``"AdamW"``, ``"Adam"``, ``"RMSprop"`` or ``"SGD"``.
+        lr: the learning rate of every group that has none of its own.
+        lrs: learning rates by group: those that the model names (``"trunk"`` and ``"head"`` of an `Embedder`, else
+            ``"model"``), ``"loss"``, or a parameter of the loss by its name (``"proxies"``, ``"beta"``).  A loss that
+            suggests a rate for its own parameters keeps it unless one is given here.
+        weight_decay: of all groups.
+        momentum: of RMSprop and SGD.
+        betas: the two averages of Adam and AdamW.
+        alpha: the average of RMSprop.
+        eps: of all but SGD.
+
+    Examples:
+        >>> Optimizer("RMSprop", lr=1e-6, lrs={"proxies": 1e-3}).lrs["proxies"]
+        0.001
+        >>> Optimizer(lr=-1.0)
+        Traceback (most recent call last):
+        ValueError: lr must be a number > 0, but it is -1.0
+    """
+
+    name: OptimizerName = "AdamW"
+    lr: float = 1e-4
+    lrs: Mapping[str, float] = field(default_factory=dict)
+    weight_decay: float = 1e-4
+    momentum: float = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    alpha: float = 0.99
+    eps: float = 1e-8
+
+    def __post_init__(self) -> None:
+        one_of("name", self.name, get_args(OptimizerName))
+        _number("lr", self.lr, _POSITIVE)
+        object.__setattr__(self, "lrs", dict(self.lrs))
+        object.__setattr__(self, "betas", tuple(self.betas))
+        for group, lr in self.lrs.items():
+            _number(f"lrs[{group!r}]", lr, _NOT_NEGATIVE)
+        for name in ("weight_decay", "momentum", "eps"):
+            _number(name, getattr(self, name), _NOT_NEGATIVE)
+        for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("alpha", self.alpha)):
+            _number(name, value, _BELOW_ONE)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How learning rates change over a training, all by the same factor.
+
+    Args:
+        name: ``"constant"``; ``"step"``, times ``gamma`` after every ``step`` epochs; ``"cosine"``, half a wave from 1 down
+            to ``floor`` at the end of the last epoch.
+        warmup: epochs at the beginning over which the factor rises to its full value, evenly.
+        step: epochs between two steps.
+        gamma: the factor of a step.
+        floor: where a cosine ends.
+
+    Examples:
+        >>> halving = Schedule("step", step=2, gamma=0.5)
+        >>> [halving.factor(step, 10, epochs=6) for step in (0, 19, 20, 50)]
+        [1.0, 1.0, 0.5, 0.25]
+        >>> [Schedule("cosine", warmup=0.2).factor(step, 10, epochs=1) for step in (0, 1, 2, 6)]
+        [0.5, 1.0, 1.0, 0.5]
+    """
+
+    name: ScheduleName = "cosine"
+    warmup: float = 0.0
+    step: int = 10
+    gamma: float = 0.1
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        one_of("name", self.name, get_args(ScheduleName))
+        _number("warmup", self.warmup, _NOT_NEGATIVE)
+        whole_number("step", self.step, 1)
+        _number("gamma", self.gamma, _POSITIVE)
+        _number("floor", self.floor, _NOT_NEGATIVE)
+
+    def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
+        """The factor of a step: a function of its number alone, so that nothing has to be stored.
+
+        Args:
+            step: how many steps were made before it.
+            steps_per_epoch: how many an epoch has.
+            epochs: how many there are.
+        """
+        warmup = self.warmup * steps_per_epoch
+        if step + 1 < warmup:
+            return (step + 1) / warmup
+        if self.name == "constant":
+            return 1.0
+        if self.name == "step":
+            return float(self.gamma ** (step // steps_per_epoch // self.step))
+        share = min(max(step - warmup, 0.0) / max(epochs * steps_per_epoch - warmup, 1.0), 1.0)
+        return self.floor + (1.0 - self.floor) * 0.5 * (1.0 + math.cos(math.pi * share))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long a training is, and what is done on the way.
+
+    Args:
+        epochs: how many.
+        validate_every: epochs between two validations; 0 for none.  There is one before the first epoch, too.
+        metric: which metric of the validation chooses the best model.
+        patience: stop after so many validations without a better one; ``None``: never.
+        trunk_warmup: epochs at the beginning in which only the other groups learn.
+        accumulate: batches whose gradients make one step.
+        clip: the largest norm of the gradients of all parameters together.
+        ema: validate and keep an average of the parameters, with this decay a step.
+        precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
+        compile: run the model through ``torch.compile``.
+        channels_last: the memory layout in which convolutions on a GPU are fast.
+        graph: record a step as a CUDA graph and replay it, which spares what Python and launches take; ``None``: on a
+            GPU, if the step can be recorded, and the record says whether it was.
+        checkpoint_minutes: the longest time between two checkpoints; there is one after every epoch, too.
+        log_every: steps between two lines in the record.
+        trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that are told the same.
+        on_collapse: what to do when all embeddings have become alike: ``"stop"`` or ``"warn"``.
+
+    Examples:
+        >>> Plan(epochs=12, patience=3).metric
+        'MAP@R'
+        >>> Plan(precision="half")
+        Traceback (most recent call last):
+        ValueError: precision must be one of 'no', 'bf16', 'fp16', but it is 'half'
+    """
+
+    epochs: int = 20
+    validate_every: int = 1
+    metric: str = "MAP@R"
+    patience: int | None = None
+    trunk_warmup: int = 0
+    accumulate: int = 1
+    clip: float | None = None
+    ema: float | None = None
+    precision: Precision = "no"
+    compile: bool = False
+    channels_last: bool = False
+    graph: bool | None = None
+    checkpoint_minutes: float = 5.0
+    log_every: int = 20
+    trackers: tuple[str, ...] = ()
+    on_collapse: OnCollapse = "stop"
+
+    def __post_init__(self) -> None:
+        whole_number("epochs", self.epochs, 1)
+        for name in ("validate_every", "trunk_warmup"):
+            whole_number(name, getattr(self, name), 0)
+        for name in ("accumulate", "log_every"):
+            whole_number(name, getattr(self, name), 1)
+        if self.patience is not None:
+            whole_number("patience", self.patience, 1)
+        if self.clip is not None:
+            _number("clip", self.clip, _POSITIVE)
+        if self.ema is not None:
+            _number("ema", self.ema, _BELOW_ONE)
+        _number("checkpoint_minutes", self.checkpoint_minutes, _NOT_NEGATIVE)
+        one_of("precision", self.precision, get_args(Precision))
+        one_of("on_collapse", self.on_collapse, get_args(OnCollapse))
+        if isinstance(self.trackers, str):
+            raise TypeError(f"trackers must be several names, but it is one string, {self.trackers!r}")
+        object.__setattr__(self, "trackers", tuple(self.trackers))
+
+
+def _number(name: str, value: object, limits: Hyper) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not limits.allows(float(value)):
+        raise ValueError(f"{name} must be a number {limits.limits()}, but it is {value!r}")

@@ -1,0 +1,275 @@
+"""One step of a training: forward, loss, backward, update; called from Python, or recorded once and replayed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+WARM = 4
+"""Steps before one is recorded: cuDNN chooses its algorithms in them, optimisers make their memory."""
+
+
+class NotFinite(RuntimeError):  # noqa: N818
+    """The loss was not a finite number; the message says where the batch was saved.
+
+    Examples:
+        >>> raise NotFinite("the loss was nan at step 3")
+        Traceback (most recent call last):
+        likewise.train.step.NotFinite: the loss was nan at step 3
+    """
+
+
+class Meter:
+    """Sum and number of losses, and which was the first that was not finite: on the device, which nobody waits for.
+
+    Examples:
+        >>> meter = Meter(torch.device("cpu"))
+        >>> for value in (1.0, 3.0, float("nan")):
+        ...     meter.add(torch.tensor(value))
+        >>> meter.first_bad(), meter.count
+        (2, 3)
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._sum = torch.zeros((), dtype=torch.float64, device=device)
+        self._count = torch.zeros((), dtype=torch.int64, device=device)
+        self._bad = torch.full((), -1, dtype=torch.int64, device=device)
+
+    def add(self, value: Tensor) -> None:
+        """Count a loss."""
+        value = value.detach()
+        self._sum.add_(value)
+        self._bad.copy_(torch.where((self._bad < 0) & ~value.isfinite(), self._count, self._bad))
+        self._count.add_(1)
+
+    @property
+    def count(self) -> int:
+        """How many were counted; this waits for the device, like the following two."""
+        return int(self._count)
+
+    def first_bad(self) -> int | None:
+        """How many were counted before the first that was not finite, if there was one."""
+        bad = int(self._bad)
+        return None if bad < 0 else bad
+
+    def mean(self) -> float:
+        """The mean; then it begins again."""
+        mean = float(self._sum) / max(self.count, 1)
+        self.load([0.0, 0.0])
+        return mean
+
+    def state(self) -> list[float]:
+        """Sum and number, for a checkpoint."""
+        return [float(self._sum), float(self._count)]
+
+    def load(self, state: Sequence[float]) -> None:
+        """Go on from there."""
+        self._sum.fill_(state[0])
+        self._count.fill_(int(state[1]))
+        self._bad.fill_(-1)
+
+
+class Average:
+    """An exponential moving average of a model's parameters; its other numbers are the model's own.
+
+    Args:
+        model: the one that learns.
+        decay: how much of the average stays at each step.
+
+    Examples:
+        >>> model = nn.Linear(1, 1, bias=False)
+        >>> _ = nn.init.ones_(model.weight)
+        >>> average = Average(model, decay=0.75)
+        >>> _ = nn.init.zeros_(model.weight)
+        >>> average.update()
+        >>> average.model.weight.item()
+        0.75
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.model = copy.deepcopy(model).requires_grad_(False).eval()
+        self._mix = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        self._parameters = list(self.model.parameters()), list(model.parameters())
+        self._buffers = list(self.model.buffers()), list(model.buffers())
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Move a little towards the model."""
+        self._mix(*self._parameters, 0)
+        for mine, other in zip(*self._buffers, strict=True):
+            mine.copy_(other)
+
+
+class Step:
+    """A step of training, for one or several batches whose gradients are averaged.
+
+    Args:
+        accelerator: knows devices, precision and other processes.
+        model: from images to embeddings, as it is called in training (compiled, or wrapped for several processes).
+        loss: of embeddings and labels.
+        optimizer: prepared by the accelerator.
+        meter: is told every loss.
+        average: is updated after every step.
+        clip: the largest norm of all gradients.
+        watch: look at every loss before anything follows from it; on a GPU that would make the host wait.
+
+    Examples:
+        >>> from accelerate import Accelerator
+        >>> accelerator, model = Accelerator(cpu=True), nn.Linear(2, 1, bias=False)
+        >>> optimizer = accelerator.prepare_optimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+        >>> step = Step(accelerator, model, lambda e, _: e.sum(), optimizer, Meter(torch.device("cpu")))
+        >>> before = model.weight.clone()
+        >>> step([(torch.ones(3, 2), torch.zeros(3))]).shape
+        torch.Size([3, 1])
+        >>> (before - model.weight).tolist()
+        [[3.0, 3.0]]
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        model: nn.Module,
+        loss: Loss,
+        optimizer: Any,
+        meter: Meter,
+        *,
+        average: Average | None = None,
+        clip: float | None = None,
+        watch: bool = True,
+    ) -> None:
+        self.accelerator = accelerator
+        self.model = model
+        self.loss = loss
+        self.optimizer = optimizer
+        self.meter = meter
+        self.average = average
+        self.clip = clip
+        self.watch = watch
+        self.parameters = [each for group in optimizer.param_groups for each in group["params"]]
+
+    def __call__(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
+        """Make the step; the embeddings of the last batch, without gradient."""
+        self.optimizer.zero_grad(set_to_none=True)
+        for batch in batches[:-1]:
+            with self.accelerator.no_sync(self.model):
+                self.backward(batch[0], batch[1], len(batches))
+        embeddings = self.backward(batches[-1][0], batches[-1][1], len(batches))
+        self.update()
+        return embeddings
+
+    def backward(self, images: Tensor, labels: Tensor, parts: int = 1) -> Tensor:
+        """Gradients of one batch."""
+        with self.accelerator.autocast():
+            embeddings: Tensor = self.model(images)
+        value = self.loss(embeddings.float(), labels)
+        if self.watch and not bool(value.detach().isfinite().all()):
+            raise NotFinite(f"the loss was {float(value.detach())}")
+        self.meter.add(value)
+        self.accelerator.backward(value if parts == 1 else value / parts)
+        return embeddings.detach()
+
+    def update(self) -> None:
+        """Follow the gradients."""
+        if self.clip is not None:
+            self.accelerator.clip_grad_norm_(self.parameters, self.clip)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update()
+
+
+class Unrecordable(RuntimeError):  # noqa: N818
+    """A step cannot be recorded as a CUDA graph; the message says why.
+
+    Examples:
+        >>> raise Unrecordable("the loss waits for the device")
+        Traceback (most recent call last):
+        likewise.train.step.Unrecordable: the loss waits for the device
+    """
+
+
+class RecordedStep:
+    """A step that is recorded as a CUDA graph and replayed: nothing is left of Python and of launching kernels.
+
+    The first steps are made one by one, and so is every batch of another shape.  Learning rates must be tensors.
+
+    Args:
+        step: what to record.
+
+    Examples:
+        >>> RecordedStep.possible(torch.device("cpu"), processes=1, accumulate=1, precision="no", compiled=False)
+        'the device is cpu, not cuda'
+    """
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self._seen = 0
+        self._places = _buffers(step.loss)
+        self._side: Any = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._images = self._labels = self._embeddings = torch.empty(0)
+
+    @staticmethod
+    def possible(
+        device: torch.device, *, processes: int, accumulate: int, precision: str, compiled: bool
+    ) -> str | None:
+        """Why a training cannot use it, or ``None`` if it can."""
+        reasons = {
+            f"the device is {device.type}, not cuda": device.type != "cuda",
+            "there are several processes": processes > 1,
+            "gradients are accumulated": accumulate > 1,
+            "float16 scales its gradients by what it sees": precision == "fp16",
+            "the model is compiled": compiled,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), None)
+
+    def __call__(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
+        """Make the step; the embeddings of the batch, which the next step overwrites."""
+        images, labels = batches[0][0], batches[0][1]
+        if self._graph is None:
+            if self._seen < WARM:
+                return self._warm_up(batches)
+            self._record(images, labels)
+        if images.shape != self._images.shape or images.dtype != self._images.dtype:
+            return self.step(batches)
+        self._images.copy_(images)
+        self._labels.copy_(labels)
+        assert self._graph is not None
+        self._graph.replay()
+        return self._embeddings
+
+    def _warm_up(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
+        self._seen += 1
+        current = torch.cuda.current_stream()
+        self._side.wait_stream(current)
+        with torch.cuda.stream(self._side):
+            embeddings = self.step(batches)
+        current.wait_stream(self._side)
+        return embeddings
+
+    def _record(self, images: Tensor, labels: Tensor) -> None:
+        if _buffers(self.step.loss) != self._places and self._seen > 1:
+            raise Unrecordable("the loss replaces tensors that it keeps, such as a memory")
+        self._images = images.clone(memory_format=torch.preserve_format)
+        self._labels = labels.clone()
+        self.step.optimizer.zero_grad(set_to_none=True)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self._embeddings = self.step.backward(self._images, self._labels)
+                self.step.update()
+        except RuntimeError as error:
+            raise Unrecordable(f"the step cannot be recorded: {str(error).splitlines()[0]}") from error
+        self._graph = graph
+
+
+def _buffers(loss: Loss) -> list[int]:
+    """Where a loss keeps its tensors."""
+    return [each.data_ptr() for each in loss.buffers()] if isinstance(loss, nn.Module) else []
