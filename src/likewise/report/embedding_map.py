@@ -1,0 +1,126 @@
+"""The embedding map: where the points go, and what is said of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.report.layout import lay_out
+from likewise.report.neighbours import Neighbours, nearest
+from likewise.report.part import Part
+from likewise.report.sprites import Tile
+from likewise.report.words import count, many
+
+WIDTH, HEIGHT, EDGE = 1000.0, 700.0, 20.0
+"""Of the drawing, and what stays free around the points."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The points of one class.
+
+    Args:
+        code: the place of its name in the map's data.
+        hue: its colour, in degrees.
+        name: its name.
+        points: ``(x, y, whether its nearest neighbour is of its class)``.
+
+    Examples:
+        >>> Group(0, 137.5, "wren", [(20.0, 20.0, True)]).name
+        'wren'
+    """
+
+    code: int
+    hue: float
+    name: str
+    points: list[tuple[float, float, bool]]
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Images on a plane.
+
+    Args:
+        method: what laid them out.
+        note: how many are shown and how many are left out.
+        groups: the points, class by class.
+        data: what a reader sees of a point, for the page's script: class names, and for each point its place, its
+            thumbnail, its class, the class of its nearest neighbour, and their similarity.
+
+    Examples:
+        >>> Map("t-SNE", "", [], {}).method
+        't-SNE'
+    """
+
+    method: str
+    note: str
+    groups: list[Group]
+    data: dict[str, Any]
+
+
+def draw_map(part: Part, rows: Tensor, found: Neighbours, tiles: Mapping[int, Tile], *, layout: str, seed: int) -> Map:
+    """Lay out some rows of a part.
+
+    Args:
+        part: the part.
+        rows: which of its rows are on the map.
+        found: the neighbours of its queries.
+        tiles: where the thumbnails of the rows are.
+        layout: see `likewise.report.layout.LAYOUTS`.
+        seed: of the layout.
+
+    Examples:
+        >>> labels = torch.tensor([0, 0, 1])
+        >>> part = Part("test", torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), labels, ["a", "b"], lambda i: None)
+        >>> tiles = {row: Tile(0, 50.0 * row, 0.0) for row in range(3)}
+        >>> drawn = draw_map(part, torch.arange(3), nearest(part, 1), tiles, layout="pca", seed=0)
+        >>> drawn.note, drawn.data["points"][2][5:]
+        ('All 3 images are on the map.', [1, 0, 0.6])
+    """
+    places, method = lay_out(part.embeddings[rows], layout, seed)
+    other, score = _firsts(part, rows, found)
+    labels, others = part.labels[rows].tolist(), part.labels[other].tolist()
+    codes = {label: code for code, label in enumerate(sorted({*labels, *others}))}
+    by_class: dict[int, list[tuple[float, float, bool]]] = {label: [] for label in sorted(set(labels))}
+    points = []
+    for at, row in enumerate(rows.tolist()):
+        x = round(EDGE + (WIDTH - 2.0 * EDGE) * float(places[at, 0]), 1)
+        y = round(HEIGHT - EDGE - (HEIGHT - 2.0 * EDGE) * float(places[at, 1]), 1)
+        by_class[labels[at]].append((x, y, labels[at] == others[at]))
+        tile = tiles[row]
+        thumb = [tile.sheet, round(tile.x, 3), round(tile.y, 3)]
+        points.append([x, y, *thumb, codes[labels[at]], codes[others[at]], round(score[at].item(), 3)])
+    groups = [
+        Group(codes[label], _hue(number, len(by_class)), str(part.class_names[label]), places)
+        for number, (label, places) in enumerate(by_class.items())
+    ]
+    names = [str(part.class_names[label]) for label in codes]
+    return Map(method, _note(len(part.labels), len(rows), len(groups)), groups, {"names": names, "points": points})
+
+
+def _firsts(part: Part, rows: Tensor, found: Neighbours) -> tuple[Tensor, Tensor]:
+    """The nearest neighbour of each row and its similarity: known of queries, searched for the gallery's."""
+    other, score = torch.empty(len(part.labels), dtype=torch.int64), torch.zeros(len(part.labels))
+    other[:] = torch.arange(len(part.labels))  # the only image of a gallery has none but itself
+    other[found.rows], score[found.rows] = found.index[:, 0], found.score[:, 0].float()
+    rest = rows[~torch.isin(rows, found.rows)]
+    if len(rest) and len(part.references) > 1:
+        more = nearest(part, 1, rest)
+        other[rest], score[rest] = more.index[:, 0], more.score[:, 0].float()
+    return other[rows], score[rows]
+
+
+def _note(total: int, shown: int, classes: int) -> str:
+    if shown == total:
+        return f"All {many(total, 'image')} are on the map."
+    some = f"{count(shown)} of the {count(total)} images are on the map, of {many(classes, 'class', 'classes')}"
+    return f"{some}, drawn at random; {count(total - shown)} are left out."
+
+
+def _hue(number: int, classes: int) -> float:
+    """Few classes share the circle; many go round it by the golden angle, so that neighbours in number differ."""
+    return round((360.0 * number / classes if classes <= 12 else 137.50776 * number) % 360.0, 1)

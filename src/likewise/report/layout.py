@@ -1,0 +1,120 @@
+"""Where each image stands on the map: a plane in which neighbours stay neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from likewise.core.checks import one_of
+from likewise.core.similarity import unit
+
+LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
+"""Every layout by its name, and what the page calls it."""
+
+PERPLEXITY = 30.0
+COMPONENTS = 50
+FEWEST = 8
+"""Below this many points neighbourhoods mean nothing, and the map shows principal components."""
+
+
+def check_layout(layout: str) -> str:
+    """Refuse a layout that does not exist or whose package is not installed, before anything is computed.
+
+    Examples:
+        >>> check_layout("tsne")
+        'tsne'
+    """
+    one_of("layout", layout, LAYOUTS)
+    if layout == "tsne":
+        _tsne()
+    elif layout == "umap":
+        _umap()
+    return layout
+
+
+def lay_out(embeddings: Tensor, layout: str, seed: int) -> tuple[NDArray[np.float64], str]:
+    """Places ``(n, 2)`` in [0, 1]² and the name of what made them.
+
+    Unit-normalised embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
+
+    Examples:
+        >>> import torch
+        >>> places, name = lay_out(torch.eye(3), "pca", seed=0)
+        >>> places.shape, name
+        ((3, 2), 'principal components')
+    """
+    points = _principal(unit(embeddings.double()), COMPONENTS)
+    if len(points) < FEWEST:
+        layout = "pca"
+    if layout == "tsne":
+        places = _by_tsne(points, seed)
+    elif layout == "umap":
+        neighbours = min(15, len(points) - 1)
+        umap = _umap()(n_neighbors=neighbours, init=_start(points) * 1e5, random_state=seed, n_jobs=1)
+        places = umap.fit_transform(points)
+    else:
+        places = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
+    return _fitted(np.asarray(places, dtype=np.float64)), LAYOUTS[layout]
+
+
+def _by_tsne(points: NDArray[np.float64], seed: int) -> Any:
+    tsne = _tsne()
+    from threadpoolctl import threadpool_limits
+
+    # Its threads wait for each other in thousands of short steps: a second one gains a quarter on an idle machine and
+    # loses a factor of twenty on a busy one.
+    with threadpool_limits(1):
+        return tsne(
+            n_components=2,
+            perplexity=min(PERPLEXITY, (len(points) - 1) / 3.0),
+            init=_start(points),
+            learning_rate="auto",
+            random_state=seed,
+        ).fit_transform(points.astype(np.float32))
+
+
+def _principal(points: Tensor, most: int) -> NDArray[np.float64]:
+    """Coordinates along the largest principal directions, each with a fixed sign."""
+    centred = points - points.mean(dim=0)
+    directions = torch.linalg.eigh(centred.T @ centred)[1].flip(1)[:, :most]
+    # an eigenvector's sign is anybody's choice: its largest entry is positive here
+    largest = directions.gather(0, directions.abs().argmax(dim=0, keepdim=True))
+    found: NDArray[np.float64] = (centred @ (directions * torch.where(largest < 0.0, -1.0, 1.0))).numpy()
+    return found
+
+
+def _start(points: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The first two principal components, so small that t-SNE may still arrange them."""
+    two = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
+    return (two / max(float(two[:, 0].std()), 1e-12) * 1e-4).astype(np.float32)
+
+
+def _fitted(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Into the unit square, each axis for itself: distances across a map mean little."""
+    low, high = places.min(axis=0), places.max(axis=0)
+    fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
+    return fitted
+
+
+def _tsne() -> Any:
+    try:
+        from sklearn.manifold import TSNE
+    except ImportError:
+        raise ImportError(
+            "layout='tsne' needs scikit-learn, which is not installed: pip install 'likewise[report]', or layout='pca'"
+        ) from None
+    return TSNE
+
+
+def _umap() -> Any:
+    try:
+        from umap import UMAP
+    except ImportError:
+        raise ImportError(
+            "layout='umap' needs umap-learn, which is not installed: pip install umap-learn, or layout='tsne'"
+        ) from None
+    return UMAP

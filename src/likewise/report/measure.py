@@ -1,0 +1,158 @@
+"""The numbers of a part, each with its interval."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.metrics import CollapseWarning, Interval, bootstrap, geometry, retrieval
+from likewise.report.charts import Histogram, histogram
+from likewise.report.part import Part
+from likewise.report.words import METRICS, count, many, short
+
+SAMPLES = 1000
+"""Draws of the bootstrap."""
+
+PAIRS_OF = 8000
+"""Images whose pairs make the histograms: 32 million pairs, a few seconds on two cores."""
+
+BINS = 1200
+BARS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """How well queries find their class.
+
+    Args:
+        scores: metrics by name, with 95% intervals.
+        over: what the bootstrap drew: ``"classes"`` or ``"queries"``.
+        rows: the queries that have a positive.
+        quality: MAP@R of each.
+        alone: how many queries have no positive and are in no number.
+
+    Examples:
+        >>> import torch
+        >>> part = Part("test", torch.eye(2)[[0, 0, 1, 1]], torch.tensor([0, 0, 1, 1]), ["a", "b"], lambda i: None)
+        >>> found = measure(part, seed=0)
+        >>> found.scores["R@1"].mean, found.over
+        (1.0, 'classes')
+    """
+
+    scores: dict[str, Interval]
+    over: str
+    rows: Tensor
+    quality: Tensor
+    alone: int
+
+    @property
+    def drawn(self) -> int:
+        """How many classes or queries there are to draw from."""
+        return next(iter(self.scores.values())).count
+
+
+def measure(part: Part, *, seed: int) -> Measured | None:
+    """Every metric of the table with its interval; ``None`` where no query has anything to find.
+
+    Whole classes are drawn, because queries of one class share their positives and are not independent; single queries
+    only where there is one class alone.
+
+    Examples:
+        >>> import torch
+        >>> measure(Part("test", torch.eye(2), torch.tensor([0, 1]), ["a", "b"], lambda i: None), seed=0) is None
+        True
+    """
+    queries, references = part.queries, part.references
+    labels, sizes = part.labels[queries], torch.bincount(part.labels[references], minlength=len(part.class_names))
+    if not bool((sizes[labels] > (1 if part.is_query is None else 0)).any()):
+        return None
+    if part.is_query is None:
+        found = retrieval(part.embeddings, part.labels, reduce="none")
+    else:
+        gallery = part.embeddings[references], part.labels[references]
+        found = retrieval(part.embeddings[queries], labels, *gallery, reduce="none")
+    groups = labels[found["query"]]
+    over = "classes" if len(torch.unique(groups)) > 1 else "queries"
+    drawn = groups if over == "classes" else None
+    scores = {
+        name: bootstrap(found[name], samples=SAMPLES, seed=seed, groups=drawn) for name in METRICS if name in found
+    }
+    return Measured(scores, over, queries[found["query"]], found["MAP@R"], int(found["queries_without_positive"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Similarities:
+    """Similarities of pairs of one class and of two, and the shape of the embedding.
+
+    Args:
+        drawn: the histograms.
+        facts: name, value and meaning.
+        note: what the pairs are of.
+        collapse: a sentence where the embedding has collapsed.
+
+    Examples:
+        >>> import torch
+        >>> part = Part("test", torch.eye(2)[[0, 0, 1, 1]], torch.tensor([0, 0, 1, 1]), ["a", "b"], lambda i: None)
+        >>> found = similarities(part, seed=0)
+        >>> found.facts[0][:2], found.collapse
+        (('within a class', '1'), '')
+    """
+
+    drawn: Histogram
+    facts: list[tuple[str, str, str]]
+    note: str
+    collapse: str
+
+
+def similarities(part: Part, *, seed: int) -> Similarities:
+    """Histograms and geometry of a part, of at most 8,000 of its images.
+
+    Examples:
+        >>> import torch
+        >>> part = Part("test", torch.eye(2)[[0, 0, 1, 1]], torch.tensor([0, 0, 1, 1]), ["a", "b"], lambda i: None)
+        >>> similarities(part, seed=0).note
+        'All 6 pairs of the 4 images.'
+    """
+    total = len(part.labels)
+    rows = torch.arange(total)
+    if total > PAIRS_OF:
+        rows = torch.randperm(total, generator=torch.Generator("cpu").manual_seed(seed))[:PAIRS_OF].sort().values
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CollapseWarning)
+        found = geometry(part.embeddings[rows], part.labels[rows], bins=BINS)
+    pairs = len(rows) * (len(rows) - 1) // 2
+    note = f"All {count(pairs)} pairs of the {many(total, 'image')}."
+    if len(rows) < total:
+        note = f"All {count(pairs)} pairs of {count(len(rows))} images, drawn at random from the {count(total)}."
+    collapse = next((str(each.message) for each in caught if issubclass(each.category, CollapseWarning)), "")
+    return Similarities(_histogram(found), _facts(found), note, collapse)
+
+
+def _histogram(found: dict[str, Any]) -> Histogram:
+    """The filled bins together, as many at a time as leave about sixty bars."""
+    filled = (found["intra"] + found["inter"]).nonzero()[:, 0]
+    first, last = (int(filled[0]), int(filled[-1])) if len(filled) else (0, BINS - 1)
+    size = -(-(last + 1 - first) // BARS)
+    first -= first % size
+    stop = min(BINS, first + -(-(last + 1 - first) // size) * size)
+    edges = found["edges"][first : stop + 1 : size].tolist()
+    if len(edges) < -(-(stop - first) // size) + 1:
+        edges.append(float(found["edges"][stop]))
+    counts = [[int(part.sum()) for part in torch.split(found[side][first:stop], size)] for side in ("intra", "inter")]
+    return histogram(edges, counts[0], counts[1], (found["intra_mean"], found["inter_mean"]))
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    facts = (
+        ("within a class", "intra_mean", "mean cosine similarity of pairs of one class"),
+        ("between classes", "inter_mean", "mean cosine similarity of pairs of two classes"),
+        ("alignment", "alignment", "mean squared distance of pairs of one class; lower is better"),
+        ("uniformity", "uniformity", "log of the mean heat of all pairs; lower is more evenly spread"),
+        ("density ratio", "density_ratio", "distance within classes over distance between their means"),
+        ("effective rank", "effective_rank", "how many directions the embedding uses"),
+    )
+    return [(name, "–" if found[key] is None else short(round(found[key], 3)), meaning) for name, key, meaning in facts]

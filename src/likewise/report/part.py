@@ -1,0 +1,110 @@
+"""What a report is about: embedded images of one part of the data, and other runs to stand beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from likewise.core.checks import embeddings_of, labels_of
+from likewise.metrics import Interval
+
+Scores = Mapping[str, float | Interval]
+"""Metrics by name, as fractions; a number with an interval is shown with it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part of the data, embedded: validation, test or any other.
+
+    Args:
+        name: what the page calls it, such as ``"test"``.
+        embeddings: floats ``(n, d)``.
+        labels: integers ``(n,)``, each an index of ``class_names``.
+        class_names: a name for each class.
+        image: gives the image of a row; called for those that are shown.
+        is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbours are searched
+            among the others only.  Without it every row is a query and is searched among all others.
+
+    Examples:
+        >>> import torch
+        >>> from PIL import Image
+        >>> colours = ["navy", "teal"]
+        >>> labels = torch.tensor([0, 0, 1, 1])
+        >>> part = Part(
+        ...     "test", torch.eye(2)[labels], labels, colours, lambda i: Image.new("RGB", (8, 8), colours[i // 2])
+        ... )
+        >>> part.queries.tolist(), part.references.tolist(), part.class_name(3)
+        ([0, 1, 2, 3], [0, 1, 2, 3], 'teal')
+    """
+
+    name: str
+    embeddings: Tensor
+    labels: Tensor
+    class_names: Sequence[str]
+    image: Callable[[int], Image.Image]
+    is_query: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        points = embeddings_of("embeddings", self.embeddings).detach().cpu()
+        if len(points) < 2:
+            raise ValueError("embeddings must have at least two rows, but there is one: it has no neighbour")
+        labels = labels_of("labels", self.labels, len(points), None, "embeddings").cpu()
+        low, high = int(labels.min()), int(labels.max())
+        if low < 0 or high >= len(self.class_names):
+            wrong = low if low < 0 else high
+            raise ValueError(
+                f"labels must be indices of the {len(self.class_names)} class_names, but one of them is {wrong}"
+            )
+        object.__setattr__(self, "embeddings", points)
+        object.__setattr__(self, "labels", labels)
+        if self.is_query is not None:
+            object.__setattr__(self, "is_query", _roles(self.is_query, len(points)))
+
+    @property
+    def queries(self) -> Tensor:
+        """The rows that are searched for."""
+        return torch.arange(len(self.labels)) if self.is_query is None else self.is_query.nonzero()[:, 0]
+
+    @property
+    def references(self) -> Tensor:
+        """The rows that are searched."""
+        return torch.arange(len(self.labels)) if self.is_query is None else (~self.is_query).nonzero()[:, 0]
+
+    def class_name(self, row: int) -> str:
+        """The name of a row's class."""
+        return str(self.class_names[int(self.labels[row])])
+
+
+def _roles(is_query: object, rows: int) -> Tensor:
+    if not isinstance(is_query, Tensor) or is_query.dtype != torch.bool or is_query.shape != (rows,):
+        what = f"{is_query.dtype} {tuple(is_query.shape)}" if isinstance(is_query, Tensor) else type(is_query).__name__
+        raise ValueError(f"is_query must be booleans of shape ({rows},), but it is {what}")
+    queries = int(is_query.sum())
+    if queries in (0, rows):
+        raise ValueError(f"is_query must leave both queries and gallery, but {queries} of {rows} are queries")
+    return is_query.cpu()
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Another run, or the same one, as a row of the comparison.
+
+    Args:
+        name: what the page calls it.
+        metrics: fractions by name, with intervals where there are any, measured on the part that leads the report.
+        folder: its run folder, for its curves and for what differs; not needed for the table.
+
+    Examples:
+        >>> from likewise.metrics import Interval
+        >>> Compared("triplet", {"R@1": Interval(0.71, 0.68, 0.74, 0.95, 100)}).metrics["R@1"].low
+        0.68
+    """
+
+    name: str
+    metrics: Scores
+    folder: Path | str | None = None

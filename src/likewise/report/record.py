@@ -1,0 +1,153 @@
+"""Read a run folder: its description, its metrics, the openings of its test set; what is missing is said in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run folder says.
+
+    Args:
+        folder: where it is.
+        description: ``run.yaml``; empty where there is none.
+        metrics: the lines of ``metrics.jsonl``.
+        openings: the lines of ``openings.jsonl``: when the test set was opened, and why.
+        evaluations: the lines of ``evaluations.jsonl``.
+        gaps: sentences about what is missing or broken.
+
+    Examples:
+        >>> record = Record(Path("runs/one"), {}, [{"kind": "train", "epoch": 1.0, "loss": 0.5}], [], [], [])
+        >>> record.of_kind("train")[0]["loss"], record.end
+        (0.5, None)
+    """
+
+    folder: Path
+    description: Row
+    metrics: list[Row]
+    openings: list[Row]
+    evaluations: list[Row]
+    gaps: list[str]
+
+    def of_kind(self, kind: str) -> list[Row]:
+        """The lines of ``metrics.jsonl`` that are of one kind, such as ``"val"``."""
+        return [row for row in self.metrics if row.get("kind") == kind and isinstance(row.get("epoch"), int | float)]
+
+    @property
+    def end(self) -> Row | None:
+        """How training ended, if it has."""
+        return next((row for row in reversed(self.metrics) if row.get("kind") == "end"), None)
+
+    @property
+    def best(self) -> Row | None:
+        """The validation that chose the model, if there was one."""
+        return next((row for row in reversed(self.of_kind("val")) if row.get("best")), None)
+
+
+def read_run(folder: Path) -> Record:
+    """Read a run folder.
+
+    A line that is not whole, as a killed process may leave behind, is left out and said.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     record = read_run(Path(folder))
+        >>> record.gaps[0]
+        'There is no run.yaml, so the configuration, the command and the versions are not known.'
+    """
+    gaps: list[str] = []
+    description = _description(folder / "run.yaml", gaps)
+    metrics = _lines(folder / "metrics.jsonl", gaps)
+    if not (folder / "metrics.jsonl").exists():
+        gaps.append("There is no metrics.jsonl, so there are no curves.")
+    openings = _lines(folder / "openings.jsonl", gaps)
+    return Record(folder, description, metrics, openings, _lines(folder / "evaluations.jsonl", gaps), gaps)
+
+
+def _description(path: Path, gaps: list[str]) -> Row:
+    if not path.exists():
+        gaps.append("There is no run.yaml, so the configuration, the command and the versions are not known.")
+        return {}
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        gaps.append("run.yaml cannot be read as YAML.")
+        return {}
+    if not isinstance(found, dict):
+        gaps.append("run.yaml does not hold a description.")
+        return {}
+    return found
+
+
+def _lines(path: Path, gaps: list[str]) -> list[Row]:
+    if not path.exists():
+        return []
+    rows, broken = [], 0
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            row = None
+        if isinstance(row, dict):
+            rows.append(row)
+        else:
+            broken += 1
+    if broken:
+        gaps.append(f"{broken} {'line' if broken == 1 else 'lines'} of {path.name} could not be read and are left out.")
+    return rows
+
+
+def flattened(value: object, prefix: str = "") -> dict[str, str]:
+    """A nested mapping as dotted names and plain texts.
+
+    Examples:
+        >>> flattened({"plan": {"epochs": 3, "lrs": {}}, "seed": 0})
+        {'plan.epochs': '3', 'plan.lrs': '{}', 'seed': '0'}
+    """
+    if isinstance(value, Mapping) and value:
+        found: dict[str, str] = {}
+        for key, inner in value.items():
+            found |= flattened(inner, f"{prefix}.{key}" if prefix else str(key))
+        return found
+    return {prefix: "none" if value is None else str(value)}
+
+
+SAID_ELSEWHERE = ("created", "command", "config.out", "commit", "likewise")
+"""What differs between any two runs and says nothing about them."""
+
+
+def differences(descriptions: Mapping[str, Row]) -> list[tuple[str, list[str]]]:
+    """What differs between runs: the dotted name, and each run's value.
+
+    Examples:
+        >>> differences({"a": {"loss": "X", "seed": 0}, "b": {"loss": "Y", "seed": 0}})
+        [('loss', ['X', 'Y'])]
+    """
+    flat = [flattened(each) for each in descriptions.values()]
+    names = dict.fromkeys(name for each in flat for name in each if not name.startswith(SAID_ELSEWHERE))
+    rows = [(name, [each.get(name, "–") for each in flat]) for name in names]
+    return [(name, values) for name, values in rows if len(set(values)) > 1]
+
+
+def as_yaml(value: object) -> str:
+    """A description as YAML, in its own order.
+
+    Examples:
+        >>> print(as_yaml({"plan": {"epochs": 3}, "seed": 0}), end="")
+        plan:
+          epochs: 3
+        seed: 0
+    """
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False, width=100))

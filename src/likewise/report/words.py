@@ -1,0 +1,114 @@
+"""How numbers are written on the page."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import floor, isfinite, log10
+
+from likewise.metrics import Interval
+
+METRICS = {
+    "R@1": "a neighbour of the right class comes first",
+    "R@2": "the right class is among the first 2",
+    "R@4": "the right class is among the first 4",
+    "R@8": "the right class is among the first 8",
+    "RP": "R-precision: the share of right ones among the first R, where R is how many there are",
+    "MAP@R": "mean average precision at R: as RP, and the order counts",
+    "MRR": "one over the rank of the first right one",
+    "mAP": "mean average precision over all ranks",
+}
+"""Metrics in the order of their columns, and what they mean."""
+
+
+def percent(value: float | Interval | None, digits: int = 1) -> str:
+    """A fraction in percent, without the sign.
+
+    Examples:
+        >>> percent(0.8731), percent(None)
+        ('87.3', '–')
+    """
+    number = value.mean if isinstance(value, Interval) else value
+    return "–" if number is None or not isfinite(number) else f"{100.0 * number:.{digits}f}"
+
+
+def between(value: float | Interval | None) -> str:
+    """The ends of an interval in percent; nothing for a number without one.
+
+    Examples:
+        >>> between(Interval(0.5, 0.4, 0.61, 0.95, 10)), between(0.5)
+        ('40.0–61.0', '')
+    """
+    if not isinstance(value, Interval) or not (isfinite(value.low) and isfinite(value.high)):
+        return ""
+    return f"{percent(value.low)}–{percent(value.high)}"
+
+
+def count(number: int) -> str:
+    """A whole number with its thousands apart.
+
+    Examples:
+        >>> count(60502)
+        '60,502'
+    """
+    return f"{number:,}"
+
+
+def many(number: int, one: str, more: str | None = None) -> str:
+    """A number of things.
+
+    Examples:
+        >>> many(1, "class", "classes"), many(1200, "class", "classes"), many(2, "epoch")
+        ('1 class', '1,200 classes', '2 epochs')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def short(number: float) -> str:
+    """A number as short as an axis or a tooltip wants it.
+
+    Examples:
+        >>> short(0.0), short(0.25), short(100.0), short(1200.0), short(0.00003), short(12.3456)
+        ('0', '0.25', '100', '1,200', '3e-5', '12.3')
+    """
+    if number == 0.0 or not isfinite(number):
+        return "0" if number == 0.0 else str(number)
+    size = floor(log10(abs(number)))
+    if size < -3:
+        mantissa, exponent = f"{number:.1e}".split("e")
+        return f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+    if size >= 2:
+        return f"{number:,.0f}"
+    return f"{number:.{2 - size}f}".rstrip("0").rstrip(".")
+
+
+def moment(time: object) -> str:
+    """A time that a record holds, to the minute, in its own zone; what is no time stays as it is.
+
+    Examples:
+        >>> moment("2026-03-01T14:05:09+01:00"), moment("yesterday")
+        ('2026-03-01 14:05 +01:00', 'yesterday')
+    """
+    try:
+        read = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
+    except ValueError:
+        return str(time)
+    zone = read.strftime("%z")
+    return f"{read:%Y-%m-%d %H:%M}" + (
+        f" {zone[:3]}:{zone[3:]}" if zone and zone != "+0000" else " UTC" if zone else ""
+    )
+
+
+def duration(seconds: float) -> str:
+    """How long something took.
+
+    Examples:
+        >>> duration(4.2), duration(75), duration(7500)
+        ('4 s', '1 min 15 s', '2 h 5 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,172 @@
+"""Layouts, sprite sheets, charts and words."""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from threadpoolctl import threadpool_limits
+
+from likewise.metrics import Interval
+from likewise.report.charts import Line, histogram, interval_bars, line_chart, thin, ticks
+from likewise.report.layout import check_layout, lay_out
+from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
+from likewise.report.words import between, duration, moment, percent, short
+from tests.report.runs import make_part
+
+
+def decoded(sheet: Sheet) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(sheet.data.split(",")[1])))
+
+
+def test_tsne_is_the_same_every_time_and_keeps_neighbours():
+    part = make_part(classes=15, per_class=8, noise=0.2)
+    places, name = lay_out(part.embeddings, "tsne", seed=0)
+    assert name == "t-SNE"
+    assert places.min() == 0.0
+    assert places.max() == 1.0
+    with threadpool_limits(2):
+        assert np.array_equal(places, lay_out(part.embeddings, "tsne", seed=0)[0])
+    far = ((places[:, None] - places) ** 2).sum(axis=2) + 9.0 * np.eye(len(places))
+    assert (part.labels[far.argmin(axis=1)] == part.labels).float().mean() > 0.95
+
+
+def test_a_handful_of_points_is_laid_out_by_principal_components():
+    """Three points in a plane, whose principal axes are worked out by numpy."""
+    points = torch.nn.functional.normalize(torch.tensor([[1.0, 0.2], [0.9, -0.4], [0.1, 1.0]], dtype=torch.float64))
+    places, name = lay_out(points, "tsne", seed=0)
+    assert name == "principal components"
+    centred = (points - points.mean(dim=0)).numpy()
+    along = centred @ np.linalg.svd(centred)[2][0]
+    expected = (along - along.min()) / np.ptp(along)
+    assert np.allclose(places[:, 0], expected) or np.allclose(places[:, 0], 1.0 - expected)
+
+
+def test_the_layout_of_identical_points_is_finite():
+    assert np.isfinite(lay_out(torch.ones(20, 1), "tsne", seed=0)[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("layout", "package", "sentence"),
+    [
+        ("tsne", "sklearn.manifold", r"pip install 'likewise\[report\]'"),
+        ("umap", "umap", "pip install umap-learn"),
+    ],
+)
+def test_a_missing_package_is_said(layout: str, package: str, sentence: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=sentence):
+        check_layout(layout)
+
+
+def test_an_unknown_layout_is_refused():
+    with pytest.raises(ValueError, match="layout must be one of 'tsne', 'umap', 'pca', but it is 'mds'"):
+        check_layout("mds")
+
+
+def test_a_tile_is_where_the_style_sheet_looks():
+    """CSS places an image of c columns so that x% of (c − 1) tiles are to the left."""
+    colours = {row: (row * 5 % 256, row * 3 % 256, 90) for row in range(70)}
+    sheets, tiles = sprite_sheets({row: Image.new("RGB", (32, 32), c) for row, c in colours.items()}, first=2)
+    assert [(sheet.number, sheet.columns, sheet.rows) for sheet in sheets] == [(2, 32, 3)]
+    page = decoded(sheets[0])
+    assert page.size == (32 * 32, 3 * 32)
+    for row, tile in tiles.items():
+        left, top = round(tile.x / 100 * 31) * 32, round(tile.y / 100 * 2) * 32
+        seen = np.asarray(page.convert("RGB").crop((left + 8, top + 8, left + 24, top + 24)), dtype=float).mean((0, 1))
+        assert np.abs(seen - colours[row]).max() < 12
+
+
+def test_images_that_are_not_square_stand_free():
+    small = thumbnail(Image.new("RGB", (200, 100), "red"), 64)
+    assert small.size == (64, 32)
+    page = decoded(sprite_sheets({0: small}, first=0)[0][0])
+    assert page.mode == "RGBA"
+    assert page.getpixel((32, 2))[3] == 0
+    assert page.getpixel((32, 32))[3] == 255
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "1", "LA", "CMYK", "I;16"])
+def test_any_mode_of_image_has_a_thumbnail(mode: str):
+    assert thumbnail(Image.new(mode, (100, 80)), 64).mode in ("RGB", "RGBA")
+
+
+def test_thumbnails_fit_their_budget():
+    noise = np.random.default_rng(0).integers(0, 256, (40, 96, 96, 3), dtype=np.uint8)
+    images = {row: Image.fromarray(pixels) for row, pixels in enumerate(noise)}
+    plenty, tight = (fitting_sheets(images, first=0, budget=budget)[0] for budget in (10**6, 60_000))
+    assert decoded(plenty[0]).width == 32 * 64
+    assert sum(len(sheet.data) for sheet in tight) <= 60_000 < sum(len(sheet.data) for sheet in plenty)
+
+
+def test_a_chart_on_paper():
+    """From (0, 2) to (4, 0) on axes 0…4 and 0…2: from the top left of the field to its bottom right."""
+    chart = line_chart("Loss", [Line("loss", [0.0, 4.0], [2.0, 0.0])])
+    assert chart is not None
+    assert chart.lines[0].path == "M46,12 368,202"
+    assert [tick.text for tick in chart.x_ticks] == ["0", "1", "2", "3", "4"]
+    assert chart.y_ticks[0].at == 202.0
+    assert chart.lines[0].points[1][2:] == ["4", "0"]
+
+
+def test_what_is_not_finite_is_left_out():
+    chart = line_chart("Loss", [Line("loss", [0.0, 1.0, 2.0], [1.0, float("nan"), 3.0])])
+    assert chart is not None
+    assert len(chart.lines[0].points) == 2
+    assert line_chart("Rate", [Line("rate", [0.0], [0.0])], log=True) is None
+
+
+def test_one_point_and_a_flat_line_are_drawn():
+    for line in (
+        Line("one", [0.0], [5.0]),
+        Line("flat", [0.0, 1.0], [0.0, 0.0]),
+        Line("flat", [1.0, 2.0], [-3.0, -3.0]),
+    ):
+        for own_scale in (False, True):
+            chart = line_chart("Loss", [line], own_scale=own_scale)
+            assert chart is not None
+            assert "nan" not in chart.lines[0].path
+
+
+def test_a_long_line_is_thinned_to_means():
+    line = Line("loss", [float(x) for x in range(1000)], [float(x % 2) for x in range(1000)])
+    short_line = thin(line, 100)
+    assert len(short_line.xs) == 100
+    assert set(short_line.ys) == {0.5}
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.2, 12.7), (1e-6, 3e-6), (5.0, 5.0), (0.0, 0.0), (-1e9, 4.0)])
+def test_ticks_are_few_and_go_round(low: float, high: float):
+    values, first, last = ticks(low, high, 5)
+    assert first <= low <= high <= last
+    assert 2 <= len(values) <= 12
+
+
+def test_the_taller_histogram_reaches_the_top():
+    drawn = histogram([-1.0, 0.0, 0.5, 1.0], [0, 0, 8], [5, 5, 0], (0.8, -0.1))
+    assert " V12 " in drawn.positive
+    assert " V12 " not in drawn.negative
+    assert drawn.negative.count("V107") == 2  # half as high
+
+
+def test_bars_begin_at_zero():
+    figure = interval_bars("R@1", [("one", Interval(0.5, 0.4, 0.6, 0.95, 9), 0, False), ("pixels", 0.2, 0, True)])
+    assert [(row.at, row.low, row.high) for row in figure.rows] == [(50.0, 40.0, 60.0), (20.0, 20.0, 20.0)]
+    alone = interval_bars("R@1", [("one", Interval(0.5, float("-inf"), float("inf"), 0.95, 1), 0, False)])
+    assert (alone.rows[0].low, alone.rows[0].high) == (50.0, 50.0)
+
+
+def test_numbers_are_written_plainly():
+    assert [short(x) for x in (1.0, 10.0, 100.0, 0.1, 0.001, 1e-4, 2.5e-5, -0.25, 99.96, 123456.0)] == [
+        "1", "10", "100", "0.1", "0.001", "1e-4", "2.5e-5", "-0.25", "100", "123,456",
+    ]  # fmt: skip
+    assert percent(Interval(1.0, 1.0, 1.0, 0.95, 3)) == "100.0"
+    assert between(Interval(0.5, float("-inf"), float("inf"), 0.95, 1)) == ""
+    assert moment("2026-03-01T14:05:09Z") == "2026-03-01 14:05 UTC"
+    assert moment(None) == "None"
+    assert duration(3600) == "1 h 0 min"

@@ -1,0 +1,268 @@
+"""The page as a file: what it says, what it must never do, and how it is written."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from likewise.metrics import Interval
+from likewise.report import Compared, Part, write_report
+from likewise.report.curves import training_charts
+from likewise.report.record import differences, read_run
+from tests.report.runs import lines, make_part, make_run, open_test
+
+NASTY = "<b>&\"'</script></style><img src=x onerror=alert(1)>{{ 7*7 }}"
+
+
+class Elements(HTMLParser):
+    """The elements, their attributes and the text of a page."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        if self.tags[-1:] not in (["script"], ["style"]):
+            self.text.append(data)
+
+
+def text_of(page: str) -> str:
+    return " ".join(" ".join(Elements(page).text).split())
+
+
+def without_time(page: str) -> str:
+    return re.sub(r"<time.*?</time>", "", page)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "run")
+
+
+def test_the_whole_page(run: Path):
+    open_test(run)
+    parts = [make_part("validation", seed=1), make_part("test", noise=1.2)]
+    page = write_report(run, parts, baselines={"raw pixels": {"R@1": 0.25}}, layout="pca").read_text()
+    text = text_of(page)
+    assert "RAWLoss with convnet on Glyphs" in text
+    assert re.search(
+        r"On test, the nearest neighbour is of the right class for [\d.]+% of 72 queries \(95% interval", text
+    )
+    assert re.search(r"[\d.]+ points (above|below) raw pixels\.", text)
+    assert "over the 12 classes of test, the 12 classes of validation" in text
+    assert "The test set was opened once, after training had ended." in text
+    assert "the final number" in text
+    assert "likewise train --config recipe.yaml --out 'runs/a b'" in text
+    assert "class_path: RAWLoss" in text
+    assert "torch 2.13.0" in text
+    assert "a cpu" in text
+    for kind in ("Best", "Worst", "Random"):
+        assert f"{kind} queries" in text
+
+
+def test_nothing_is_fetched(run: Path):
+    page = write_report(run, [make_part()], layout="pca").read_text()
+    found = Elements(page)
+    for tag, name, value in found.attributes:
+        if name in ("src", "srcset", "poster", "action", "data", "xlink:href", "background"):
+            pytest.fail(f"<{tag} {name}={value[:40]}>")
+        if name == "href":
+            assert value.startswith(("#", "data:,")), value
+    assert not {"iframe", "object", "embed", "base", "form"} & set(found.tags)
+    assert [value[:5] for value in re.findall(r"url\((.*?)\)", page)] == ["data:"] * len(re.findall(r"url\(", page))
+    assert "@import" not in page
+    assert "http://" not in page
+    assert "https://" not in page
+    policy = next(value for _, name, value in found.attributes if name == "content" and "default-src" in value)
+    assert "default-src 'none'" in policy
+
+
+def test_names_from_data_are_harmless(tmp_path: Path):
+    run = make_run(tmp_path / "run", loss=NASTY)
+    lines(run / "openings.jsonl", [{"opened": NASTY, "why": NASTY, "model": NASTY, "step": NASTY, "finished": True}])
+    lines(run / "evaluations.jsonl", [{"part": NASTY, "time": NASTY, "model": NASTY, "opening": 1, "metrics": NASTY}])
+    part = make_part(NASTY, classes=4, names=[NASTY + str(n) for n in range(4)], noise=2.0)
+    compared = [Compared(NASTY, {"R@1": 0.5, NASTY: 0.1}, run), Compared("other", {"R@1": 0.4})]
+    page = write_report(
+        run, [part], baselines={NASTY: {"R@1": 0.1}}, comparison=compared, layout="pca", title=NASTY
+    ).read_text()
+    found = Elements(page)
+    assert not {"b", "img"} & set(found.tags)
+    assert found.tags.count("script") == 2  # the page's own and the map's data
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+    assert NASTY in " ".join(found.text)
+    assert "49" not in found.text[0]
+
+
+def test_the_same_input_gives_the_same_bytes(run: Path, tmp_path: Path):
+    pages = [
+        without_time(write_report(run, [make_part(noise=1.0)], seed=seed, out=tmp_path / "page.html").read_text())
+        for seed in (0, 0, 1)
+    ]
+    assert pages[0] == pages[1]
+    assert pages[0] != pages[2]
+
+
+def test_an_empty_folder_is_said_in_words(tmp_path: Path):
+    text = text_of(write_report(tmp_path).read_text())
+    for sentence in (
+        "Nothing has been measured yet.",
+        "The test set was never opened.",
+        "No curves yet: nothing has been recorded.",
+        "There is no run.yaml",
+        "The command that makes it again is not on record.",
+        "No part was embedded for this report",
+    ):
+        assert sentence in text
+
+
+def test_a_run_without_parts_shows_its_validation(run: Path):
+    text = text_of(write_report(run).read_text())
+    assert "On validation, R@1 is 70.0% and MAP@R is 42.0% at the best epoch, 4" in text
+    assert "Training finished after 4 epochs, 120 steps, 1 min 15 s." in text
+
+
+def test_opening_before_the_end_is_loud(run: Path):
+    open_test(run, finished=False)
+    open_test(run)
+    page = write_report(run, [make_part()], layout="pca").read_text()
+    assert page.count("The test set was opened once before training had ended") == 2  # at the top and at the record
+    assert 'role="alert"' in page
+    assert "opened twice" in text_of(page)
+
+
+def test_test_numbers_without_an_opening_are_loud(run: Path):
+    text = text_of(write_report(run, [make_part("test")], layout="pca").read_text())
+    assert "no opening of the test set is on record" in text
+    text = text_of(write_report(run, [make_part("validation")], layout="pca").read_text())
+    assert "no opening of the test set is on record" not in text
+
+
+def test_an_unfinished_and_a_torn_record(tmp_path: Path):
+    run = make_run(tmp_path / "run", finished=False)
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "step": 150, "ep')
+    text = text_of(write_report(run).read_text())
+    assert "Training has not ended: the record goes to epoch 4." in text
+    assert "1 line of metrics.jsonl could not be read" in text
+
+
+@pytest.mark.parametrize(("reason", "words"), [("collapsed", "embeddings collapsed"), ("not finite", "was not finite")])
+def test_a_training_that_went_wrong_is_loud(tmp_path: Path, reason: str, words: str):
+    run = make_run(tmp_path / "run", finished=False)
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(f'{{"kind": "end", "epoch": 2.0, "reason": "{reason}", "message": "See batch.pt."}}\n')
+    page = write_report(run).read_text()
+    assert words in text_of(page)
+    assert "See batch.pt." in text_of(page)
+    assert 'class="alarm"' in page
+
+
+def test_records_of_any_shape_do_no_harm(tmp_path: Path):
+    """What other versions may have written: missing keys, other types."""
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.yaml").write_text("config: null\ncreated: 2026-03-01\nversions: [1]\ndata: null\nloss: null\n")
+    lines(run / "metrics.jsonl", [{"kind": "train"}, {"kind": "val", "epoch": None}, {"kind": "end"}, {}])
+    lines(run / "openings.jsonl", [{}])
+    lines(run / "evaluations.jsonl", [{}, {"metrics": {"R@1": 0.5}}])
+    text = text_of(write_report(run).read_text())
+    assert "It was started from Python" in text
+    (run / "run.yaml").write_text("{")
+    assert "run.yaml cannot be read as YAML." in text_of(write_report(run).read_text())
+
+
+def test_runs_side_by_side(tmp_path: Path):
+    ours, theirs = make_run(tmp_path / "ours"), make_run(tmp_path / "theirs", loss="TripletLoss()", scale=50.0)
+    score = {"R@1": Interval(0.61, 0.58, 0.64, 0.95, 12), "MAP@R": Interval(0.3, 0.28, 0.33, 0.95, 12)}
+    compared = [
+        Compared("raw", score, ours),
+        Compared("triplet", {"R@1": 0.5}, theirs),
+        Compared("paper", {"R@1": 0.7}),
+    ]
+    page = write_report(ours, [make_part()], comparison=compared, layout="pca").read_text()
+    text = text_of(page)
+    assert "3 runs on test, in the order they were given, not ranked." in text
+    assert "58.0–64.0" in text
+    assert "What differs between the runs: 2 settings" in text
+    assert "Below are 2 runs, a colour each." in text
+    assert text.count("this run") == 1
+    charts = training_charts([("raw", 0, read_run(ours)), ("triplet", 1, read_run(theirs))])
+    assert [chart.title for chart in charts][:3] == ["Loss", "Validation MAP@R", "Validation R@1"]
+    assert all(len(chart.lines) == 2 for chart in charts)
+    assert charts[0].lines[0].path == charts[0].lines[1].path  # the same shape, on scales of their own
+    assert charts[0].lines[1].points[0][3] == "50"
+    assert [line.name for line in charts[3].lines] == ["all runs: trunk, head", "all runs: proxies"]
+
+
+def test_differences_leave_out_what_always_differs():
+    one = {"created": "now", "command": "x", "config": {"out": "a", "plan": {"epochs": 3}}, "loss": "A"}
+    two = {"created": "then", "command": "y", "config": {"out": "b", "plan": {"epochs": 4}}, "loss": "A"}
+    assert differences({"one": one, "two": two}) == [("config.plan.epochs", ["3", "4"])]
+
+
+def test_a_part_with_nothing_to_find(run: Path):
+    part = Part("odd", torch.randn(4, 3), torch.arange(4), list("abcd"), lambda i: Image.new("L", (8, 8)))
+    text = text_of(write_report(run, [part], layout="pca").read_text())
+    assert "No query of odd has another image of its class" in text
+    assert "there is nothing to find" in text
+
+
+def test_queries_and_gallery(run: Path):
+    text = text_of(write_report(run, [make_part(roles=True)], layout="pca").read_text())
+    assert "nearest neighbours in the gallery" in text
+    assert "24 queries and a gallery of 48" in text
+
+
+def test_the_old_page_stays_until_the_new_one_is_whole(run: Path, monkeypatch: pytest.MonkeyPatch):
+    page = write_report(run, title="old")
+    before = page.read_bytes()
+
+    def fail(handle: int) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="the disk is full"):
+        write_report(run, title="new")
+    assert page.read_bytes() == before
+    assert [path.name for path in run.iterdir() if "report" in path.name] == ["report.html"]
+
+
+def test_bad_arguments_are_refused_in_a_sentence(run: Path):
+    with pytest.raises(ValueError, match="folder must be a run folder, but there is no folder"):
+        write_report(run / "elsewhere")
+    with pytest.raises(ValueError, match="parts must have different names, but they are 'test', 'test'"):
+        write_report(run, [make_part(), make_part()], layout="pca")
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        write_report(run, seed=-1)
+    with pytest.raises(ValueError, match="layout must be one of"):
+        write_report(run, [make_part()], layout="mds")
+
+
+@pytest.mark.slow
+def test_five_thousand_images_stay_below_ten_megabytes(run: Path):
+    """The worst case: noise, which no encoder makes small."""
+    labels = torch.arange(5000) // 10
+    points = torch.nn.functional.one_hot(labels).float() + 0.05 * torch.randn(5000, 500)
+    noise = np.random.default_rng(0).integers(0, 256, (5100, 96, 3), dtype=np.uint8)
+
+    def image(row: int) -> Image.Image:
+        return Image.fromarray(noise[row : row + 96])
+
+    page = write_report(run, [Part("test", points, labels, [f"class {n}" for n in range(500)], image)], layout="pca")
+    assert page.stat().st_size < 10_000_000
+    said = "2,000 of the 5,000 images are on the map, of 200 classes, drawn at random; 3,000 are left out."
+    assert said in text_of(page.read_text())
