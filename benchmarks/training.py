@@ -1,0 +1,206 @@
+"""What the training loop costs: images per second of `likewise.train.train` and of a bare loop, on the same batches.
+
+    python benchmarks/training.py                      two cores, made-up images; writes results/training-cpu.json
+    python benchmarks/training.py --device cuda        EfficientNet-Lite0, 112 px, 128 images, 512-d, bfloat16
+    python benchmarks/training.py --device cuda --cub FOLDER     the same on CUB-200-2011
+    python benchmarks/training.py --quick              a smoke test; prints, and writes nothing
+
+The bare loop is what a user writes by hand: the same model, loss, optimiser and loader, forward, backward, step, and
+nothing else: no record, no checkpoint, no progress.  Ours has all of them.  Both are timed over whole epochs, in turns.
+Run it on a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import machine, versions, write
+from PIL import Image
+
+from likewise.data import CUB128, CUB200, GLYPHS, BatchLoader, Glyphs, ImageCache, ImageFolder, PerClassSampler, cached
+from likewise.losses import MultiSimilarityLoss
+from likewise.train import Data, Optimizer, Plan, train
+from likewise.trunks import Embedder
+
+RESULTS = Path(__file__).parent / "results"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model on a data set."""
+
+    name: str
+    trunk: str
+    dim: int
+    classes: int
+    images: ImageCache
+    augment: Any
+    device: str
+    precision: str
+    steps: int
+    epochs: int
+
+    def model(self) -> Embedder:
+        torch.manual_seed(0)
+        layout = torch.channels_last if self.device != "cpu" else torch.contiguous_format
+        return Embedder(self.trunk, self.dim, freeze_bn=True).to(self.device, memory_format=layout).train()
+
+    def loader(self) -> BatchLoader:
+        sampler = PerClassSampler(self.images.labels, classes=self.classes, per_class=4, steps=self.steps)
+        return BatchLoader(self.images, sampler, self.augment, device=self.device)
+
+    @property
+    def count(self) -> int:
+        return self.classes * 4 * self.steps
+
+
+def bare(setting: Setting) -> list[float]:
+    """Seconds of each epoch of the loop that a user writes by hand."""
+    model, loss, loader = setting.model(), MultiSimilarityLoss(), setting.loader()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4, fused=setting.device != "cpu")
+    half = torch.autocast(torch.device(setting.device).type, dtype=torch.bfloat16, enabled=setting.precision == "bf16")
+    times = []
+    for _ in range(setting.epochs):
+        begin = time.perf_counter()
+        for images, labels, _indices in loader:
+            optimizer.zero_grad(set_to_none=True)
+            with half:
+                embeddings = model(images)
+            loss(embeddings.float(), labels).backward()
+            optimizer.step()
+        if setting.device != "cpu":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def ours(setting: Setting, graph: bool | None) -> tuple[list[float], list[str]]:
+    """Seconds of each epoch of `train`, from its own record, and its notes."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(
+            setting.model(),
+            MultiSimilarityLoss(),
+            Data(setting.loader()),
+            folder=f"{folder}/run",
+            optimizer=Optimizer(lr=1e-4, weight_decay=1e-4),
+            plan=Plan(
+                epochs=setting.epochs,
+                precision=setting.precision,  # type: ignore[arg-type]
+                channels_last=setting.device != "cpu",
+                graph=graph,
+                log_every=20,
+            ),
+            device="cpu" if setting.device == "cpu" else None,
+        )
+        lines = run.metrics()
+    ends = [line["seconds"] for line in lines if line["kind"] == "train" and line["step"] % setting.steps == 0]
+    notes = [line["message"] for line in lines if line["kind"] == "note"]
+    # from the first line of an epoch's end to the next: a checkpoint lies in between
+    return [after - before for before, after in pairwise(ends)], notes
+
+
+def compare(setting: Setting, turns: int) -> Row:
+    """Both loops in turns."""
+    ways: dict[str, Callable[[], list[float]]] = {"bare": lambda: bare(setting)[1:]}
+    notes: list[str] = []
+
+    def recorded(graph: bool | None) -> list[float]:
+        times, said = ours(setting, graph)
+        notes.extend(said)
+        return times
+
+    ways["likewise"] = lambda: recorded(None)
+    if setting.device != "cpu":
+        ways["likewise, step by step"] = lambda: recorded(False)
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(turns):
+        order = list(ways.items()) if turn % 2 == 0 else list(ways.items())[::-1]
+        for name, way in order:
+            times[name] += way()
+    row: Row = {
+        "setting": setting.name,
+        "trunk": setting.trunk,
+        "dim": setting.dim,
+        "batch": 4 * setting.classes,
+        "size": setting.augment.size,
+        "precision": setting.precision,
+        "notes": sorted(set(notes)),
+    }
+    for name, some in times.items():
+        speeds = sorted(setting.count / each for each in some)
+        row[name] = {
+            "images_per_s": round(statistics.median(speeds), 1),
+            "quartiles": [round(each, 1) for each in statistics.quantiles(speeds, n=4)],
+            "epochs": len(speeds),
+        }
+    row["ratio"] = round(row["likewise"]["images_per_s"] / row["bare"]["images_per_s"], 4)
+    shown = ", ".join(f"{name} {row[name]['images_per_s']:,.0f}" for name in times)
+    print(f"{setting.name}: {shown} images/s; {row['ratio']:.3f} of the bare loop", flush=True)
+    return row
+
+
+def photographs(options: argparse.Namespace, scratch: Path) -> ImageCache:
+    """CUB, or made-up images of its size."""
+    if options.cub is not None:
+        return cached(CUB200(options.cub, "train", check=False), scratch / "cache", size=128)
+    chance = np.random.default_rng(0)
+    for label in range(40):
+        (scratch / "images" / f"{label:02}").mkdir(parents=True)
+        for number in range(12):
+            small = chance.integers(0, 256, (16, 20, 3), dtype=np.uint8)
+            image = Image.fromarray(small).resize((160, 128))
+            image.save(scratch / "images" / f"{label:02}" / f"{number}.jpg")
+    return cached(ImageFolder(scratch / "images"), scratch / "cache", size=128)
+
+
+def settings(options: argparse.Namespace, scratch: Path) -> list[Setting]:
+    """What is measured on a device."""
+    cuda = options.device != "cpu"
+    lite = Embedder("efficientnet_lite0", 64).preprocessing
+    assert lite is not None
+    dtype = torch.bfloat16 if cuda else torch.float32
+    birds = CUB128.using(lite, dtype=dtype, channels_last=cuda).train
+    photos = photographs(options, scratch).to(options.device)
+    name = "CUB-200-2011" if options.cub else "made-up photographs"
+    if cuda:
+        steps, epochs = (20, 3) if options.quick else (100, 5)
+        return [Setting(name, "efficientnet_lite0", 512, 32, photos, birds, options.device, "bf16", steps, epochs)]
+    glyphs = cached(Glyphs("val", images_per_class=12), scratch / "glyphs", size=32).to("cpu")
+    small = GLYPHS.using(Embedder("convnet", 64).preprocessing).train  # type: ignore[arg-type]
+    return [
+        Setting("glyphs", "convnet", 64, 32, glyphs, small, "cpu", "no", 20 if options.quick else 100, 3),
+        Setting(name, "efficientnet_lite0", 512, 8, photos, birds, "cpu", "no", 2 if options.quick else 10, 3),
+    ]
+
+
+def main() -> None:
+    """Measure, print, write down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", help="cpu, or a CUDA device")
+    parser.add_argument("--cub", type=Path, help="a folder with CUB-200-2011; without one, photographs are made up")
+    parser.add_argument("--turns", type=int, default=4, help="of each loop")
+    parser.add_argument("--quick", action="store_true", help="a smoke test: one short turn, no file")
+    parser.add_argument("--out", type=Path, help="the file to write; by default results/training-<device>.json")
+    options = parser.parse_args()
+    described = {**machine(options.device), **versions("torch", "accelerate", "likewise")}
+    report: Row = {"machine": described, "rows": []}
+    with tempfile.TemporaryDirectory() as scratch:
+        for setting in settings(options, Path(scratch)):
+            report["rows"].append(compare(setting, 1 if options.quick else options.turns))
+    if not options.quick:
+        write(report, options.out or RESULTS / f"training-{torch.device(options.device).type}.json")
+
+
+if __name__ == "__main__":
+    main()
