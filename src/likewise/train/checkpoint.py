@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import random
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -58,17 +59,41 @@ def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str,
         FileNotFoundError: ...
     """
     tensors: dict[str, dict[str, Tensor]] = {}
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata() or {}
-        if KEY not in metadata:
-            raise ValueError(f"{path} must be the checkpoint of a training, but it is another file")
-        for key in file.keys():  # noqa: SIM118
-            part, _, name = key.partition("/")
-            tensors.setdefault(part, {})[name] = file.get_tensor(key)
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            if KEY not in metadata:
+                raise ValueError(f"{path} must be the checkpoint of a training, but it is another file")
+            for key in file.keys():  # noqa: SIM118
+                part, _, name = key.partition("/")
+                tensors.setdefault(part, {})[name] = file.get_tensor(key)
+    except SafetensorError as damaged:
+        raise ValueError(f"{path} must be the checkpoint of a training, but it is damaged: {damaged}") from None
     state = json.loads(metadata[KEY])
     if state["format"] != FORMAT:
         raise ValueError(f"{path} must be a checkpoint of format {FORMAT}, but it is of format {state['format']}")
     return tensors, state
+
+
+def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> None:
+    """Fill a module from a checkpoint.
+
+    Args:
+        name: what it is called in a refusal.
+        module: the module.
+        tensors: its part of the checkpoint.
+        file: the checkpoint, for a refusal.
+
+    Examples:
+        >>> load_module("model", nn.Linear(1, 1), {}, Path("last.safetensors"))
+        Traceback (most recent call last):
+        ValueError: model must be the one of last.safetensors, but its numbers do not fit: Error(s) in loading ...
+    """
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        why = " ".join(str(error).split())
+        raise ValueError(f"{name} must be the one of {file}, but its numbers do not fit: {why}") from None
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -97,9 +122,13 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
         >>> weight = nn.Parameter(torch.ones(2))
         >>> load_optimizer(torch.optim.SGD([weight], momentum=0.9), {"0/momentum_buffer": torch.zeros(2)})
     """
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition("/")
+        parameter = parameters[int(number)]
+        if tensor.shape == parameter.shape:  # fused steps go through both by address: the same strides (channels last)
+            tensor = torch.empty_like(parameter, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
         state.setdefault(int(number), {})[name] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -165,9 +194,10 @@ def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mappi
         True
     """
     own = getattr(model, "save", None)
-    if own is not None:
+    if own is not None and {"classes", "metrics"} <= set(inspect.signature(own).parameters):
         own(path, classes=classes, metrics=metrics)
         return
-    tensors = {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+    layout = torch.contiguous_format
+    tensors = {name: each.detach().cpu().clone(memory_format=layout) for name, each in model.state_dict().items()}
     with aside(path) as part:
         save_file(tensors, part, metadata={"metrics": json.dumps(dict(metrics or {}))})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ from torch import nn
 
 from likewise import __version__
 from likewise.data.dataset import ImageDataset
+from likewise.train.embedding import count
 from likewise.train.groups import Group
-from likewise.train.run import command_line, now, surroundings
+from likewise.train.run import command_line, now, plain, surroundings
 from likewise.train.sealed import Sealed
 from likewise.train.settings import Optimizer, Plan, Schedule
 
@@ -49,11 +50,30 @@ def length(batches: Batches) -> int:
         >>> length([])
         0
     """
-    if not isinstance(batches, Sized):
+    there = count(batches)
+    if there is None:
         raise TypeError(
             f"data.train must have a length, the batches of an epoch, but the {type(batches).__name__} has none"
         )
-    return len(batches)
+    return there
+
+
+def check_same(before: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    """Check that a training that is resumed is the one that its record describes.
+
+    Args:
+        before: what ``run.yaml`` says.
+        said: what `describe` says now.
+
+    Examples:
+        >>> now = {"seed": 1, "optimizer": {}, "schedule": {}, "groups": {}}
+        >>> check_same({**now, "seed": 0}, now)
+        Traceback (most recent call last):
+        ValueError: seed must be that of the run, 0, but it is 1
+    """
+    for name in ("seed", "optimizer", "schedule", "groups"):
+        if plain(said[name]) != before.get(name):
+            raise ValueError(f"{name} must be that of the run, {before.get(name)}, but it is {plain(said[name])}")
 
 
 def describe(
@@ -109,7 +129,7 @@ def describe(
 def _words(batches: Batches) -> dict[str, Any]:
     images = getattr(batches, "images", getattr(batches, "dataset", None))
     if not isinstance(images, ImageDataset):
-        return {"batches": len(batches) if isinstance(batches, Sized) else None}
+        return {"batches": count(batches)}
     return {
         "name": images.name,
         "split": images.split,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -48,19 +48,19 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
         torch.Size([3, 4])
     """
     device = device_of(model)
-    was_training = model.training
+    modes = {module: module.training for module in model.modules()}  # some may have been frozen by hand
     model.eval()
     embeddings, labels = [], []
-    total = len(batches) if isinstance(batches, Sized) else None
     half = torch.autocast(device.type, dtype=DTYPES.get(precision), enabled=precision != "no")
     try:
-        with torch.inference_mode(), half, progress("embedding", total, "batch") as advance:
+        with torch.inference_mode(), half, progress("embedding", count(batches), "batch") as advance:
             for batch in batches:
                 embeddings.append(model(batch[0].to(device)).float())
                 labels.append(batch[1])
                 advance(1)
     finally:
-        model.train(was_training)
+        for module, training in modes.items():
+            module.training = training
     if not embeddings:
         raise ValueError("batches must have at least one batch, but it has none")
     # plain tensors: what inference mode made cannot be used in training
@@ -86,7 +86,24 @@ def evaluate(
     embeddings, labels = embedded
     if is_query is None:
         return retrieval(embeddings, labels, ks=ks)
+    if is_query.dtype != torch.bool or is_query.shape != labels.shape:
+        raise ValueError(
+            f"is_query must be {len(labels)} booleans, but it is {is_query.dtype} of shape {tuple(is_query.shape)}"
+        )
     return retrieval(embeddings[is_query], labels[is_query], embeddings[~is_query], labels[~is_query], ks=ks)
+
+
+def count(batches: object) -> int | None:
+    """How many batches there are, where that is known: torch's loader of a stream has a length that refuses.
+
+    Examples:
+        >>> count([1, 2]), count(iter([1, 2]))
+        (2, None)
+    """
+    try:
+        return len(batches)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def device_of(model: nn.Module) -> torch.device:

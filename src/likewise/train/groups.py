@@ -67,7 +67,7 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: Optimizer) -> li
     groups = [Group(name, each, optimizer.lrs.get(name, optimizer.lr)) for name, each in of_model.items() if each]
     groups += _of_loss(loss, optimizer, taken)
     _each_once(groups, names)
-    known = {group.name for group in groups} | {"loss"} | taken
+    known = taken | ({"loss"} if len(groups) > sum(map(bool, of_model.values())) else set())
     for name in optimizer.lrs:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
@@ -107,18 +107,20 @@ def _of_loss(loss: object, optimizer: Optimizer, taken: set[str]) -> list[Group]
     suggested: dict[int, float] = {}
     for group in own() if own is not None else []:
         suggested.update({id(each): group["lr"] for each in group["params"] if "lr" in group})
+    of_model = frozenset(taken)  # a rate for one of these is not for a parameter of the loss that is called the same
     gathered: dict[tuple[str, float], list[nn.Parameter]] = {}
     for name, parameter in loss.named_parameters():
         if parameter.requires_grad:
             last = name.rpartition(".")[2]
-            lr = optimizer.lrs.get(last, optimizer.lrs.get("loss", suggested.get(id(parameter), optimizer.lr)))
+            lr = optimizer.lrs.get("loss", suggested.get(id(parameter), optimizer.lr))
+            lr = lr if last in of_model else optimizer.lrs.get(last, lr)
             gathered.setdefault((last, lr), []).append(parameter)
     groups: list[Group] = []
     for (name, lr), parameters in gathered.items():
         while name in taken:  # two losses of a sum may suggest two rates for what they call the same
             name = f"loss.{name}"
         taken.add(name)
-        groups.append(Group(name, tuple(parameters), lr))
+        groups.append(Group(name, tuple(parameters), optimizer.lrs.get(name, lr)))
     return groups
 
 

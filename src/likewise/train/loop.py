@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,15 +12,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from accelerate.tracking import get_available_trackers
-from accelerate.utils import AutocastKwargs, broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from likewise.core import check_values
 from likewise.core.checks import one_of
@@ -33,14 +27,16 @@ from likewise.train.checkpoint import (
     chance_tensors,
     load_chance,
     load_checkpoint,
+    load_module,
     load_optimizer,
     optimizer_tensors,
     save_checkpoint,
     save_model,
 )
-from likewise.train.description import Batches, Data, describe, length
+from likewise.train.description import Batches, Data, check_same, describe, length
 from likewise.train.embedding import embed, evaluate
 from likewise.train.groups import Group, make_optimizer, parameter_groups
+from likewise.train.processes import make_accelerator, on_every_process, seed_everything, stop_requests
 from likewise.train.run import Run
 from likewise.train.settings import Optimizer, Plan, Schedule
 from likewise.train.step import Average, Loss, Meter, NotFinite, RecordedStep, Step, Unrecordable
@@ -140,16 +136,20 @@ def train(
     optimizer, schedule, plan = optimizer or Optimizer(), schedule or Schedule(), plan or Plan()
     groups = parameter_groups(model, loss, optimizer)
     _check(plan, groups, data)
-    accelerator = _accelerator(plan, Path(folder), device)
+    accelerator = make_accelerator(plan, Path(folder), device)
+    _may_record(plan, accelerator, data)  # whatever is refused is refused before there is a folder
+    said = describe(model, loss, data, groups, optimizer, schedule, plan, seed, config)
     if accelerator.is_main_process and not resume:
-        Run.create(folder, describe(model, loss, data, groups, optimizer, schedule, plan, seed, config))
+        Run.create(folder, said)
     accelerator.wait_for_everyone()
     run = Run(folder)
     if run.finished:
         return run
-    with run.locked() if accelerator.is_main_process else nullcontext(), _stop_requests() as stop_requested:
+    if resume:
+        check_same(run.description, said)
+    with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
         training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run)
-        _seed_everything(seed + accelerator.process_index)
+        seed_everything(seed + accelerator.process_index)
         training.restore()
         try:
             training.run_epochs(stop_requested)
@@ -158,6 +158,7 @@ def train(
             raise
         finally:
             training.release()
+    accelerator.wait_for_everyone()  # the first one writes
     return run
 
 
@@ -179,10 +180,11 @@ class _Training:
         self.model, self.loss, self.data, self.groups = model, loss, data, groups
         self.schedule, self.plan, self.accelerator, self.run = schedule, plan, accelerator, run
         device = accelerator.device
-        for module in (model, loss):
-            if isinstance(module, nn.Module):
-                module.to(device)
-                module.train()
+        both = [module for module in (model, loss) if isinstance(module, nn.Module)]
+        self.modes = {part: part.training for module in both for part in module.modules()}
+        for module in both:
+            module.to(device)
+            module.train()
         if plan.channels_last:
             model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.steps_per_epoch = -(-length(data.train) // plan.accumulate)
@@ -215,8 +217,10 @@ class _Training:
                 if validating and progress.epoch % plan.validate_every == 0:
                     self.validate()
                 self.checkpoint()
-                if stop_requested() and progress.epoch < plan.epochs:
+                _, stop = self.together(False, stop_requested(), now=True)
+                if stop and progress.epoch < plan.epochs:
                     raise KeyboardInterrupt
+        self.insist_on_numbers()
         if self.accelerator.is_main_process:
             save_model(self.judged, self.run.folder / "model.safetensors", self.data.classes)
         reason = "early stopping" if progress.epoch < plan.epochs else "finished"
@@ -231,8 +235,8 @@ class _Training:
         model: Any = torch.compile(self.model) if self.plan.compile else self.model
         step = Step(
             self.accelerator,
-            _on_every_process(model, self.accelerator),
-            _on_every_process(self.loss, self.accelerator),
+            on_every_process(model, self.accelerator),
+            on_every_process(self.loss, self.accelerator),
             self.prepared,
             self.meter,
             average=self.average,
@@ -257,21 +261,32 @@ class _Training:
                 step = self.one_by_one(step, str(error))
                 embeddings = step(pairs)
             except NotFinite as error:
-                raise self.not_finite(str(error), batches) from None
+                raise self.not_finite(str(error), progress.step + 1, batches) from None
             self.values_checked = True
             progress.step += 1
             self.bar.update(1)
             if progress.step % plan.log_every == 0:
                 self.look(embeddings)
+            if progress.step % self.steps_per_epoch == 0:
+                continue  # an epoch's end has its own checkpoint
             due = time.monotonic() - self.saved >= 60.0 * plan.checkpoint_minutes
-            if progress.step % self.steps_per_epoch and (due or stop_requested()):  # an epoch's end has its own
-                if self.can_resume:
-                    self.checkpoint()
-                if stop_requested():
-                    raise KeyboardInterrupt
+            due, stop = self.together(due, stop_requested())
+            if self.can_resume and (due or stop):
+                self.checkpoint()
+            if stop:
+                raise KeyboardInterrupt
         if embeddings is not None and progress.step % plan.log_every:
             self.look(embeddings)
         return step
+
+    def together(self, *wishes: bool, now: bool = False) -> list[bool]:
+        """What any process wishes, so that all do the same; among several they are asked when a line is due."""
+        if self.accelerator.num_processes == 1:
+            return list(wishes)
+        if not now and self.progress.step % self.plan.log_every:
+            return [False] * len(wishes)
+        wanted = torch.tensor(wishes, dtype=torch.int64, device=self.accelerator.device)
+        return [bool(each) for each in self.accelerator.reduce(wanted, reduction="sum").tolist()]
 
     def one_by_one(self, step: Step | RecordedStep, why: str) -> Step | RecordedStep:
         """What to do with a step that cannot be recorded: refuse if that was asked for, else make it and say so."""
@@ -286,7 +301,8 @@ class _Training:
         progress, plan = self.progress, self.plan
         self.insist_on_numbers()
         units = nn.functional.normalize(embeddings.float(), dim=1)
-        spread = max(0.0, 1.0 - float(units.mean(dim=0).square().sum()))
+        # one less the mean's squared length; an embedding that is zero has none of either
+        spread = max(0.0, float(units.square().sum(dim=1).mean() - units.mean(dim=0).square().sum()))
         images = self.meter.count * len(embeddings) * self.accelerator.num_processes
         loss, seconds = self.meter.mean(), time.monotonic() - self.logged
         rates = {
@@ -316,9 +332,17 @@ class _Training:
         """Stop if a loss since the last look was not finite; nothing is kept of what followed from it."""
         bad = self.meter.first_bad()
         if bad is not None:
-            raise self.not_finite("the loss was not finite", self.again(self.progress.step - self.meter.count + bad))
+            back = self.meter.count - bad
+            step = self.progress.step - (back - 1) // self.plan.accumulate
+            raise self.not_finite("the loss was not finite", step, self.again(back))
+        learned = [each.detach() for group in self.groups for each in group.parameters]
+        if not bool(nn.utils.get_total_norm(learned).isfinite()):
+            raise NotFinite(
+                f"the parameters were not finite after step {self.progress.step}, although the losses were: "
+                "a gradient was not; last.safetensors is from before"
+            )
 
-    def not_finite(self, what: str, batches: Sequence[Sequence[Tensor]]) -> NotFinite:
+    def not_finite(self, what: str, step: int, batches: Sequence[Sequence[Tensor]]) -> NotFinite:
         """Save the batch from which it came."""
         file = self.run.folder / "not-finite.safetensors"
         names = ("images", "labels", "indices")
@@ -330,17 +354,17 @@ class _Training:
         with aside(file) as part:
             save_file(tensors, part)
         return NotFinite(
-            f"{what} in epoch {self.progress.epoch + 1}, near step {self.progress.step + 1}: the batch is in {file}; "
+            f"{what} at step {step}, in epoch {self.progress.epoch + 1}: the batch is in {file}; "
             "a lower learning rate or clip=1.0 may help, and last.safetensors is from before"
         )
 
-    def again(self, step: int) -> list[Sequence[Tensor]]:
-        """The batch of an earlier step, made once more."""
-        loader = self.data.train
+    def again(self, back: int) -> list[Sequence[Tensor]]:
+        """A batch of this epoch, so many before the next one, made once more."""
+        loader, progress = self.data.train, self.progress
         assert isinstance(loader, BatchLoader)
-        epoch, place = divmod(step, self.steps_per_epoch)
-        loader.set_epoch(epoch)
-        loader.step = place
+        steps = progress.step - progress.epoch * self.steps_per_epoch
+        loader.set_epoch(progress.epoch)
+        loader.step = min(steps * self.plan.accumulate, length(loader)) - back
         return list(islice(iter(loader), 1))
 
     def validate(self) -> None:
@@ -349,6 +373,9 @@ class _Training:
         better = False
         if self.accelerator.is_main_process:
             assert self.data.val is not None
+            self.insist_on_numbers()
+            if hasattr(self.data.val, "set_epoch"):
+                self.data.val.set_epoch(0)  # the same images each time
             scores = evaluate(embed(self.judged, self.data.val, precision=self.plan.precision))
             better = progress.best is None or scores[self.plan.metric] > progress.best
             if better:
@@ -375,6 +402,7 @@ class _Training:
         if self.accelerator.is_main_process:
             tensors = {name: module.state_dict() for name, module in self.modules().items()}
             tensors["optimizer"] = optimizer_tensors(self.optimizer)
+            tensors["generators"] = {str(place): each.get_state() for place, each in enumerate(self.generators())}
             tensors |= {f"chance {rank}": each for rank, each in enumerate(chances)}
             scaler = self.accelerator.scaler
             state = {**asdict(progress), "scaler": None if scaler is None else scaler.state_dict()}
@@ -388,7 +416,9 @@ class _Training:
         if file.exists():
             tensors, state = load_checkpoint(file)
             for name, module in self.modules().items():
-                module.load_state_dict(tensors.get(name, {}))
+                load_module(name, module, tensors.get(name, {}), file)
+            for place, generator in enumerate(self.generators()):
+                generator.set_state(tensors["generators"][str(place)])
             load_optimizer(self.optimizer, tensors.get("optimizer", {}))
             chance = tensors.get(f"chance {self.accelerator.process_index}")
             if chance is not None:
@@ -402,8 +432,17 @@ class _Training:
             self.begun -= self.progress.seconds
             if self.progress.loader is not None:
                 self.data.train.load_state_dict(self.progress.loader)  # type: ignore[attr-defined]
+        elif hasattr(self.data.train, "set_epoch"):
+            self.data.train.set_epoch(0)  # wherever somebody left it
         if self.accelerator.is_main_process:
             self.run.forget_after(self.progress.metrics_size)
+
+    def generators(self) -> list[torch.Generator]:
+        """Sources of chance of the loss's miners and of torch's loaders, besides those of the whole process."""
+        parts = list(self.loss.modules()) if isinstance(self.loss, nn.Module) else []
+        holders = [*(getattr(part, "miner", None) for part in parts), *parts, self.data.train]
+        found = [getattr(each, "generator", None) for each in holders]
+        return list({id(each): each for each in found if isinstance(each, torch.Generator)}.values())
 
     def modules(self) -> dict[str, nn.Module]:
         """What has numbers to keep."""
@@ -416,7 +455,9 @@ class _Training:
             step = self.progress.step
             self.run.log(kind, step=step, epoch=round(step / self.steps_per_epoch, 4), **values)
         if self.plan.trackers:
-            numbers = {f"{kind}/{name}": x for name, x in values.items() if isinstance(x, int | float)}
+            flat = {f"{kind}/{name}": x for name, x in values.items() if not isinstance(x, Mapping)}
+            flat |= {f"{kind}/lr/{name}": x for name, x in values.get("lr", {}).items()}
+            numbers = {name: x for name, x in flat.items() if isinstance(x, int | float)}
             self.accelerator.log(numbers, step=self.progress.step)
 
     def end(self, reason: str, message: str) -> None:
@@ -432,6 +473,8 @@ class _Training:
         for group in self.groups:
             for parameter in group.parameters:
                 parameter.requires_grad_(True)
+        for part, training in self.modes.items():
+            part.training = training
         if self.plan.trackers:
             self.accelerator.end_training()
 
@@ -439,6 +482,10 @@ class _Training:
 def _check(plan: Plan, groups: list[Group], data: Data) -> None:
     if not length(data.train):
         raise ValueError("data.train must have at least one batch, but it has none")
+    if isinstance(data.val, Iterator):
+        raise TypeError(f"data.val must be read more than once, but it is a {type(data.val).__name__}")
+    if not groups:
+        raise ValueError("model must have a parameter that learns, but neither it nor the loss has one")
     names = [group.name for group in groups]
     if plan.trunk_warmup and "trunk" not in names:
         raise ValueError(f"trunk_warmup must be 0 for a model without a group 'trunk', but its groups are {names}")
@@ -448,22 +495,9 @@ def _check(plan: Plan, groups: list[Group], data: Data) -> None:
     one_of("metric", plan.metric, known)
     available = [str(each) for each in get_available_trackers()]
     for tracker in plan.trackers:
+        if not available:
+            raise ValueError(f"trackers must be empty where none is installed, but it is {tracker!r}")
         one_of("each of trackers", tracker, available, "(which are installed)")
-
-
-def _accelerator(plan: Plan, folder: Path, device: str | None) -> Accelerator:
-    # Accelerate keeps its state for a whole process, but one process may train twice with different precisions.
-    AcceleratorState._reset_state()
-    accelerator = Accelerator(
-        cpu=device == "cpu",
-        mixed_precision=plan.precision,
-        log_with=list(plan.trackers) or None,
-        project_dir=folder,
-        kwargs_handlers=[AutocastKwargs(cache_enabled=False)],  # a recorded step must cast its weights every time
-    )
-    if plan.trackers:
-        accelerator.init_trackers("likewise")
-    return accelerator
 
 
 def _may_record(plan: Plan, accelerator: Accelerator, data: Data) -> bool:
@@ -481,19 +515,12 @@ def _may_record(plan: Plan, accelerator: Accelerator, data: Data) -> bool:
     return plan.graph is not False and reason is None
 
 
-def _on_every_process(module: Any, accelerator: Accelerator) -> Any:
-    """A module whose gradients are averaged over all processes, if there are several and it learns anything."""
-    learns = isinstance(module, nn.Module) and any(each.requires_grad for each in module.parameters())
-    if accelerator.num_processes == 1 or not learns:
-        return module
-    ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
-    return DistributedDataParallel(module, device_ids=ids)
-
-
 def _several(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:
     """The batches of an epoch, so many at a time; the last few may be fewer."""
-    if not hasattr(batches, "load_state_dict") and hasattr(batches, "set_epoch"):
-        batches.set_epoch(epoch)
+    if not hasattr(batches, "load_state_dict"):
+        for each in (batches, getattr(batches, "batch_sampler", None), getattr(batches, "sampler", None)):
+            if each is not None and hasattr(each, "set_epoch"):
+                each.set_epoch(epoch)  # a sampler counts epochs by itself, and not those of an earlier process
     source = iter(batches)
     while several := list(islice(source, count)):
         yield several
@@ -504,34 +531,6 @@ def _set_rate(row: dict[str, Any], lr: float) -> None:
         row["lr"].fill_(lr)  # the same tensor: a recorded step reads it
     else:
         row["lr"] = lr
-
-
-def _seed_everything(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
-
-
-@contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
-    """Whether SIGINT or SIGTERM has come; a second one ends the process as usual."""
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-
-    def remember(number: int, _frame: object) -> None:
-        received.append(number)
-        signal.signal(number, before[signal.Signals(number)])
-
-    for each in before:
-        signal.signal(each, remember)
-    try:
-        yield lambda: bool(received)
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
 import shlex
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
+from likewise.core.checks import one_of
 from likewise.data.aside import aside
 
 Line = dict[str, Any]
@@ -67,6 +70,9 @@ class Run:
             raise FileExistsError(
                 f"folder must not hold a run yet, but {place} does: resume that one, or choose another folder"
             )
+        for name in (*FILES, "last.safetensors"):  # what is left of a run would be continued, or cut off
+            if (place / name).exists():
+                raise FileExistsError(f"folder must not hold a part of a run, but {place} has {name}: choose another")
         place.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(plain(description), sort_keys=False, allow_unicode=True, width=120)
         with aside(place / "run.yaml") as part:
@@ -106,7 +112,7 @@ class Run:
     def record_opening(self, why: str, model: str) -> None:
         """Append a line to ``openings.jsonl``, and make sure that it is on the disk."""
         steps = self.metrics()
-        file = self.folder / f"{model}.safetensors"
+        file = Path(model) if model.endswith(".safetensors") else self.folder / f"{model}.safetensors"
         self._append(
             "openings.jsonl",
             {
@@ -123,6 +129,7 @@ class Run:
 
     def record_evaluation(self, part: str, metrics: Mapping[str, float], *, model: str) -> None:
         """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to."""
+        one_of("part", part, ("test", "val"))
         opening = len(self.openings()) if part == "test" else None
         if opening == 0:
             raise ValueError("part must not be 'test' for a run whose test set was never opened")
@@ -138,7 +145,7 @@ class Run:
         except Timeout:
             raise RuntimeError(f"{self.folder} must be trained by one process, but another one is at it") from None
         try:
-            for left in self.folder.glob("*.part"):  # by a process that was killed
+            for left in (*self.folder.glob("*.part"), *self.folder.glob(".*.aside")):  # by a process that was killed
                 left.unlink()
             yield
         finally:
@@ -152,7 +159,7 @@ class Run:
     def forget_after(self, size: int) -> None:
         """Cut ``metrics.jsonl`` back to the moment of a checkpoint: what came after will be measured again."""
         file = self.folder / "metrics.jsonl"
-        if file.exists():
+        if self.size() > size:  # a longer file would be filled with zeros
             os.truncate(file, size)
 
     def _lines(self, name: str) -> list[Line]:
@@ -160,13 +167,14 @@ class Run:
         if not file.exists():
             return []
         lines = []
-        for text in file.read_text(encoding="utf-8").splitlines():
+        for text in file.read_bytes().split(b"\n"):  # text has other ends of lines, which JSON leaves inside strings
             with suppress(ValueError):  # a process that was killed may leave half a line
                 lines.append(json.loads(text))
         return lines
 
     def _append(self, name: str, line: Line, *, sync: bool = False) -> None:
-        text = json.dumps(plain(line), ensure_ascii=False).encode() + b"\n"
+        # what cannot be encoded, such as a file name of other bytes, becomes an escape of JSON's
+        text = json.dumps(_finite(plain(line)), ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
         with (self.folder / name).open("a+b") as file:
             if file.seek(0, os.SEEK_END) and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
                 text = b"\n" + text  # half a line stays by itself
@@ -221,8 +229,13 @@ def command_line() -> str:
         >>> isinstance(command_line(), str)
         True
     """
-    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    return shlex.join([program, *sys.argv[1:]])
+    program = sys.argv[0] if sys.argv and sys.argv[0] else "python"
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is not None and Path(program).is_absolute() and program.endswith(".py"):  # python -m package
+        called = ["python", "-m", spec.name.removesuffix(".__main__")]
+    else:
+        called = ["python", program] if program.endswith(".py") else [Path(program).name]
+    return shlex.join([*called, *sys.argv[1:]])
 
 
 def now() -> str:
@@ -246,8 +259,22 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [plain(each) for each in value]
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool):
         return value
-    if hasattr(value, "item"):
-        return plain(value.item())
+    if isinstance(value, Enum):
+        return plain(value.value)
+    for kind in (int, float, str):  # numpy's are some of these, but YAML does not know them
+        if isinstance(value, kind):
+            return kind(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
     return str(value)
+
+
+def _finite(value: Any) -> Any:
+    """The same without what JSON has no words for."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

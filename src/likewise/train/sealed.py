@@ -36,20 +36,29 @@ class Sealed(Generic[T]):
         ['the final number']
     """
 
-    __slots__ = ("_open", "description")
+    __slots__ = ("_description", "_open")
 
     def __init__(self, make: Callable[[], T], description: str) -> None:
         if not callable(make):
             raise TypeError(
                 f"make must be a function that makes the test set, so that it is not there before, but it is {make!r}"
             )
-        self.description = description
+        self._description = description
 
         def opened(run: Run, why: str, model: str) -> T:
-            run.record_opening(why, model)
+            if not isinstance(run, Run):
+                raise TypeError(f"run must be a Run, whose record is written to, but it is a {type(run).__name__}")
+            if not isinstance(why, str) or not why.strip():
+                raise ValueError(f"why must be a reason in words, but it is {why!r}")
+            Run.record_opening(run, why, model)  # whatever a subclass makes of it
             return make()
 
         self._open = opened
+
+    @property
+    def description(self) -> str:
+        """What it is, in words."""
+        return self._description
 
     def open(self, run: Run, why: str, *, model: str = "best") -> T:
         """Write into the record that the test set is opened, and then make it.
@@ -61,18 +70,18 @@ class Sealed(Generic[T]):
         """
         return self._open(run, why, model)
 
+    def _sentence(self) -> str:
+        return f"the test set ({self.description}) is sealed: open(run, why) gives it and writes that into the run's record"
+
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError(
-            f"the test set ({self.description}) is sealed: open(run, why) gives it and writes that into the run's record"
-        )
+        raise TypeError(self._sentence())
 
     __len__ = __iter__ = __getitem__ = __contains__ = _refuse
     __copy__ = __deepcopy__ = __reduce_ex__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):  # Python asks for these by itself
-            raise AttributeError(name)
-        self._refuse()
+        # an AttributeError, for whoever asks whether there is such a thing
+        raise AttributeError(name if name.startswith("_") else self._sentence())
 
     def __repr__(self) -> str:
         return f"Sealed({self.description})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Literal, get_args
 
 from likewise.core.checks import one_of, whole_number
@@ -18,6 +19,7 @@ OnCollapse = Literal["stop", "warn"]
 _POSITIVE = Hyper("", above=0.0)
 _NOT_NEGATIVE = Hyper("", at_least=0.0)
 _BELOW_ONE = Hyper("", at_least=0.0, below=1.0)
+_SHARE = Hyper("", at_least=0.0, at_most=1.0)
 
 
 @dataclass(frozen=True)
@@ -55,15 +57,14 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         one_of("name", self.name, get_args(OptimizerName))
-        _number("lr", self.lr, _POSITIVE)
-        object.__setattr__(self, "lrs", dict(self.lrs))
-        object.__setattr__(self, "betas", tuple(self.betas))
-        for group, lr in self.lrs.items():
-            _number(f"lrs[{group!r}]", lr, _NOT_NEGATIVE)
-        for name in ("weight_decay", "momentum", "eps"):
-            _number(name, getattr(self, name), _NOT_NEGATIVE)
-        for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("alpha", self.alpha)):
-            _number(name, value, _BELOW_ONE)
+        _store(self, _POSITIVE, "lr")
+        _store(self, _NOT_NEGATIVE, "weight_decay", "momentum", "eps")
+        _store(self, _BELOW_ONE, "alpha")
+        if not isinstance(self.betas, Sequence) or len(self.betas) != 2:
+            raise ValueError(f"betas must be two numbers, but it is {self.betas!r}")
+        lrs = {group: _number(f"lrs[{group!r}]", lr, _NOT_NEGATIVE) for group, lr in self.lrs.items()}
+        object.__setattr__(self, "lrs", lrs)
+        object.__setattr__(self, "betas", tuple(_number("betas", each, _BELOW_ONE) for each in self.betas))
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,10 @@ class Schedule:
 
     def __post_init__(self) -> None:
         one_of("name", self.name, get_args(ScheduleName))
-        _number("warmup", self.warmup, _NOT_NEGATIVE)
+        _store(self, _NOT_NEGATIVE, "warmup")
         whole_number("step", self.step, 1)
-        _number("gamma", self.gamma, _POSITIVE)
-        _number("floor", self.floor, _NOT_NEGATIVE)
+        _store(self, _POSITIVE, "gamma")
+        _store(self, _SHARE, "floor")
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """The factor of a step: a function of its number alone, so that nothing has to be stored.
@@ -175,10 +176,14 @@ class Plan:
         if self.patience is not None:
             whole_number("patience", self.patience, 1)
         if self.clip is not None:
-            _number("clip", self.clip, _POSITIVE)
+            _store(self, _POSITIVE, "clip")
         if self.ema is not None:
-            _number("ema", self.ema, _BELOW_ONE)
-        _number("checkpoint_minutes", self.checkpoint_minutes, _NOT_NEGATIVE)
+            _store(self, _BELOW_ONE, "ema")
+        _store(self, _NOT_NEGATIVE, "checkpoint_minutes")
+        for name in ("compile", "channels_last"):
+            _switch(name, getattr(self, name))
+        if self.graph is not None:
+            _switch("graph", self.graph)
         one_of("precision", self.precision, get_args(Precision))
         one_of("on_collapse", self.on_collapse, get_args(OnCollapse))
         if isinstance(self.trackers, str):
@@ -186,6 +191,18 @@ class Plan:
         object.__setattr__(self, "trackers", tuple(self.trackers))
 
 
-def _number(name: str, value: object, limits: Hyper) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not limits.allows(float(value)):
+def _number(name: str, value: object, limits: Hyper) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not limits.allows(float(value)):
         raise ValueError(f"{name} must be a number {limits.limits()}, but it is {value!r}")
+    return float(value)
+
+
+def _store(settings: object, limits: Hyper, *names: str) -> None:
+    """Check numbers of a frozen value, and keep them as Python's own: numpy's cannot be written as YAML."""
+    for name in names:
+        object.__setattr__(settings, name, _number(name, getattr(settings, name), limits))
+
+
+def _switch(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, but it is {value!r}")

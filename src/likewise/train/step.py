@@ -11,6 +11,8 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from likewise.core.checks import may_look
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 WARM = 4
@@ -169,7 +171,12 @@ class Step:
         """Gradients of one batch."""
         with self.accelerator.autocast():
             embeddings: Tensor = self.model(images)
-        value = self.loss(embeddings.float(), labels)
+        if may_look(embeddings) and not bool(embeddings.detach().isfinite().all()):
+            raise NotFinite("the embeddings were not finite")  # before a loss refuses them in its own words
+        value = self.loss(embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels)
+        if not isinstance(value, Tensor) or value.ndim:
+            what = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            raise ValueError(f"loss must return one number, but it returns {what}")
         if self.watch and not bool(value.detach().isfinite().all()):
             raise NotFinite(f"the loss was {float(value.detach())}")
         self.meter.add(value)

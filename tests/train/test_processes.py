@@ -1,0 +1,110 @@
+"""Two processes that train together make the step that one would make, and write one record."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from likewise.train import Run
+from tests.train.small import linear, same
+from tests.train.two import Centres, share
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(folder: Path, *what: str, seconds: float = 60.0) -> tuple[list[int | None], str]:
+    """Exit codes of both processes, and what they said; nobody is left behind."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    common["GLOO_SOCKET_IFNAME"] = "lo"
+    environment = {
+        **os.environ,
+        **common,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+    }
+    command = [sys.executable, str(Path(__file__).with_name("two.py")), str(folder), *what]
+    both = []
+    for rank in "01":
+        own = {**environment, "RANK": rank, "LOCAL_RANK": rank}
+        log = (folder / f"said-{rank}.txt").open("w")
+        both.append(subprocess.Popen(command, env=own, stdout=log, stderr=log))
+        log.close()
+    codes: list[int | None] = []
+    try:
+        for process in both:
+            try:
+                codes.append(process.wait(timeout=seconds))
+            except subprocess.TimeoutExpired:
+                codes.append(None)
+    finally:
+        for process in both:
+            process.kill()
+            process.wait()
+    return codes, "\n".join((folder / f"said-{rank}.txt").read_text() for rank in "01")
+
+
+def by_hand(groups: list[list[int]]) -> tuple[torch.nn.Module, torch.Tensor]:
+    """Gradients of both shares, averaged; a group of batches is a step."""
+    model, loss = linear(), Centres()
+    optimizer = torch.optim.SGD([*model.parameters(), *loss.parameters()], lr=0.05, momentum=0.9)
+    for _ in range(2):
+        for group in groups:
+            optimizer.zero_grad()
+            for batches in (share(0), share(1)):
+                for place in group:
+                    images, labels = batches[place]
+                    (loss(model(images), labels) / (2 * len(group))).backward()
+            optimizer.step()
+    return model, loss.centres.detach()
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two")
+    codes, said = start(folder, "plain", "accumulate")
+    assert codes == [0, 0], said
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "groups"), [("plain", [[0], [1], [2]]), ("accumulate", [[0, 1], [2]])])
+def test_gradients_are_averaged(ended, what, groups):
+    one, other = (torch.load(ended / f"{what}-{rank}.pt") for rank in range(2))
+    assert same(one["model"], other["model"])
+    assert torch.equal(one["centres"], other["centres"])
+    model, centres = by_hand(groups)
+    assert all(torch.allclose(one["model"][name], tensor, atol=1e-6) for name, tensor in model.state_dict().items())
+    assert torch.allclose(one["centres"], centres, atol=1e-6)
+    assert same(load_file(ended / what / "model.safetensors"), one["model"])
+
+
+@pytest.mark.slow
+def test_records_are_written_once(ended):
+    run = Run(ended / "plain")
+    assert [line["step"] for line in run.metrics("train")] == [1, 2, 3, 4, 5, 6]
+    assert [line["epoch"] for line in run.metrics("val")] == [0, 1, 2]
+    assert len(run.metrics("end")) == 1
+
+
+@pytest.mark.slow
+def test_the_run_is_complete_for_every_process(ended):
+    assert all(torch.load(ended / f"plain-{rank}.pt")["complete"] for rank in range(2))
+
+
+@pytest.mark.slow
+def test_a_signal_that_reaches_one_of_them(tmp_path):
+    """Both stop after the same step, and what they left can be resumed."""
+    codes, said = start(tmp_path, "stop", seconds=12.0)
+    assert None not in codes, "a process hangs"
+    assert all("KeyboardInterrupt" in (tmp_path / f"said-{rank}.txt").read_text() for rank in range(2)), said
+    assert not Run(tmp_path / "stop").finished
