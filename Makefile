@@ -31,7 +31,7 @@ types: $(DEV) ## mypy, strict, over src
 	$(BIN)/mypy
 
 demo: $(DEV) ## See it work
-	$(BIN)/python -m likewise.demo
+	$(BIN)/likewise demo
 
 docs: $(DOCS) ## Build the pages into site/
 	$(BIN)/mkdocs build --strict

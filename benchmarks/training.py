@@ -180,7 +180,7 @@ def settings(options: argparse.Namespace, scratch: Path) -> list[Setting]:
     small = GLYPHS.using(Embedder("convnet", 64).preprocessing).train  # type: ignore[arg-type]
     return [
         Setting("glyphs", "convnet", 64, 32, glyphs, small, "cpu", "no", 20 if options.quick else 100, 3),
-        Setting(name, "efficientnet_lite0", 512, 8, photos, birds, "cpu", "no", 2 if options.quick else 10, 3),
+        Setting(name, "efficientnet_lite0", 512, 8, photos, birds, "cpu", "no", 2 if options.quick else 25, 3),
     ]
 
 

@@ -1,9 +1,8 @@
-"""Whatever is shown is run: the README, the pages and the demo."""
+"""Whatever is shown is run: the Python of the README and of the pages (its commands: test_readme.py)."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -57,10 +56,3 @@ def test_the_diff_in_contributing_is_the_real_one():
     assert len(declared) <= 15
     for line in lines:
         assert line in code or '"""' in line, line
-
-
-def test_the_demo_shows_five_losses():
-    result = subprocess.run([sys.executable, "-m", "likewise.demo"], capture_output=True, text=True, check=True)
-    assert result.stdout.count("after 300 small steps") == 5
-    values = re.findall(r"value ([\d.]+) -> ([\d.]+)", result.stdout)
-    assert all(float(after) < float(before) for before, after in values)

@@ -17,7 +17,7 @@ from likewise.miners import Miner, PairMiner, TripletMiner
 from tests.losses.cases import CASES, PROXY_CASES
 from tests.miners.cases import CASES as MINER_CASES
 
-ROOMS = ("core", "backends", "losses", "miners", "metrics", "data", "trunks", "testing")
+ROOMS = ("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "report", "cli", "testing")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -55,7 +55,7 @@ def test_shown_in_an_example(thing: Any):
 
 @pytest.mark.parametrize("thing", DEFINED)
 def test_typed(thing: Any):
-    if inspect.isclass(thing) and (issubclass(thing, Enum | Warning) or getattr(thing, "_is_protocol", False)):
+    if inspect.isclass(thing) and (issubclass(thing, Enum | Exception) or getattr(thing, "_is_protocol", False)):
         return  # their constructors are Python's own
     signature = inspect.signature(thing)
     for name, parameter in signature.parameters.items():

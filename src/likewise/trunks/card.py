@@ -150,7 +150,10 @@ def write(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
     copies = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in state.items()}
     aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
     try:
+        aside.touch()
+        mode = aside.stat().st_mode
         save_file(copies, aside, metadata={"format": "pt", KEY: card.to_json()})
+        aside.chmod(mode)  # that of any new file: others may read it if they may read what this user makes
         with aside.open("rb+") as file:
             os.fsync(file.fileno())
         aside.replace(path)

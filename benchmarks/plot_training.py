@@ -1,0 +1,62 @@
+"""The tables of docs/benchmarks-training.md, from what `training.py` and `kills.py` wrote.
+
+python benchmarks/plot_training.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from page import fill, number
+from plot_evaluation import machine
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "benchmarks-training.md"
+WAYS = ("bare", "likewise", "likewise, step by step")
+
+
+def main() -> None:
+    """Fill the page."""
+    blocks = {}
+    for device in ("cpu", "cuda"):
+        report = json.loads((RESULTS / f"training-{device}.json").read_text())
+        blocks |= {f"{device}-machine": machine(report), f"{device}-table": table(report)}
+    fill(PAGE, blocks | {"kills": kills(json.loads((RESULTS / "kills.json").read_text()))})
+
+
+def table(report: dict[str, Any]) -> str:
+    """A row for each setting and loop; on a CPU ratios alone, for its speeds are those of that machine."""
+    speeds = "device" in report["machine"]
+    head = ["", "loop", *(["images/s (quartiles)"] if speeds else []), "of the bare loop"]
+    lines = [line(head), line([":--", ":--", *["--:"] * (len(head) - 2)])]
+    for row in report["rows"]:
+        what = f"{row['trunk']}, {row['size']} px, {row['batch']} images, {row['dim']}-d, {row['setting']}"
+        for way in (each for each in WAYS if each in row):
+            low, middle, high = row[way]["quartiles"]
+            speed = [f"{number(middle)} ({number(low)} to {number(high)})"] if speeds else []
+            ratio = row[way]["images_per_s"] / row["bare"]["images_per_s"]
+            lines.append(line([what, way, *speed, f"{ratio:.2f}×"]))
+            what = ""
+    return "\n".join(lines)
+
+
+def line(cells: list[str]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def kills(report: dict[str, Any]) -> str:
+    """One sentence."""
+    inside = report["while writing a checkpoint"]
+    what = "nothing changed" if not report["differences"] else "changed: " + ", ".join(report["differences"])
+    return (
+        f"{report['kills']} SIGKILLs at random moments (seed {report['seed']}), {inside} of them while a checkpoint was being "
+        f"written, over {report['trainings']} trainings and {report['processes']} processes: {what}."
+    )
+
+
+if __name__ == "__main__":
+    main()

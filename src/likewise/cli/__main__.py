@@ -1,0 +1,9 @@
+"""``python -m likewise.cli``, the same as ``likewise``."""
+
+import sys
+
+from likewise.cli import main
+
+if __name__ == "__main__":
+    sys.argv[0] = "likewise"  # as it is typed, for the record of a run
+    raise SystemExit(main())

@@ -1,0 +1,105 @@
+"""The program: find the command, run it, and tell a mistake from a fault."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from likewise import __version__
+from likewise.cli.commands import COMMANDS
+from likewise.cli.mistakes import Mistake, nearest
+from likewise.cli.screen import bold, columns
+
+EXAMPLES = (
+    "likewise demo",
+    "likewise train --data ImageFolder --data.root photos --loss ProxyAnchorLoss",
+    "likewise embed runs/photos-efficientnet_lite0-proxyanchor-1 photos -o embeddings.npz",
+)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        words: the command line without the program's name; by default that of the process.
+
+    Returns:
+        The exit code: 0; 2 for a mistake of the user; 1 where a command failed otherwise; 130 after Ctrl-C.
+
+    Examples:
+        >>> main(["trian"])
+        2
+    """
+    words = list(sys.argv[1:] if words is None else words)
+    debug = "--debug" in words or bool(os.environ.get("LIKEWISE_DEBUG"))
+    words = [word for word in words if word != "--debug"]
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            return _run(words)
+    except Mistake as mistake:
+        if debug:
+            traceback.print_exc()
+        print(f"likewise: {mistake}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        if debug:
+            traceback.print_exc()
+        print("stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(overview())
+        return 0
+    if words[0] in ("-V", "--version"):
+        print(f"likewise {__version__}")
+        return 0
+    name, *rest = words
+    if name not in COMMANDS:
+        raise Mistake(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
+    command = COMMANDS[name]
+    try:
+        code: int = getattr(importlib.import_module(command.module), command.function)(rest)
+    except SystemExit as end:  # after --help and --print_config
+        return int(end.code or 0)
+    return code
+
+
+def overview() -> str:
+    """What ``likewise --help`` says.
+
+    Examples:
+        >>> print(overview().splitlines()[0])
+        likewise: deep metric learning. Train embeddings, measure them honestly, use them.
+    """
+    lines = ["likewise: deep metric learning. Train embeddings, measure them honestly, use them.", ""]
+    lines += ["usage: likewise COMMAND [options]      likewise COMMAND --help", ""]
+    wide = max(map(len, COMMANDS))
+    for group in dict.fromkeys(command.group for command in COMMANDS.values()):
+        rows = [(name.ljust(wide), each.help) for name, each in COMMANDS.items() if each.group == group]
+        lines += [bold(group), columns(rows), ""]
+    lines += [bold("examples"), *(f"  {example}" for example in EXAMPLES), ""]
+    lines += ["--debug, or LIKEWISE_DEBUG=1, shows where an error came from."]
+    return "\n".join(lines)
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> Any:
+    """A warning is a sentence for the user, not a place in our code."""
+    print(f"note: {message}", file=sys.stderr)

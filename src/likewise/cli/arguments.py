@@ -1,0 +1,33 @@
+"""The options of the small commands."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from likewise.cli.mistakes import Mistake, nearest
+
+
+class Arguments(argparse.ArgumentParser):
+    """argparse's parser, whose errors are mistakes that suggest what was meant.
+
+    Examples:
+        >>> options = Arguments("report", "Write a report.")
+        >>> _ = options.add_argument("--out")
+        >>> options.parse_args(["--uot", "a.html"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no option --uot; did you mean --out?
+    """
+
+    def __init__(self, command: str, description: str) -> None:
+        super().__init__(prog=f"likewise {command}", description=description, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a mistake."""
+        strange = message.removeprefix("unrecognized arguments: ")
+        if strange != message:
+            word = strange.split()[0]
+            known = [each for action in self._actions for each in action.option_strings]
+            what = "option" if word.startswith("-") else "place for"
+            message = f"there is no {what} {word}{nearest(word, known)}"
+        raise Mistake(message)

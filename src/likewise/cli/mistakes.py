@@ -1,0 +1,80 @@
+"""A user's mistake is one sentence: what was given, what it must be, and what was probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+
+class Mistake(Exception):  # noqa: N818 - it names what it is about
+    """Something that the user can put right; shown without a traceback, and the exit code is 2.
+
+    Examples:
+        >>> print(Mistake("there is no folder photos"))
+        there is no folder photos
+    """
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The words that suggest the nearest of several names, or nothing if none is near.
+
+    Examples:
+        >>> nearest("MultiSimilartyLoss", ["MultiSimilarityLoss", "CircleLoss"])
+        '; did you mean MultiSimilarityLoss?'
+        >>> nearest("photos", ["MultiSimilarityLoss"])
+        ''
+    """
+    names, wanted = list(names), name.lower()
+    close = difflib.get_close_matches(name, names, 1, cutoff=0.7)
+    if not close:
+        lower = {each.lower(): each for each in names}
+        close = [lower[each] for each in difflib.get_close_matches(wanted, lower, 1, cutoff=0.6)]
+    if not close:  # a beginning says more than the letters that are missing: multisim, gem
+        close = sorted((each for each in names if len(wanted) > 2 and wanted in each.lower()), key=len)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
+"""What a refusal of the library is: an argument, a file, a package or a machine that does not fit."""
+
+
+@contextmanager
+def making(what: str) -> Iterator[None]:
+    """Turn a refusal while something is made from what the user asked for into a mistake that says what was made.
+
+    Examples:
+        >>> with making("the loss"):
+        ...     raise ValueError("alpha must be a number > 0, but it is 0.0")
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: the loss: alpha must be a number > 0, but it is 0.0
+    """
+    try:
+        yield
+    except EXPECTED as refusal:
+        raise Mistake(f"{what}: {sentence(refusal)}") from refusal
+
+
+def sentence(error: BaseException) -> str:
+    """What an error says, on one line.
+
+    Examples:
+        >>> sentence(FileNotFoundError(2, "No such file or directory", "photos"))
+        'photos: No such file or directory'
+    """
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def ours(error: BaseException) -> bool:
+    """Whether an error was raised by this library itself, which refuses in sentences, and not further inside.
+
+    Examples:
+        >>> ours(ValueError("raised nowhere"))
+        False
+    """
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return place is not None and str(place.tb_frame.f_globals.get("__name__", "")).startswith("likewise.")

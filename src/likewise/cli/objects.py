@@ -1,0 +1,168 @@
+"""Where strings become objects: the one table of what can be called by name, and how it is made."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from likewise.cli.mistakes import Mistake, making, nearest
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Things that can be asked for by name.
+
+    Args:
+        what: a word for one of them.
+        room: the package that exports them.
+        base: what all of them are, one of the user's own too: a class by its import path.
+        left_out: exports that are no such thing, or cannot be written in a configuration.
+        filled: arguments of their constructors that always follow from the rest of the configuration.
+        needed: arguments that do so where a constructor cannot do without them.
+
+    Examples:
+        >>> KINDS["loss"].names()[:3]
+        ['AngularLoss', 'ArcFaceLoss', 'BinomialDevianceLoss']
+    """
+
+    what: str
+    room: str
+    base: str
+    left_out: frozenset[str] = frozenset()
+    filled: frozenset[str] = frozenset()
+    needed: frozenset[str] = frozenset()
+
+    def names(self) -> list[str]:
+        """Every name of the kind."""
+        room = importlib.import_module(self.room)
+        return [each for each in room.__all__ if each not in self.left_out and self.holds(getattr(room, each))]
+
+    def holds(self, thing: object) -> bool:
+        """Whether something is a class of the kind that objects can be made of."""
+        base = imported(self.base)
+        return inspect.isclass(thing) and issubclass(thing, base) and not inspect.isabstract(thing)
+
+
+KINDS: Mapping[str, Kind] = {
+    "data": Kind(
+        "data set",
+        "likewise.data",
+        "likewise.data.ImageDataset",
+        # a cache is made of a data set, and plain files need tensors: the others read them from a disk
+        left_out=frozenset({"ImageCache", "ImageFiles"}),
+        filled=frozenset({"split", "transform"}),
+    ),
+    "loss": Kind(
+        "loss",
+        "likewise.losses",
+        "torch.nn.Module",
+        # bases; what takes objects that YAML cannot write; what no model could be trained with alone
+        left_out=frozenset({"PairLoss", "ProxyLoss", "CrossBatchMemory", "WeightedSum", "EmbeddingNorm", "ZeroMean"}),
+        needed=frozenset({"num_classes", "embedding_dim", "class_embeddings"}),
+    ),
+    "miner": Kind("miner", "likewise.miners", "likewise.miners.Miner"),
+    "sampler": Kind(
+        "sampler",
+        "likewise.data",
+        "torch.utils.data.Sampler",
+        # these two are told the embeddings of all images before every epoch
+        left_out=frozenset({"HardBatchSampler", "HardPairSampler"}),
+        filled=frozenset({"labels", "categories", "seed", "rank", "world_size"}),
+    ),
+}
+"""Everything that a configuration gives by name, by the last word of its key: ``loss``, ``loss.miner``, ``loss.loss``."""
+
+
+def imported(path: str) -> Any:
+    """What an import path leads to.
+
+    Examples:
+        >>> imported("likewise.losses.CircleLoss").__name__
+        'CircleLoss'
+    """
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except AttributeError:
+        raise Mistake(f"{module} has no {name}{nearest(name, vars(sys.modules[module]))}") from None
+
+
+def resolve(kind: Kind, name: str) -> str:
+    """The import path that a name stands for: one of the library's, or a path to a class of the user's own.
+
+    A module in the current folder is found, too.
+
+    Examples:
+        >>> resolve(KINDS["loss"], "CircleLoss")
+        'likewise.losses.CircleLoss'
+        >>> resolve(KINDS["loss"], "MultiSimilartyLoss")
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
+    """
+    if "." not in name:
+        names = kind.names()
+        if name in names:
+            return f"{kind.room}.{name}"
+        if name in kind.left_out:
+            raise Mistake(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
+        hint = nearest(name, names) or f" (one of your own is given by its import path, my_package.{name})"
+        raise Mistake(f"there is no {kind.what} {name}{hint}")
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    with making(f"the {kind.what} {name}"):
+        found = imported(name)
+    if name.startswith(f"{kind.room}.") and name.rpartition(".")[2] in kind.left_out:
+        raise Mistake(f"{name} cannot be asked for by name: it is for use in Python")
+    if not kind.holds(found):
+        raise Mistake(f"{name} must be a class derived from {kind.base}, but it is {_described(found)}")
+    return name
+
+
+def _described(thing: object) -> str:
+    if inspect.isabstract(thing):
+        return "an abstract one"
+    return f"the class {thing.__qualname__}" if inspect.isclass(thing) else f"a {type(thing).__name__}"
+
+
+def make(kind: Kind, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
+    """Make an object of its class path and arguments, and those inside it.
+
+    Args:
+        kind: what it is; says which arguments are filled in.
+        spec: ``class_path`` and ``init_args``, as a configuration has them.
+        values: what is filled in.
+
+    Examples:
+        >>> spec = {"class_path": "likewise.losses.ProxyAnchorLoss", "init_args": {"margin": 0.2}}
+        >>> make(KINDS["loss"], spec, {"num_classes": 3, "embedding_dim": 4})
+        ProxyAnchorLoss(num_classes=3, embedding_dim=4, margin=0.2, alpha=32.0)
+    """
+    made = imported(spec["class_path"])
+    arguments = {
+        key: make(kind, value, values) if isinstance(value, Mapping) and "class_path" in value else value
+        for key, value in (spec.get("init_args") or {}).items()
+    }
+    taken = inspect.signature(made).parameters
+    filled = [*needed(kind, made), *(name for name in kind.filled if name in taken)]
+    missing = [name for name in filled if name not in values and taken[name].default is inspect.Parameter.empty]
+    if missing:
+        raise ValueError(f"{made.__name__} needs {missing[0]}, which these data do not have")
+    return made(**{name: values[name] for name in filled if name in values}, **arguments)
+
+
+def needed(kind: Kind, thing: Any) -> list[str]:
+    """The arguments that are filled in because a class cannot do without them.
+
+    Examples:
+        >>> from likewise.losses import MarginLoss, ProxyNCALoss
+        >>> needed(KINDS["loss"], ProxyNCALoss), needed(KINDS["loss"], MarginLoss)
+        (['num_classes', 'embedding_dim'], [])
+    """
+    taken = inspect.signature(thing).parameters.values()
+    return [each.name for each in taken if each.name in kind.needed and each.default is inspect.Parameter.empty]

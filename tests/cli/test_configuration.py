@@ -1,0 +1,247 @@
+"""Defaults, files and flags become one configuration, and a mistake in any of them one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from likewise.cli import main
+from likewise.cli.configuration import check, configure
+from likewise.cli.layers import read_request
+from likewise.cli.mistakes import Mistake
+
+GLYPHS = ("--data", "Glyphs")
+
+
+def configured(*words: str) -> dict[str, Any]:
+    return configure(read_request(words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--loss.alpha", "3", "--loss.miner", "SemiHardMiner", "--loss.miner.margin", "0.2"],
+        ["--loss", "ProxyAnchorLoss", "--optimizer.lrs.proxies", "0.01", "--memory.size", "100"],
+        ["--loss", "MarginLoss", "--loss.num_classes", "7", "--plan.precision", "no", "--plan.graph", "false"],
+        ["--loss", "Matryoshka", "--loss.loss", "CircleLoss", "--loss.dims", "[8, 64]", "--plan.clip", "1"],
+        ["--model.trunk", "resnet18", "--model.weights", "null"],
+        [
+            "--loss",
+            "SoftTripleLoss",
+            "--sampler",
+            "PairSampler",
+            "--split.validation",
+            "0.2",
+            "--model.weights",
+            "a.pt",
+        ],
+    ],
+    ids=lambda words: words[1] if words else "defaults",
+)
+def test_a_printed_configuration_gives_itself(words: list[str], here: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["train", *GLYPHS, *words, "--print_config"]) == 0
+    printed = capsys.readouterr().out
+    (here / "printed.yaml").write_text(printed)
+    assert configured("--config", "printed.yaml") == configured(*GLYPHS, *words)
+    assert main(["train", "--config", "printed.yaml", "--print_config"]) == 0
+    assert capsys.readouterr().out == printed
+
+
+def test_what_was_written_down_gives_itself():
+    config = configured(*GLYPHS, "--loss", "ProxyNCALoss", "--plan.trackers", "[]")
+    assert check(yaml.safe_load(yaml.safe_dump(config))) == config
+
+
+def test_flags_win_over_files_and_later_files_over_earlier_ones(here: Path):
+    (here / "a.yaml").write_text("data: Glyphs\nseed: 1\nmodel: {dim: 16, pool: gem}\nplan: {epochs: 7}")
+    (here / "b.yaml").write_text("seed: 2\nmodel: {dim: 32}")
+    config = configured("--seed", "3", "--config", "a.yaml", "--config=b.yaml", "--plan.epochs=9")
+    assert (config["seed"], config["plan"]["epochs"]) == (3, 9)
+    assert (config["model"]["dim"], config["model"]["pool"]) == (32, "gem")
+
+
+LOSS = """
+data: {class_path: Glyphs}
+loss:
+  class_path: MultiSimilarityLoss
+  init_args: {alpha: 7.0, miner: {class_path: SemiHardMiner, init_args: {margin: 0.3}}}
+"""
+
+
+def test_another_class_keeps_nothing_of_the_one_before(here: Path):
+    """Both losses have an alpha; 7 was meant for the first."""
+    (here / "a.yaml").write_text(LOSS)
+    (here / "b.yaml").write_text("loss: {class_path: ProxyAnchorLoss}")
+    fresh = configured(*GLYPHS, "--loss", "ProxyAnchorLoss")["loss"]
+    assert fresh["init_args"]["alpha"] == 32.0
+    assert configured("--config", "a.yaml", "--loss", "ProxyAnchorLoss")["loss"] == fresh
+    assert configured("--config", "a.yaml", "--config", "b.yaml")["loss"] == fresh
+    late = configured("--config", "a.yaml", "--loss.margin", "0.7", "--loss", "ProxyAnchorLoss")["loss"]["init_args"]
+    assert (late["margin"], late["alpha"]) == (0.7, 32.0)  # an option of the loss that is given after it
+    twice = configured(*GLYPHS, "--loss", "MultiSimilarityLoss", "--loss.alpha", "7", "--loss", "ProxyAnchorLoss")
+    assert twice["loss"] == fresh
+
+
+def test_another_loss_keeps_no_rates_of_the_one_before(here: Path):
+    """Proxies of a loss that has none would be refused; rates of the network are not the loss's."""
+    rates = "optimizer: {lr: 0.5, lrs: {trunk: 0.1, proxies: 0.2}}"
+    (here / "a.yaml").write_text(f"data: Glyphs\nloss: ProxyAnchorLoss\n{rates}")
+    (here / "b.yaml").write_text("loss: MarginLoss\noptimizer: {lrs: {beta: 0.3}}")
+    assert configured("--config", "a.yaml")["optimizer"]["lrs"] == {"trunk": 0.1, "proxies": 0.2}
+    assert configured("--config", "a.yaml", "--loss", "CircleLoss")["optimizer"]["lrs"] == {"trunk": 0.1}
+    both = ("--config", "a.yaml", "--config", "b.yaml")
+    assert configured(*both)["optimizer"]["lrs"] == {"trunk": 0.1, "beta": 0.3}
+    assert configured(*both, "--loss", "MarginLoss")["optimizer"]["lrs"] == {"trunk": 0.1, "beta": 0.3}
+    more = configured(*both, "--loss", "ProxyNCALoss", "--optimizer.lrs.proxies", "0.4")["optimizer"]
+    assert (more["lrs"], more["lr"]) == ({"trunk": 0.1, "proxies": 0.4}, 0.5)
+
+
+def test_the_same_class_keeps_its_arguments(here: Path):
+    (here / "a.yaml").write_text(LOSS)
+    for more in ([], ["--loss", "MultiSimilarityLoss"], ["--loss.beta", "40"]):
+        assert configured("--config", "a.yaml", *more)["loss"]["init_args"]["alpha"] == 7.0
+    inner = configured("--config", "a.yaml", "--loss.miner", "EasyPositiveMiner")["loss"]["init_args"]
+    assert inner["alpha"] == 7.0
+    assert inner["miner"]["class_path"].endswith("EasyPositiveMiner")
+    assert "margin" not in inner["miner"].get("init_args", {})
+    assert configured("--config", "a.yaml", "--loss.miner", "null")["loss"]["init_args"]["miner"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--data", "ImageFolder", "--data.root", "x"], ("cub128", "efficientnet_lite0", "imagenet", 512, True, 1e-4)),
+        (["--data", "Glyphs"], ("glyphs", "convnet", None, 64, False, 1e-3)),
+        (["--data", "Glyphs", "--model.trunk", "resnet18"], ("glyphs", "resnet18", "imagenet", 64, True, 1e-3)),
+        (["--data", "Glyphs", "--model.weights", "a.pt"], ("glyphs", "convnet", "a.pt", 64, True, 1e-3)),
+        (
+            ["--data", "ImageFolder", "--data.root", "x", "--model.weights", "null"],
+            ("cub128", "efficientnet_lite0", None, 512, False, 1e-4),
+        ),
+        (
+            ["--data", "ImageFolder", "--data.root", "x", "--model.trunk", "timm:vit"],
+            ("cub128", "timm:vit", "pretrained", 512, True, 1e-4),
+        ),
+    ],
+)
+def test_defaults_depend_on_what_was_chosen(words: list[str], expected: tuple[object, ...]):
+    config = configured(*words)
+    model = config["model"]
+    found = (config["images"], model["trunk"], model["weights"], model["dim"], model["freeze_bn"])
+    assert (*found, config["optimizer"]["lr"]) == expected
+
+
+MISTAKES = {
+    "--los CircleLoss": "there is no option --los; did you mean --loss?",
+    "--loss MultiSimilartyLoss": "there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?",
+    "--loss ProxyAnchor": "there is no loss ProxyAnchor; did you mean ProxyAnchorLoss?",
+    "--loss Zebra": "there is no loss Zebra (one of your own is given by its import path, my_package.Zebra)",
+    "--loss.alfa 3": "there is no option --loss.alfa; did you mean --loss.alpha?",
+    "--loss.alpha abc": "--loss.alpha must be a number, but it is 'abc'",
+    "--loss.miner SemiHrdMiner": "there is no miner SemiHrdMiner; did you mean SemiHardMiner?",
+    "--loss.miner SemiHardMiner --loss.miner.magrin 1": "there is no option --loss.miner.magrin; did you mean --loss.miner.margin?",
+    "--loss Matryoshka --loss.loss CircleLoss --loss.loss.gama 3": "there is no option --loss.loss.gama; did you mean --loss.loss.gamma?",
+    "--loss ProxyNCALoss --loss.num_classes 3": "there is no option --loss.num_classes",
+    "--loss DirectionRegularized --loss.loss CircleLoss": "--loss.loss must be a TripletLoss or a MultiSimilarityLoss "
+    "or a ProxyNCALoss, but it is likewise.losses.CircleLoss",
+    "--loss DirectionRegularized --loss.loss ProxyNCALoss --loss.loss.scal 3": "there is no option --loss.loss.scal; "
+    "did you mean --loss.loss.scale?",
+    "--data Glyps": "there is no data set Glyps; did you mean Glyphs?",
+    "--data ImageFolder": "--data.root must be given: the folder of the classes' folders",
+    "--sampler.clases 8": "there is no option --sampler.clases; did you mean --sampler.classes?",
+    "--sampler HardPairSampler": "likewise.data.HardPairSampler cannot be asked for by name: it is for use in Python",
+    "--model.trnk x": "there is no option --model.trnk; did you mean --model.trunk?",
+    "--model.dim x": "--model.dim must be a whole number or null, but it is 'x'",
+    "--model.normalize maybe": "--model.normalize must be true or false, but it is 'maybe'",
+    "--images cub": "--images must be one of 'cub128', 'glyphs', 'reality-check', 'reality-check-code', 'thesis', "
+    "'unified-view', but it is 'cub'; did you mean cub128?",
+    "--optimizer.name adamw": "--optimizer.name must be one of 'AdamW', 'Adam', 'RMSprop', 'SGD', but it is 'adamw'; "
+    "did you mean AdamW?",
+    "--optimizer.betas 3": "--optimizer.betas must be a list such as [1, 2], but it is '3'",
+    "--memory.warmup 3": "--memory.size must be given: how many embeddings it holds",
+    "--memory.sise 3": "there is no option --memory.sise; did you mean --memory.size?",
+    "--memory 3": "--memory must be null, or its options must be given one by one",
+    "--seed": "--seed must be followed by a value",
+    "photos": "'photos' must follow an option, such as --config photos",
+    "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists what there is",
+    "--config nowhere.yaml": "--config: there is no file nowhere.yaml",
+    "--config": "--config must be followed by the name of a file",
+    "--resume": "--resume must be followed by the folder of a run",
+    "--resume a --seed 3": "--resume must be given alone: the configuration is the run's own, in its run.yaml",
+    "--resume nowhere": "nowhere must be the folder of a run, but it has no run.yaml",
+    "--optimizer.lr -1": "--optimizer: lr must be a number > 0, but it is -1.0",
+    "--loss.help CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
+}
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_a_mistake_is_one_sentence(words: str, capsys: pytest.CaptureFixture[str]):
+    given = words.split()
+    first = [] if given[0] in ("--resume", "photos") or "--data" in given else list(GLYPHS)
+    assert main(["train", *first, *given]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"likewise: {MISTAKES[words]}\n"
+    assert captured.out == ""
+
+
+IN_FILES = {
+    "data: Glyphs\nmodle: {trunk: convnet}": "there is no option --modle.trunk; did you mean --model.trunk?",
+    "data: Glyphs\nmodel: {trnk: convnet}": "there is no option --model.trnk; did you mean --model.trunk?",
+    "data: {class_path: Glyphs, init_args: {sise: 8}}": "there is no option --data.sise; did you mean --data.size?",
+    "data: {class_path: Glyphs, size: 8}": "data must have class_path and init_args, but it has size: "
+    "write it under init_args",
+    "data: {clas_path: Glyphs}": "data must have class_path and init_args, but it has clas_path; "
+    "did you mean class_path?",
+    "data: Glyphs\nloss: {class_path: CircelLoss}": "there is no loss CircelLoss; did you mean CircleLoss?",
+    "data: Glyphs\nplan: {precision: no}": "--plan.precision must be one of 'no', 'bf16', 'fp16', but it is False "
+    "(a plain no is false in YAML: write 'no')",
+    "- data": "bad.yaml must have keys such as data, model and loss, but it is a list",
+    "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists what "
+    "there is",
+}
+
+
+@pytest.mark.parametrize("text", IN_FILES)
+def test_a_mistake_in_a_file_is_one_sentence(text: str, here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "bad.yaml").write_text(text)
+    assert main(["train", "--config", "bad.yaml"]) == 2
+    assert capsys.readouterr().err == f"likewise: {IN_FILES[text]}\n"
+
+
+def test_a_file_that_is_no_yaml(here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "bad.yaml").write_text("data: [Glyphs")
+    assert main(["train", "--config", "bad.yaml"]) == 2
+    assert capsys.readouterr().err.startswith("likewise: bad.yaml must be YAML, but it is not: ")
+
+
+def test_arguments_of_a_loss_that_can_do_without_them_stay_options():
+    assert (
+        configured(*GLYPHS, "--loss", "MarginLoss", "--loss.num_classes", "9")["loss"]["init_args"]["num_classes"] == 9
+    )
+    with pytest.raises(Mistake, match=r"there is no option --loss\.loss\.num_classes"):
+        configured(
+            *GLYPHS, "--loss", "DirectionRegularized", "--loss.loss", "ProxyNCALoss", "--loss.loss.num_classes", "9"
+        )
+
+
+def test_help_of_a_command_is_readable(capsys: pytest.CaptureFixture[str]):
+    assert main(["train", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) < 200
+    assert max(map(len, text.splitlines())) <= 80
+    for option in ("--data", "--loss", "--model.trunk", "--optimizer.lr", "--plan.epochs", "--split.test", "--hold"):
+        assert f"  {option} " in text
+    assert "known subclasses" not in text
+
+
+def test_help_of_a_class_shows_its_options(capsys: pytest.CaptureFixture[str]):
+    assert main(["train", "--loss.help", "MultiSimilarityLoss"]) == 0
+    text = capsys.readouterr().out
+    assert "--loss.alpha" in text
+    assert "steepness on positives (2)" in text
+    assert main(["train", "--loss.help", "ProxyAnchorLoss"]) == 0
+    assert "num_classes" not in capsys.readouterr().out

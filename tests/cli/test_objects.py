@@ -1,0 +1,121 @@
+"""The one table of names, walked whole: everything that can be asked for by name can be made."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from likewise.cli import pieces
+from likewise.cli.configuration import configure
+from likewise.cli.layers import read_request
+from likewise.cli.listings import data_entries, loss_entries, miner_entries, sampler_entries, trunk_entries
+from likewise.cli.mistakes import Mistake
+from likewise.cli.objects import KINDS, imported, make, resolve
+from likewise.trunks import TRUNKS
+
+MORE = {
+    "DirectionRegularized": ["--loss.loss", "ProxyNCALoss"],
+    "LanguageGuidance": ["--loss.loss", "ContrastiveLoss"],
+    "Matryoshka": ["--loss.loss", "ContrastiveLoss", "--loss.dims", "[4, 8]"],
+}
+ROOTED = {"ImageTable": ["--data.path", "table.csv"], "Glyphs": []}
+
+
+class _Data:
+    """What a loss is told of the data."""
+
+    class_names = ("a", "b", "c", "d")
+
+
+@pytest.mark.parametrize("name", KINDS["loss"].names())
+def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pieces, "class_embeddings", lambda names: torch.eye(len(names)))
+    config = configure(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
+    loss = pieces.make_loss(config, _Data(), pieces.make_model({**config["model"], "dim": 8}))
+    assert type(loss).__name__ == name
+    torch.manual_seed(0)
+    embeddings = torch.randn(12, 8, requires_grad=True)
+    value = loss(embeddings, torch.arange(12) // 3)
+    value.backward()
+    assert torch.isfinite(value)
+    assert embeddings.grad is not None
+    assert torch.isfinite(embeddings.grad).all()
+
+
+@pytest.mark.parametrize("name", KINDS["miner"].names())
+def test_every_miner_can_be_made(name: str):
+    config = configure(read_request(["--data", "Glyphs", "--loss.miner", name]))
+    loss = make(KINDS["loss"], config["loss"], {})
+    assert type(loss.miner).__name__ == name
+    assert torch.isfinite(loss(torch.randn(8, 4), torch.arange(8) // 2))
+
+
+@pytest.mark.parametrize("name", KINDS["sampler"].names())
+def test_every_sampler_can_be_made(name: str):
+    sizes = {"RandomBatchSampler": ["--sampler.batch_size", "4"]}.get(name, ["--sampler.classes", "4"])
+    config = configure(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
+    labels = torch.arange(24) // 3
+    values = {"labels": labels, "categories": labels // 4, "seed": 3, "rank": 0, "world_size": 1}
+    sampler = make(KINDS["sampler"], config["sampler"], values)
+    assert sampler.seed == 3
+    assert len(next(iter(sampler))) >= 4
+
+
+@pytest.mark.parametrize("name", KINDS["data"].names())
+def test_every_data_set_can_be_asked_for(name: str):
+    flags = ROOTED.get(name, ["--data.root", "nowhere"])
+    config = configure(read_request(["--data", name, *flags]))
+    assert config["data"]["class_path"] == f"likewise.data.{name}"
+    if name != "Glyphs":
+        with pytest.raises(Mistake, match="the data set: "):
+            pieces.read_parts(config["data"], config["split"])
+
+
+def test_listings_have_what_the_table_has():
+    assert set(loss_entries()) == set(KINDS["loss"].names())
+    assert set(miner_entries()) == set(KINDS["miner"].names())
+    assert set(sampler_entries()) == set(KINDS["sampler"].names())
+    assert set(data_entries()) == set(KINDS["data"].names())
+    assert set(trunk_entries()) == set(TRUNKS)
+
+
+def test_left_out_names_exist():
+    """A name that was mistyped or has gone would leave nothing out."""
+    for kind in KINDS.values():
+        for name in kind.left_out:
+            assert imported(f"{kind.room}.{name}")
+            with pytest.raises(Mistake, match="for use in Python"):
+                resolve(kind, name)
+            with pytest.raises(Mistake, match="for use in Python"):
+                resolve(kind, f"{kind.room}.{name}")
+
+
+def test_a_class_of_ones_own_in_the_current_folder(here: Path):
+    (here / "mine_own.py").write_text(
+        "from torch import nn\n"
+        "class Pull(nn.Module):\n"
+        "    def __init__(self, num_classes: int, strength: float = 1.0):\n"
+        "        super().__init__()\n"
+        "        self.classes, self.strength = num_classes, strength\n"
+        "    def forward(self, embeddings, labels):\n"
+        "        return self.strength * embeddings.square().mean()\n"
+        "def pull(embeddings, labels): ...\n"
+    )
+    config = configure(read_request(["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]))
+    assert config["loss"] == {"class_path": "mine_own.Pull", "init_args": {"strength": 3.0}}
+    loss = make(KINDS["loss"], config["loss"], {"num_classes": 5, "embedding_dim": 8})
+    assert (loss.classes, loss.strength) == (5, 3.0)
+    for wrong, sentence in {
+        "mine_own.Pul": "mine_own has no Pul; did you mean Pull?",
+        "mine_own.pull": "mine_own.pull must be a class derived from torch.nn.Module, but it is a function",
+        "not_mine.Pull": "the loss not_mine.Pull: No module named 'not_mine'",
+        "likewise.data.Glyphs": "likewise.data.Glyphs must be a class derived from torch.nn.Module, "
+        "but it is the class Glyphs",
+    }.items():
+        with pytest.raises(Mistake) as mistake:
+            configure(read_request(["--data", "Glyphs", "--loss", wrong]))
+        assert str(mistake.value) == sentence
+    sys.modules.pop("mine_own")

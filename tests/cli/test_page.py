@@ -1,0 +1,46 @@
+"""Every command on the page is run, or, where it would train for long, configured."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from likewise.cli import COMMANDS, main
+from likewise.cli.configuration import check, configure
+from likewise.cli.layers import read_request, with_paths
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "command-line.md").read_text()
+SHOWN = re.findall(r"^\$ likewise (.*)$", "".join(re.findall(r"^```console\n(.*?)^```", PAGE, re.S | re.M)), re.M)
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(SHOWN))
+def test_a_command_on_the_page_works(line: str, run: Path, here: Path):
+    (here / "recipes").symlink_to(ROOT / "recipes")
+    (here / "runs").mkdir()
+    for name in ("photos-efficientnet_lite0-multisimilarity-1", "birds"):
+        shutil.copytree(run, here / "runs" / name)
+    (here / "table.csv").write_text("path\nphotos/c00/0.png\n")
+    words = shlex.split(line)
+    if words[0] == "train" and not {"--resume", "--print_config", "--loss.help"} & set(words):
+        assert configure(read_request(words[1:]))["data"]
+    else:
+        assert main(words) == 0
+
+
+def test_the_file_on_the_page_is_a_configuration():
+    [text] = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.S | re.M)
+    said = yaml.safe_load(text)
+    assert check(said)["loss"]["init_args"]["miner"]["init_args"] == {"epsilon": 0.1}
+    assert with_paths(said)["data"]["class_path"] == "likewise.data.ImageFolder"
+
+
+def test_every_command_is_on_the_page():
+    table = PAGE[PAGE.index("| command |") : PAGE.index("A mistake is")]
+    for name in COMMANDS:
+        assert re.search(rf"`(likewise )?{name}\b", table), name

