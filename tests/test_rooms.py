@@ -23,11 +23,23 @@ MAY_IMPORT = {
     "report": {"core", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "protocols": {
         *("core", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
-        *("torch", "numpy", "yaml", "tqdm", "optuna", "sqlalchemy", "pyarrow", "matplotlib", "rich"),
+        *("torch", "numpy", "yaml", "tqdm"),
     },
     "cli": {
         *("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "report", "protocols"),
-        *("torch", "numpy", "PIL", "accelerate", "jsonargparse", "yaml", "tqdm", "pyarrow", "safetensors", "filelock"),
+        *(
+            "torch",
+            "numpy",
+            "PIL",
+            "accelerate",
+            "jsonargparse",
+            "yaml",
+            "tqdm",
+            "pyarrow",
+            "safetensors",
+            "filelock",
+            "rich",
+        ),
     },
     "testing": {"core", "backends", "losses", "miners", "torch", "pytest", "hypothesis"},
 }
@@ -35,6 +47,9 @@ INSIDE = {
     "metrics/kernel.py": {"triton"},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"matplotlib", "fontTools"},
+    "protocols/bayes.py": {"optuna"},
+    "protocols/sql_board.py": {"sqlalchemy"},
+    "protocols/reality.py": {"matplotlib"},
     "report/layout.py": {"sklearn", "threadpoolctl", "umap"},
 }
 """What one file of a room may import and no other."""

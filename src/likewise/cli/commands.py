@@ -26,7 +26,7 @@ class Command:
     function: str = "run"
 
 
-TRY, WORK, LOOK = "try it", "train and use", "look up"
+TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "look up"
 
 COMMANDS = {
     "demo": Command(TRY, "see it work in two minutes: no data, no GPU needed", "likewise.cli.demo"),
@@ -35,6 +35,18 @@ COMMANDS = {
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
     "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "report"),
+    "compare": Command(
+        COMPARE, "which of two methods is better, or that it cannot be told", "likewise.cli.comparing", "compare"
+    ),
+    "tune": Command(COMPARE, "search hyper-parameters on validation classes", "likewise.cli.tuning", "tune"),
+    "repeat": Command(COMPARE, "one method with several seeds: mean and interval", "likewise.cli.tuning", "repeat"),
+    "tournament": Command(
+        COMPARE, "methods x settings x seeds, killed and resumed at will, ranked at the end", "likewise.cli.tournament"
+    ),
+    "leaderboard": Command(
+        COMPARE, "rank the methods of studies and runs, unless that is unfair", "likewise.cli.comparing", "leaderboard"
+    ),
+    "work": Command(COMPARE, "run trials of a study; start as many as you like", "likewise.cli.tournament", "work"),
     "losses": Command(
         LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses"
     ),

@@ -31,6 +31,9 @@ class Split:
             part where it has one, else 0.1 (two classes at least); 0 for none.
         test: share of the classes that is sealed for the test where the data set has no test part of its own; 0 for none.
         seed: of the choice of classes.
+        folds: cut the training classes into so many folds, one of which is for validation, in place of a share.
+        fold: which of them, counted from 0.
+        contiguous: cut them in their order, as the reality check does, and not at random.
 
     Examples:
         >>> Split().test
@@ -40,6 +43,9 @@ class Split:
     validation: float | None = None
     test: float = 0.2
     seed: int = 0
+    folds: int | None = None
+    fold: int = 0
+    contiguous: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 from likewise.cli.mistakes import making
 from likewise.cli.objects import KINDS, imported, make
-from likewise.data import ImageDataset, ImageTable, fixed_validation
+from likewise.core.checks import whole_number
+from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds
 from likewise.data import Split as ClassSplit
 
 Tree = Mapping[str, Any]
@@ -56,12 +57,13 @@ def read_parts(data: Tree, split: Tree) -> Parts:
         >>> parts.seen, parts.val, parts.sealed
         (Glyphs, train: 719 images of 719 classes, Glyphs, val: 143 images of 143 classes, 'the test part of Glyphs')
     """
-    share, seed = split.get("validation"), split.get("seed", 0)
+    with making("--split"):
+        _check(split)
     if not _has_parts(data):
-        return _drawn(data, share, split.get("test"), seed)
+        return _drawn(data, split)
     seen = _read(data, "train")
-    val = _own(data, "val") if share is None else None
-    classes = None if val is not None else _held_out(len(seen.class_names), share, seed)
+    val = _own(data, "val") if split.get("validation") is None and not split.get("folds") else None
+    classes = None if val is not None else _held_out(len(seen.class_names), split)
     has_test = "test" in _column(data) if _is_table(data) else True
     test = (lambda: _read(data, "test")) if has_test else None
     return Parts(seen, classes, val, test, f"the test part of {seen.name}")
@@ -85,18 +87,18 @@ def _own(data: Tree, part: str) -> ImageDataset | None:
             raise
 
 
-def _drawn(data: Tree, share: float | None, sealed: float | None, seed: int) -> Parts:
+def _drawn(data: Tree, split: Tree) -> Parts:
     """Classes drawn at random, first for the test, then of the rest for validation."""
     whole = _read(data, None)
-    count = len(whole.class_names)
+    count, sealed, seed = len(whole.class_names), split.get("test"), split.get("seed", 0)
     if not sealed:
-        return Parts(whole, _held_out(count, share, seed), None, None, "none")
+        return Parts(whole, _held_out(count, split), None, None, "none")
     with making("--split.test"):
         drawn = fixed_validation(count, share=sealed, seed=seed)
     seen = whole.of_classes(drawn.train)
     named = f"{len(drawn.val)} of the {count} classes of {whole.name}, drawn with seed {seed}"
     test = lambda: _called(_read(data, None).of_classes(drawn.val), "test")  # noqa: E731
-    return Parts(_called(seen, "train"), _held_out(len(drawn.train), share, seed), None, test, named)
+    return Parts(_called(seen, "train"), _held_out(len(drawn.train), split), None, test, named)
 
 
 def _called(dataset: ImageDataset, split: str) -> ImageDataset:
@@ -105,13 +107,36 @@ def _called(dataset: ImageDataset, split: str) -> ImageDataset:
     return dataset
 
 
-def _held_out(count: int, share: float | None, seed: int) -> ClassSplit | None:
-    """A share of the training classes for validation; by default a tenth, and two classes at least."""
+def _check(split: Tree) -> None:
+    """Refuse what would be without effect."""
+    folds, fold = split.get("folds"), split.get("fold") or 0
+    if folds is None:
+        for name in ("fold", "contiguous"):
+            if split.get(name):
+                raise ValueError(f"{name} must be given together with folds, but folds is not given")
+        return
+    whole_number("folds", folds, 2)
+    if whole_number("fold", fold, 0) >= folds:
+        raise ValueError(f"fold must be below folds, {folds}, but it is {fold}")
+    if split.get("validation") is not None:
+        raise ValueError(f"validation must not be given together with folds, but it is {split['validation']}")
+
+
+def _held_out(count: int, split: Tree) -> ClassSplit | None:
+    """Training classes for validation: one of several folds, or a share; by default a tenth, and two at least."""
+    share, seed, folds, fold = (split.get(name) for name in ("validation", "seed", "folds", "fold"))
+    if folds:
+        with making("--split.folds"):
+            return _folds(count, folds, seed or 0, bool(split.get("contiguous")))[fold or 0]
     share = max(0.1, min(0.5, 2 / count)) if share is None else share
     if not share:
         return None
     with making("--split.validation"):
-        return fixed_validation(count, share=share, seed=seed)
+        return fixed_validation(count, share=share, seed=seed or 0)
+
+
+def _folds(count: int, folds: int, seed: int, contiguous: bool) -> tuple[ClassSplit, ...]:
+    return contiguous_folds(count, folds=folds) if contiguous else random_folds(count, folds=folds, seed=seed)
 
 
 def _has_parts(data: Tree) -> bool:

@@ -52,7 +52,7 @@
       cross.setAttribute("d", `M${point[0]},12 V202`);
       readout.textContent = bars
         ? `${point[1]} to ${point[2]}: ${point[3]} of the pairs of one class, ${point[4]} of the others`
-        : `epoch ${point[2]}: ` +
+        : `${figure.dataset.x || "epoch"} ${point[2]}: ` +
           lines.map((points, n) => (lines.length > 1 ? `${names[n]} ` : "") + closest(points, point[0])[3]).join(" · ");
     };
     const clear = () => {

@@ -89,10 +89,10 @@ def write_report(
         first = sum(len(each.sheets) for each in views)
         views.append(view(part, layout=layout, seed=seed, first=first, budget=MAP_BYTES // len(parts)))
     page = _render(record, views, dict(baselines or {}), list(comparison), seed, title)
-    return _write(Path(out) if out is not None else folder / "report.html", page)
+    return write_page(Path(out) if out is not None else folder / "report.html", page)
 
 
-def _write(out: Path, page: str) -> Path:
+def write_page(out: Path, page: str) -> Path:
     """Beside its place, and renamed: a reader sees the old page or the new one."""
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.{os.getpid()}.part")
@@ -107,7 +107,8 @@ def _write(out: Path, page: str) -> Path:
     return out
 
 
-def _text(name: str) -> str:
+def package_text(name: str) -> str:
+    """A template, a style sheet or a script of this room."""
     return (resources.files("likewise.report") / name).read_text(encoding="utf-8")
 
 
@@ -122,7 +123,7 @@ def _render(
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(_text),
+        loader=jinja2.FunctionLoader(package_text),
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -130,14 +131,14 @@ def _render(
         environment.filters[name] = getattr(words, name)
     environment.filters["yaml"] = as_yaml
     lead = views[-1] if views else None
-    script = _text("page.js")
+    script = package_text("page.js")
     runs = _runs(record, comparison)
     shown = {
         "title": title or title_of(record),
         "script": script,
         # the only script that may run is this one, whatever a class is called
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        "style": _text("page.css"),
+        "style": package_text("page.css"),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
         "seed": seed,

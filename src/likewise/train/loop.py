@@ -90,6 +90,7 @@ def train(
     resume: bool = False,
     device: str | None = None,
     config: Mapping[str, Any] | None = None,
+    go_on: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> Run:
     """Train a model, and leave a run behind: models, measurements and a complete description.
 
@@ -109,6 +110,7 @@ def train(
         resume: go on with the run in the folder; one that has ended is returned as it is.
         device: ``"cpu"`` to stay there, by default what Accelerate chooses.
         config: the description from which a program made all this, for ``run.yaml``.
+        go_on: is told every validation, and says whether to go on: a search stops what is hopeless.
 
     Raises:
         NotFinite: the loss was not a number; the batch is saved in the folder.
@@ -143,7 +145,7 @@ def train(
     if run.finished:
         return run
     with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
-        training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run)
+        training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run, go_on)
         seed_everything(seed + accelerator.process_index)
         training.restore()
         try:
@@ -171,6 +173,7 @@ class _Training:
         plan: Plan,
         accelerator: Accelerator,
         run: Run,
+        go_on: Callable[[Mapping[str, Any]], bool] | None,
     ) -> None:
         self.model, self.loss, self.data, self.groups = model, loss, data, groups
         self.schedule, self.plan, self.accelerator, self.run = schedule, plan, accelerator, run
@@ -194,6 +197,7 @@ class _Training:
         self.meter = Meter(device)
         self.progress = Progress()
         self.values_checked = False
+        self.go_on, self.unwanted = go_on, False
         self.begun = self.logged = self.saved = time.monotonic()
         # seconds that a checkpoint takes, at first a guess: the parameters and two memories of each at 200 MB/s
         self.took = 12.0 * sum(group.size for group in groups) / 200e6
@@ -206,14 +210,15 @@ class _Training:
             if validating and progress.step == 0:
                 self.validate()
             step = self.new_step()
-            while progress.epoch < plan.epochs and not self.out_of_patience():
+            while progress.epoch < plan.epochs and not self.out_of_patience() and not self.unwanted:
                 if progress.epoch == plan.trunk_warmup > 0:
                     step = self.new_step()  # from here on everything learns
                 step = self.run_epoch(step, stop_requested)
                 progress.epoch += 1
                 if validating and progress.epoch % plan.validate_every == 0:
                     self.validate()
-                ended = progress.epoch == plan.epochs or self.out_of_patience()
+                    self.ask()
+                ended = progress.epoch == plan.epochs or self.out_of_patience() or self.unwanted
                 due, stop = self.together(self.affordable(), stop_requested(), now=True)
                 if ended or due or stop:
                     self.checkpoint()
@@ -222,7 +227,9 @@ class _Training:
         self.insist_on_numbers()
         if self.accelerator.is_main_process:
             save_model(self.judged, self.run.folder / "model.safetensors", self.data.classes)
-        reason = "early stopping" if progress.epoch < plan.epochs else "finished"
+        reason = "finished"  # also if the last answer was no: there was nothing left to stop
+        if progress.epoch < plan.epochs:
+            reason = "stopped" if self.unwanted else "early stopping"
         self.end(reason, f"{progress.epoch} of {plan.epochs} epochs")
 
     def new_step(self) -> Step | RecordedStep:
@@ -390,6 +397,13 @@ class _Training:
         if self.accelerator.num_processes > 1:
             better, progress.best = broadcast_object_list([better, progress.best])
         progress.without_better = 0 if better else progress.without_better + 1
+
+    def ask(self) -> None:
+        """Whether somebody who sees more than this training wants it to go on; the first process asks for all."""
+        refused = False
+        if self.go_on is not None and self.accelerator.is_main_process:
+            refused = not self.go_on(self.run.metrics("val")[-1])
+        [self.unwanted] = self.together(refused, now=True)
 
     def out_of_patience(self) -> bool:
         """Whether validation has not improved for too long."""

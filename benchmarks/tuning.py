@@ -1,0 +1,158 @@
+"""Does a search help?  Twenty rounds for each of three losses on glyphs, then five seeds of the best against the defaults.
+
+The defaults are the first of the twenty settings.
+
+    python benchmarks/tuning.py plan FOLDER      the next round, or, when the search is over, the final trials
+    likewise work FOLDER                         runs what was planned; here, or on a bare GPU machine that FOLDER is taken to
+    python benchmarks/tuning.py report FOLDER    writes results/tuning.json when all is done
+
+Planning and running are apart: the folder travels.  The search sees validation characters alone; the final trials open the
+test set once each.  `plan` says how many trials it has added; when there are none left to add, `report`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from pathlib import Path
+from typing import Any
+
+from machine import write
+from page import fill
+
+from likewise import losses
+from likewise.cli.configuration import configure
+from likewise.cli.layers import read_request
+from likewise.cli.study import StudyFile, board_of, write_study
+from likewise.cli.tuning import defaults_first
+from likewise.protocols.bayes import Bayesian
+from likewise.protocols.board import Board
+from likewise.protocols.pairs import compare
+from likewise.protocols.search import Search, best, history, is_over, plan
+from likewise.protocols.space import Range, at_point, space_of
+from likewise.protocols.trial import Trial
+
+RESULTS = Path(__file__).parent / "results" / "tuning.json"
+PAGE = Path(__file__).parents[1] / "docs" / "protocols.md"
+FLAGS = [
+    "--data",
+    "Glyphs",
+    "--data.images_per_class",
+    "12",
+    "--images",
+    "glyphs",
+    "--model.trunk",
+    "convnet",
+    "--model.dim",
+    "64",
+    "--optimizer.lr",
+    "0.002",
+    "--sampler.classes",
+    "32",
+    "--sampler.steps",
+    "100",
+    "--plan.epochs",
+    "3",
+]
+LOSSES = ("ContrastiveLoss", "MultiSimilarityLoss", "CircleLoss")
+ROUNDS, AT_ONCE, SEEDS = 20, 10, 5
+
+
+def study() -> StudyFile:
+    return StudyFile("tuning", methods={name: {"loss": name} for name in LOSSES}, protocol="own-validation")
+
+
+def searches(with_defaults: bool) -> dict[str, Search]:
+    """A search for each loss: what it declares, and the learning rate."""
+    made = {}
+    for name in LOSSES:
+        config = configure(read_request([*FLAGS, "--loss", name]))
+        space = space_of(getattr(losses, name), extra={"optimizer.lr": Range(1e-4, 1e-2, log=True)})
+        fold = ({"validation": None},)
+        begin = defaults_first(config, space) if with_defaults else ()
+        made[name] = Search(name, config, space, Bayesian(), fold, rounds=ROUNDS, at_once=AT_ONCE, begin=begin)
+    return made
+
+
+def finals(search: Search, board: Board) -> list[Trial]:
+    """The best setting and the default one, with the same seeds."""
+    found = best(history(search, board))
+    assert found is not None
+    made = []
+    for seed in range(SEEDS):
+        for which, config in (("default", dict(search.config)), ("tuned", at_point(search.config, found.point))):
+            settled = {**config, "seed": seed}
+            made.append(Trial(f"{search.method}, {which}", settled, seed, 0, "final", {"loss": search.method}))
+    return made
+
+
+def planned(board: Board, with_defaults: bool) -> int:
+    """Add what comes next."""
+    count = 0
+    for search in searches(with_defaults).values():
+        new = plan(search, board)
+        if not new and is_over(search, board):
+            new = board.add(finals(search, board))
+        count += len(new)
+    return count
+
+
+def report(board: Board, with_defaults: bool) -> dict[str, Any]:
+    """The improvement of MAP@R on the sealed characters, with its interval."""
+    rows = [result.row() for result in board.results() if result.trial.stage == "final" and result.status == "done"]
+    found = []
+    for name, search in searches(with_defaults).items():
+        tried = history(search, board)
+        chosen = best(tried)
+        assert chosen is not None
+        difference = compare(rows, f"{name}, tuned", f"{name}, default", "test MAP@R")
+        scores = {
+            which: [row["test MAP@R"] for row in rows if row["method"] == f"{name}, {which}"]
+            for which in ("default", "tuned")
+        }
+        print(f"{name}: {difference}")
+        found.append(
+            {
+                "loss": name,
+                "rounds": len(tried),
+                "point": dict(chosen.point),
+                "validation MAP@R": chosen.value,
+                "validation MAP@R of each round": [one.value for one in tried],
+                "test MAP@R": scores,
+                "sentence": str(difference),
+            }
+        )
+    machines = sorted({result.machine for result in board.results()})
+    return {"flags": " ".join(FLAGS), "rounds": ROUNDS, "seeds": SEEDS, "machines": machines, "losses": found}
+
+
+def main() -> None:
+    """Plan or report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("plan", "report"))
+    parser.add_argument("folder", type=Path, help="of the study")
+    parser.add_argument("--without-defaults", action="store_true", help="let the search find its own beginning")
+    options = parser.parse_args()
+    write_study(options.folder, study())
+    board = board_of(options.folder, study())
+    with_defaults = not options.without_defaults
+    if options.what == "plan":
+        print(f"{planned(board, with_defaults)} new trials; {board.counts()}")
+        return
+    found = report(board, with_defaults)
+    write(found, RESULTS if with_defaults else RESULTS.with_name("tuning-without-defaults.json"))
+    fill(PAGE, {"tuning" if with_defaults else "tuning-without-defaults": shown(found)})
+
+
+def shown(found: dict[str, Any]) -> str:
+    """The table of the page."""
+    lines = ["| loss | test MAP@R, defaults | tuned | |", "| :-- | --: | --: | :-- |"]
+    for row in found["losses"]:
+        default, tuned = (100 * statistics.mean(row["test MAP@R"][which]) for which in ("default", "tuned"))
+        sentence = row["sentence"].replace(f"{row['loss']}, ", "")
+        lines.append(f"| {row['loss']} | {default:.1f} | {tuned:.1f} | {sentence} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""``likewise leaderboard`` and ``likewise compare``: which method is better, if that can be said."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from likewise.cli.arguments import Arguments
+from likewise.cli.mistakes import Mistake
+from likewise.cli.screen import bold, paragraph, width
+from likewise.cli.study import FILE, board_of, read_study
+from likewise.protocols.fairness import Difference
+from likewise.protocols.leaderboard import Unfair, entries_of, rank
+from likewise.protocols.pairs import NoPairs, compare_all
+from likewise.protocols.trial import Result
+from likewise.train import Run
+
+
+def leaderboard(words: Sequence[str]) -> int:
+    """Rank the methods of studies and runs, unless that would be unfair.
+
+    Examples:
+        >>> leaderboard(["nowhere"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
+    """
+    options = _options("leaderboard", "Rank methods by their means over seeds, unless that would be unfair.")
+    options.add_argument("--by", metavar="COLUMN", nargs="+", default=["method"], help="what tells the lines apart")
+    given = options.parse_args(words)
+    found = _found(given)
+    try:
+        print(rank(found, given.metric, by=given.by, even_if_unfair=given.even_if_unfair).text(width()))
+    except Unfair as unfair:
+        return _refused(unfair)
+    except ValueError as error:
+        raise Mistake(str(error)) from error
+    return 0
+
+
+def compare(words: Sequence[str]) -> int:
+    """Compare methods pair by pair over the same seeds, folds and settings.
+
+    Examples:
+        >>> compare(["nowhere"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
+    """
+    options = _options("compare", "Say of every two methods which is better, or that it cannot be told.")
+    options.add_argument("--methods", metavar="NAME", nargs="+", help="only these (default: all)")
+    options.add_argument("--holm", action="store_true", help="ask more of each where there are many comparisons")
+    given = options.parse_args(words)
+    everything = _found(given)
+    both = list(zip(everything, (row for row, _ in entries_of(everything)), strict=True))
+    names = {str(row["method"]) for _, row in both}
+    for name in given.methods or ():
+        if name not in names:
+            raise Mistake(f"there is no method {name}: there are {', '.join(sorted(names))}")
+    names &= set(given.methods or names)
+    if len(names) < 2:
+        raise Mistake(f"there must be two methods to compare, but there is only {min(names)}")
+    found = [each for each, row in both if row["method"] in names]  # what is left out makes nothing unfair
+    rows = [row for _, row in both if row["method"] in names]
+    try:
+        differences: Sequence[Difference] = rank(found, given.metric, even_if_unfair=True).differences
+        compared = compare_all(rows, given.metric, correct="holm" if given.holm else "none")
+    except (NoPairs, ValueError) as error:
+        raise Mistake(str(error)) from error
+    unfair = [each for each in differences if each.severity == "unfair"]
+    if unfair and not given.even_if_unfair:
+        return _refused(Unfair(unfair))
+    if unfair:
+        print(bold("unfair: " + "; ".join(map(str, unfair))))
+    print("\n".join(paragraph(each) for each in compared.sentences()))
+    if len(names) > 2:
+        print(paragraph(compared.note))
+    return 0
+
+
+def _options(command: str, description: str) -> Arguments:
+    options = Arguments(command, description)
+    options.add_argument("places", metavar="FOLDER", nargs="+", type=Path, help="studies, or runs")
+    options.add_argument(
+        "--metric", default="test MAP@R", help="a column (default: test MAP@R; val MAP@R, test R@1, …)"
+    )
+    options.add_argument("--even-if-unfair", action="store_true", help="also what differs in more than the method")
+    return options
+
+
+def _found(given: Namespace) -> list[Result | Run]:
+    found: list[Result | Run] = []
+    for place in given.places:
+        if (place / FILE).exists():
+            found += [
+                result for result in board_of(place, read_study(place / FILE)).results() if result.status == "done"
+            ]
+        elif (place / "run.yaml").exists():
+            found.append(Run(place))
+        else:
+            raise Mistake(f"{place} must be the folder of a study or of a run, but it is neither")
+    if not found:
+        raise Mistake("nothing is done yet: likewise work runs what waits")
+    return found
+
+
+def _refused(unfair: Unfair) -> int:
+    print(bold("not ranked, because it would be unfair:"))
+    for each in unfair.differences:
+        print(paragraph(f"{each}. {each.why}", indent=2))
+    print("--even-if-unfair ranks all the same, and says so in the table")
+    return 1

@@ -1,0 +1,69 @@
+"""Fair by construction: protocols, boards and workers, search, repeats, tournaments, published numbers."""
+
+from likewise.protocols.bayes import Bayesian, Random
+from likewise.protocols.board import merge
+from likewise.protocols.combine import concatenated
+from likewise.protocols.fairness import Difference, described, unfair_differences
+from likewise.protocols.file_board import FileBoard
+from likewise.protocols.grid import CoordinateGrid
+from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards, rank
+from likewise.protocols.pairs import Comparison, Comparisons, compare, compare_all
+from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
+from likewise.protocols.published import published
+from likewise.protocols.reality import Improvement, improvements, papers_versus_reality
+from likewise.protocols.repeats import Summary, summarise
+from likewise.protocols.search import Search, best, history, is_over, plan, prune
+from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
+from likewise.protocols.sql_board import SqlBoard
+from likewise.protocols.tournament import Tournament, tournament
+from likewise.protocols.trial import Result, Trial, table
+from likewise.protocols.worker import work
+
+__all__ = [
+    "PROTOCOLS",
+    "Bayesian",
+    "Choice",
+    "Comparison",
+    "Comparisons",
+    "CoordinateGrid",
+    "Difference",
+    "FileBoard",
+    "Improvement",
+    "Leaderboard",
+    "Protocol",
+    "Random",
+    "Range",
+    "Result",
+    "Search",
+    "SqlBoard",
+    "Summary",
+    "Tournament",
+    "Trial",
+    "Tried",
+    "Unfair",
+    "at_point",
+    "best",
+    "classic",
+    "compare",
+    "compare_all",
+    "concatenated",
+    "described",
+    "fixed_share",
+    "history",
+    "improvements",
+    "is_over",
+    "k_fold",
+    "leaderboards",
+    "merge",
+    "papers_versus_reality",
+    "plan",
+    "prune",
+    "published",
+    "rank",
+    "space_of",
+    "summarise",
+    "table",
+    "tournament",
+    "unfair_differences",
+    "work",
+]

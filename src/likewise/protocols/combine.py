@@ -1,0 +1,67 @@
+"""The models of a protocol's folds put together: embeddings of the test set concatenated and measured as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from likewise.metrics import concatenate
+from likewise.protocols.trial import Result
+from likewise.train import Embedded, evaluate
+
+FILE = "test.npz"
+"""Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``."""
+
+
+def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Result]:
+    """One result for each method, setting and seed of which all folds are done: that of their models together.
+
+    The reality check reports both this and the mean of the folds' own numbers ("separated"), which is what
+    `likewise.protocols.repeats.summarise` makes of the folds' results.
+
+    Args:
+        results: of final trials.
+        folder: of the study, in which the runs are.
+        folds: how many there are of each.
+
+    Returns:
+        Results whose label ``combination`` is ``"concatenated"``; validation has no such number, because every fold
+        has validation classes of its own.
+
+    Examples:
+        >>> concatenated([], Path("."), 4)
+        []
+    """
+    groups: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        if result.status == "done" and result.trial.stage == "final":
+            labels = tuple(sorted((name, str(value)) for name, value in result.trial.labels.items()))
+            groups.setdefault((result.trial.method, result.trial.seed, labels), []).append(result)
+    return [_together(group, folder) for group in groups.values() if len(group) == folds]
+
+
+def _together(group: Sequence[Result], folder: Path) -> Result:
+    ordered = sorted(group, key=lambda result: result.trial.fold)
+    stored = [np.load(folder / result.run / FILE) for result in ordered]
+    labels = torch.from_numpy(stored[0]["labels"])
+    for result, each in zip(ordered, stored, strict=True):
+        if not np.array_equal(each["labels"], stored[0]["labels"]):
+            raise ValueError(f"all folds must have the same test set, but that of {result.run} is another one")
+    joined = concatenate([torch.from_numpy(each["embeddings"]) for each in stored])
+    is_query = torch.from_numpy(stored[0]["is_query"]) if len(stored[0]["is_query"]) else None
+    found = evaluate(Embedded(joined, labels), is_query)
+    first = ordered[0]
+    trial = replace(first.trial, fold=0, labels={**first.trial.labels, "combination": "concatenated"})
+    return replace(
+        first,
+        trial=trial,
+        val={},
+        test={name: found[name] for name in first.test},
+        run=" ".join(result.run for result in ordered),
+        seconds=sum(result.seconds for result in ordered),
+        openings=sum(result.openings for result in ordered),
+    )

@@ -1,0 +1,398 @@
+"""Two methods, pair by pair: is one better than the other, or can they not be told apart?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import ceil, isinf, log10
+from typing import Any, Literal
+
+from likewise.core.checks import one_of
+from likewise.metrics import Interval, t_interval
+from likewise.protocols.repeats import Row, each_once, is_done, mean_of, of_stage, shared_labels, value_of
+from likewise.protocols.significance import flip_p, holm, paired_p
+
+Unit = Literal["seed", "fold"]
+Verdict = Literal["better", "worse", "not distinguishable"]
+
+
+class NoPairs(ValueError):  # noqa: N818
+    """Two methods have no trainings of the same seed, fold and setting.
+
+    Examples:
+        >>> compare_sides([{"seed": 0, "test R@1": 0.5}], [{"seed": 1, "test R@1": 0.5}], "a", "b", "test R@1")
+        Traceback (most recent call last):
+        likewise.protocols.pairs.NoPairs: a and b must have trainings of the same seed, fold and setting, but 'a' and 'b'
+        have none
+    """
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two methods over the same seeds, folds and settings.
+
+    Args:
+        a: one method.
+        b: the other.
+        metric: the column that was compared.
+        difference: of a minus b, with its interval, over pairs; infinite for one pair.
+        differences: of each pair.
+        p: of the paired t-test, two-sided; ``None`` for one pair.
+        p_flip: of the sign-flip test, two-sided, which assumes only that differences are as likely up as down; with n
+            pairs it cannot be below 2 / 2ⁿ.
+        unpaired: trainings of a and of b that have no partner.
+        failed: trainings of a and of b that failed or were pruned.
+        settings: over how many settings (of trunk, size, …) the pairs spread.
+        tuned_on_test: of a and b, those that were tuned on the test set.
+
+    Examples:
+        >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
+        >>> rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(3)]
+        >>> print(compare(rows, "a", "b", "test R@1"))
+        a is better than b by 1.7 points of R@1 (95% interval 0.2 to 3.1, 3 pairs)
+        >>> print(compare(rows[:4], "a", "b", "test R@1"))
+        a and b are not distinguishable by R@1 (a is 1.0 points above, one pair: how far others would scatter is not
+        known); 2 trainings of a had no partner
+    """
+
+    a: str
+    b: str
+    metric: str
+    difference: Interval
+    differences: tuple[float, ...]
+    p: float | None
+    p_flip: float
+    unpaired: tuple[int, int] = (0, 0)
+    failed: tuple[int, int] = (0, 0)
+    settings: int = 1
+    tuned_on_test: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> int:
+        """How many there are."""
+        return self.difference.count
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether a is better or worse than b: whether the interval is above or below zero."""
+        if self.difference.low > 0.0:
+            return "better"
+        return "worse" if self.difference.high < 0.0 else "not distinguishable"
+
+    @property
+    def resolution(self) -> float | None:
+        """Half the interval: with so many pairs that scatter so, a smaller difference is not told from none."""
+        half = (self.difference.high - self.difference.low) / 2.0
+        return None if isinf(half) else half
+
+    def __str__(self) -> str:
+        verdict: Verdict = self.verdict
+        found, shown = self.difference, shown_metric(self.metric)
+        digits = _digits(found.mean, self.resolution)
+        pairs = "one pair" if self.pairs == 1 else f"{self.pairs} pairs"
+        pairs += f" over {self.settings} settings" if self.settings > 1 else ""
+        sure = f"{100 * found.confidence:g}% interval"
+        if verdict != "not distinguishable":
+            sign = 1.0 if verdict == "better" else -1.0
+            low, high = sorted((sign * found.low, sign * found.high))
+            ends = f"{_points(low, digits)} to {_points(high, digits)}"
+            size = _points(sign * found.mean, digits)
+            told = f"{self.a} is {verdict} than {self.b} by {size} points of {shown} ({sure} {ends}, {pairs})"
+            return told + self._tail()
+        above = f"{self.a} is {_points(abs(found.mean), digits)} points {'above' if found.mean >= 0 else 'below'}"
+        if self.resolution is None:
+            why = f"{above}, {pairs}: how far others would scatter is not known"
+        else:
+            ends = f"{_points(found.low, digits)} to {_points(found.high, digits)}"
+            unseen = f"a difference below about {_points(self.resolution, digits)} would not be seen"
+            why = f"{above}, {sure} {ends}, {pairs}; with {pairs} {unseen}"
+        return f"{self.a} and {self.b} are not distinguishable by {shown} ({why})" + self._tail()
+
+    def _tail(self) -> str:
+        """What else must be known, as further parts of the sentence."""
+        told = []
+        for counts, what in ((self.unpaired, "had no partner"), (self.failed, "failed")):
+            named = [
+                f"{count} {'training' if count == 1 else 'trainings'} of {name}"
+                for name, count in zip((self.a, self.b), counts, strict=True)
+                if count
+            ]
+            told += [f"{' and '.join(named)} {what}"] if named else []
+        if self.tuned_on_test:
+            told.append(f"{' and '.join(self.tuned_on_test)} tuned on test")
+        return "".join(f"; {each}" for each in told)
+
+
+def compare(
+    rows: Sequence[Row],
+    a: str,
+    b: str,
+    metric: str = "test MAP@R",
+    *,
+    by: str = "method",
+    unit: Unit = "seed",
+    stage: str = "final",
+    confidence: float = 0.95,
+) -> Comparison:
+    """Compare two methods over the same seeds, folds and settings.
+
+    Trainings are paired that agree in seed, fold and every label without a dot (trunk, size, data; ``loss.alpha`` and
+    its like belong to the method).  What makes a seed, a fold or a setting hard for both cancels in the differences,
+    of which the interval is Student's.
+
+    Args:
+        rows: the tidy table of results.
+        a: a value of the column ``by``.
+        b: another one.
+        metric: which column; values are fractions, higher is better.
+        by: the column that tells methods apart.
+        unit: ``"seed"`` takes the mean over the folds of a seed as one pair; ``"fold"`` takes each fold as one, and the
+            interval comes out too narrow, for folds share training classes.
+        stage: ``"final"`` or ``"search"``.
+        confidence: of the interval.
+
+    Examples:
+        >>> scores = {"a": (0.500, 0.520, 0.510), "b": (0.495, 0.525, 0.505)}
+        >>> rows = [{"method": m, "seed": s, "test MAP@R": each[s]} for m, each in scores.items() for s in range(3)]
+        >>> print(compare(rows, "a", "b"))
+        a and b are not distinguishable by MAP@R (a is 0.2 points above, 95% interval -1.3 to 1.6, 3 pairs; with 3 pairs
+        a difference below about 1.4 would not be seen)
+    """
+    chosen = of_stage(rows, metric, stage)
+    if a == b:
+        raise ValueError(f"a and b must be two, but both are {a!r}")
+    sides = [[row for row in chosen if row.get(by) == name] for name in (a, b)]
+    for place, name, side in zip("ab", (a, b), sides, strict=True):
+        if not side:
+            there = ", ".join(sorted({str(row.get(by)) for row in chosen}))
+            raise ValueError(f"{place} must be one of the rows' {by} ({there}), but it is {name!r}")
+    return compare_sides(sides[0], sides[1], a, b, metric, but=(by,), unit=unit, confidence=confidence)
+
+
+def compare_sides(
+    of_a: Sequence[Row],
+    of_b: Sequence[Row],
+    a: str,
+    b: str,
+    metric: str,
+    *,
+    but: Sequence[str] = ("method",),
+    unit: Unit = "seed",
+    confidence: float = 0.95,
+) -> Comparison:
+    """Compare rows with rows, as `compare` does.
+
+    Args:
+        of_a: rows of one side.
+        of_b: rows of the other.
+        a: what the one is called.
+        b: what the other is called.
+        metric: which column.
+        but: labels in which the sides differ, so that they cannot pair by them.
+        unit: what is one pair.
+        confidence: of the interval.
+
+    Examples:
+        >>> small, large = {"dim": 64, "test R@1": 0.5}, {"dim": 512, "test R@1": 0.6}
+        >>> compare_sides([large], [small], "512", "64", "test R@1", but=("dim",)).pairs
+        1
+    """
+    one_of("unit", unit, ("seed", "fold"))
+    columns = ("seed", "fold", *shared_labels([*of_a, *of_b], but))
+    left, right = (
+        each_once(name, [row for row in rows if is_done(row)], columns) for name, rows in ((a, of_a), (b, of_b))
+    )
+    both = [key for key in left if key in right]
+    if not both:
+        raise NoPairs(f"a and b must have trainings of the same seed, fold and setting, but {a!r} and {b!r} have none")
+    gathered: dict[tuple[Any, ...], list[float]] = {}
+    for seed, fold, *setting in both:
+        key = (seed, fold, *setting)
+        pair = (seed, *setting) if unit == "seed" else key
+        gathered.setdefault(pair, []).append(value_of(left[key], metric, a) - value_of(right[key], metric, b))
+    differences = [mean_of(each) for each in gathered.values()]
+    return Comparison(
+        a,
+        b,
+        metric,
+        t_interval(differences, confidence),
+        tuple(differences),
+        paired_p(differences),
+        flip_p(differences),
+        (len(left) - len(both), len(right) - len(both)),
+        (len(of_a) - len(left), len(of_b) - len(right)),
+        len({tuple(key[2:]) for key in both}),
+        tuple(name for name, rows in ((a, of_a), (b, of_b)) if any(row.get("tuned_on_test") for row in rows)),
+    )
+
+
+def shown_metric(metric: str) -> str:
+    """A column's metric as it is called in a sentence.
+
+    Examples:
+        >>> shown_metric("test R@1"), shown_metric("val MAP@R")
+        ('R@1', 'MAP@R on validation classes')
+    """
+    part, _, name = metric.partition(" ")
+    return f"{name} on validation classes" if part == "val" else name
+
+
+def _digits(mean: float, half: float | None) -> int:
+    """So many digits after the point that the scatter, in points, shows one that is not zero."""
+    size = 100 * abs(half or mean)
+    return min(max(1, ceil(-log10(size))), 4) if size else 1
+
+
+def _points(value: float, digits: int) -> str:
+    shown = f"{100 * value:.{digits}f}"
+    return shown.lstrip("-") if float(shown) == 0.0 else shown
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Every method against every other one.
+
+    Args:
+        names: the methods.
+        cells: the comparison of each two, the one that comes first in ``names`` against the other.
+        without: those two that have no pair of trainings.
+        corrected: p-values after Holm's correction, where that was asked for.
+
+    Examples:
+        >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
+        >>> rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(3)]
+        >>> print(compare_all(rows, "test R@1").text())
+        row minus column, in points of R@1; in brackets: not distinguishable
+              a     b
+        a        +1.7
+        b  -1.7
+        1 comparison at 95%.
+    """
+
+    names: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Comparison]
+    without: tuple[tuple[str, str], ...] = ()
+    corrected: Mapping[tuple[str, str], float] | None = None
+
+    def verdict(self, a: str, b: str) -> Verdict | None:
+        """Whether a is better or worse than b, after the correction if there is one; ``None`` without pairs."""
+        key = (a, b) if (a, b) in self.cells else (b, a)
+        if key not in self.cells:
+            return None
+        cell = self.cells[key]
+        if self.corrected is not None and self.corrected[key] > 1.0 - cell.difference.confidence:
+            return "not distinguishable"
+        return cell.verdict if key == (a, b) else _TURNED[cell.verdict]
+
+    def sentences(self) -> list[str]:
+        """Each comparison in a sentence."""
+        told = []
+        for key, cell in self.cells.items():
+            verdict = self.verdict(*key)
+            changed = verdict != cell.verdict and verdict is not None
+            told.append(f"{cell}; not distinguishable after Holm's correction" if changed else str(cell))
+        return told
+
+    @property
+    def note(self) -> str:
+        """What many comparisons mean for each of them."""
+        count = len(self.cells)
+        if not count:
+            return "no two methods have a pair of trainings."
+        confidence = next(iter(self.cells.values())).difference.confidence
+        told = f"{count} comparison{'s' if count > 1 else ''} at {100 * confidence:g}%"
+        wrong = 1.0 - confidence
+        if self.corrected is not None:
+            told += f", with Holm's correction: the chance of any false difference is at most {100 * wrong:.2g}%"
+        elif count > 1:
+            told += f", uncorrected: if all methods were alike, about {wrong * count:.2g} of them would look different"
+        missing = f"; without a pair: {', '.join(' and '.join(each) for each in self.without)}" if self.without else ""
+        return f"{told}{missing}."
+
+    def matrix(self) -> list[list[float | None]]:
+        """Differences, row minus column; ``None`` on the diagonal and where there is no pair."""
+        return [[self._difference(a, b) for b in self.names] for a in self.names]
+
+    def _difference(self, a: str, b: str) -> float | None:
+        if (a, b) in self.cells:
+            return self.cells[a, b].difference.mean
+        return -self.cells[b, a].difference.mean if (b, a) in self.cells else None
+
+    def text(self) -> str:
+        """The matrix for a terminal."""
+        cells = [["", *self.names]]
+        for name, row in zip(self.names, self.matrix(), strict=True):
+            cells.append([name, *(self._cell(name, b, value) for b, value in zip(self.names, row, strict=True))])
+        wide = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+        lines = [_line(row, wide) for row in cells]
+        metric = shown_metric(next(iter(self.cells.values())).metric) if self.cells else "nothing"
+        head = f"row minus column, in points of {metric}; in brackets: not distinguishable"
+        return "\n".join([head, *lines, self.note])
+
+    def _cell(self, a: str, b: str, value: float | None) -> str:
+        if value is None:
+            return "" if a == b else "?"
+        return f"({100 * value:+.1f})" if self.verdict(a, b) == "not distinguishable" else f"{100 * value:+.1f}"
+
+
+def _line(cells: Sequence[str], wide: Sequence[int]) -> str:
+    first, *rest = zip(cells, wide, strict=True)
+    return "  ".join([first[0].ljust(first[1]), *(cell.rjust(size) for cell, size in rest)]).rstrip()
+
+
+_TURNED: dict[Verdict, Verdict] = {
+    "better": "worse",
+    "worse": "better",
+    "not distinguishable": "not distinguishable",
+}
+
+
+def compare_all(
+    rows: Sequence[Row],
+    metric: str = "test MAP@R",
+    *,
+    by: str = "method",
+    correct: Literal["none", "holm"] = "none",
+    unit: Unit = "seed",
+    stage: str = "final",
+    confidence: float = 0.95,
+) -> Comparisons:
+    """Compare every method with every other one.
+
+    Args:
+        rows: the tidy table of results.
+        metric: which column.
+        by: the column that tells methods apart.
+        correct: ``"holm"`` asks more of each comparison, so that the chance of any false one stays what it is for one;
+            intervals are left as they are.
+        unit: what is one pair; see `compare`.
+        stage: ``"final"`` or ``"search"``.
+        confidence: of the intervals.
+
+    Examples:
+        >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52), "c": (0.3, 0.3, 0.3)}
+        >>> rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(3)]
+        >>> found = compare_all(rows, "test R@1", correct="holm")
+        >>> found.verdict("c", "a"), found.verdict("a", "b")
+        ('worse', 'better')
+        >>> found.note
+        "3 comparisons at 95%, with Holm's correction: the chance of any false difference is at most 5%."
+    """
+    one_of("correct", correct, ("none", "holm"))
+    chosen = of_stage(rows, metric, stage)
+    sides: dict[str, list[Row]] = {}
+    for row in chosen:
+        sides.setdefault(str(row.get(by)), []).append(row)
+    cells, without = {}, []
+    for a, b in combinations(sides, 2):
+        try:
+            cells[a, b] = compare_sides(sides[a], sides[b], a, b, metric, but=(by,), unit=unit, confidence=confidence)
+        except NoPairs:
+            without.append((a, b))
+    corrected = None
+    if correct == "holm":
+        # one pair proves nothing, but it was a comparison
+        values = [1.0 if cell.p is None else cell.p for cell in cells.values()]
+        corrected = dict(zip(cells, holm(values), strict=True))
+    return Comparisons(tuple(sides), cells, tuple(without), corrected)

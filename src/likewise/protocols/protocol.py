@@ -1,0 +1,113 @@
+"""Protocols as values: which classes a training may see, what may be looked at when, and how folds are combined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from likewise.core.checks import whole_number
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How methods are compared.
+
+    Args:
+        name: what it is called.
+        folds: for each fold the ``split`` section of its configuration.
+        source: where it was described.
+        tuned_on_test: whether there is nothing but the test set to choose by; results are marked then.
+
+    Examples:
+        >>> PROTOCOLS["reality-check"].folds[1]
+        {'folds': 4, 'fold': 1, 'contiguous': True}
+        >>> [PROTOCOLS["classic"].looks_at(stage) for stage in ("search", "final")]
+        [('test',), ('test',)]
+        >>> PROTOCOLS["fixed-validation"].looks_at("search")
+        ('val',)
+    """
+
+    name: str
+    folds: tuple[Mapping[str, Any], ...]
+    source: str
+    tuned_on_test: bool = False
+
+    def looks_at(self, stage: str) -> tuple[str, ...]:
+        """Which parts are measured in a search, and which in the end."""
+        if self.tuned_on_test:
+            return ("test",)
+        return ("val",) if stage == "search" else ("val", "test")
+
+    @property
+    def combinations(self) -> tuple[str, ...]:
+        """How the models of the folds give one number."""
+        return ("separated", "concatenated") if len(self.folds) > 1 else ("separated",)
+
+    def __str__(self) -> str:
+        """One sentence."""
+        if self.tuned_on_test:
+            return "no validation classes: whatever is chosen is chosen on the test set, and marked so"
+        if len(self.folds) == 1:
+            if self.folds[0].get("validation") is None:
+                return "the data set's own validation part, or else a share of the training classes, is held out"
+            return "a fixed share of the training classes is held out for validation"
+        how = "in their order" if self.folds[0].get("contiguous") else "at random"
+        return f"{len(self.folds)} folds of the training classes, cut {how}, each for validation once"
+
+
+def classic() -> Protocol:
+    """Train on the first half, test on the second, with no validation classes: allowed, but marked.
+
+    Examples:
+        >>> classic().tuned_on_test
+        True
+    """
+    return Protocol("classic", ({"validation": 0.0},), "Oh Song et al. 2016", tuned_on_test=True)
+
+
+def fixed_share(share: float | None = 0.1, *, seed: int = 0) -> Protocol:
+    """A share of the training classes is held out for validation, the same for all methods and seeds.
+
+    Args:
+        share: of the training classes; ``None``: the data set's own validation part, where it has one, else a tenth.
+        seed: of the choice.
+
+    Examples:
+        >>> fixed_share(0.1).folds
+        ({'validation': 0.1, 'seed': 0},)
+    """
+    if share is None:
+        return Protocol("own-validation", ({"validation": None, "seed": seed},), "the thesis, Section 5.2")
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:
+        raise ValueError(f"share must be a number in (0, 1), but it is {share!r}; classic() has no validation")
+    return Protocol("fixed-validation", ({"validation": share, "seed": seed},), "the thesis, Section 5.2")
+
+
+def k_fold(folds: int = 10, *, seed: int = 0, contiguous: bool = False) -> Protocol:
+    """Every training class is for validation once.
+
+    Args:
+        folds: how many.
+        seed: of the order of the classes.
+        contiguous: cut the classes in their order.
+
+    Examples:
+        >>> len(k_fold(10).folds)
+        10
+    """
+    count = whole_number("folds", folds, 2)
+    extra: dict[str, Any] = {"contiguous": True} if contiguous else {"seed": whole_number("seed", seed, 0)}
+    sections = tuple({"folds": count, "fold": fold, **extra} for fold in range(count))
+    source = "the reality check" if contiguous else "the thesis, Section 5.1"
+    return Protocol(f"{count}-fold", sections, source)
+
+
+PROTOCOLS: Mapping[str, Protocol] = {
+    "classic": classic(),
+    "fixed-validation": fixed_share(),
+    "own-validation": fixed_share(None),
+    "thesis-folds": k_fold(10),
+    "reality-check": k_fold(4, contiguous=True),
+}
+"""The protocols of the papers by name."""

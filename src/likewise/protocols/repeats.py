@@ -1,0 +1,249 @@
+"""Repeats of a training: what a method is worth, over seeds and folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from typing import Any, TypeAlias
+
+from likewise.core.checks import one_of
+from likewise.metrics import Interval, t_interval
+
+Row: TypeAlias = Mapping[str, Any]
+
+_RECORDS = {"seed", "fold", "stage", "status", "seconds", "openings", "tuned_on_test"}
+_RECORDS |= {"key", "run", "command", "error", "machine"}
+_REMARKS = {"table", "year", "reference", "note", "flag", "flags", "origin"}
+_OF_THE_METHOD = {"loss", "miner", "memory"}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the repeats of one setting came to.
+
+    Args:
+        group: which setting, such as ``{"method": "contrastive"}``.
+        metric: the column that was summarised.
+        interval: mean over seeds and its interval, which is infinite for one seed.
+        scores: the value of each seed, its folds combined.
+        folds: which folds each of these is a mean of.
+        failed: how many trainings failed or were pruned.
+        incomplete: how many seeds were left out because a fold of theirs is missing.
+
+    Examples:
+        >>> [found] = summarise([{"method": "a", "seed": 0, "test R@1": 0.5}], "test R@1")
+        >>> print(found)
+        a: 50.00 (one seed: no interval)
+    """
+
+    group: Mapping[str, Any]
+    metric: str
+    interval: Interval
+    scores: Mapping[Any, float]
+    folds: tuple[Any, ...]
+    failed: int = 0
+    incomplete: int = 0
+
+    @property
+    def name(self) -> str:
+        """The setting in one word."""
+        return name_of(self.group, tuple(self.group))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {per_cent(self.interval)}"
+
+
+def per_cent(interval: Interval) -> str:
+    """A mean and its interval over seeds, in per cent.
+
+    Examples:
+        >>> per_cent(t_interval([0.2, 0.22, 0.21]))
+        '21.00 (95% interval 18.52 to 23.48, 3 seeds)'
+    """
+    mean = f"{100 * interval.mean:.2f}"
+    if interval.count == 1:
+        return f"{mean} (one seed: no interval)"
+    ends = f"{100 * interval.low:.2f} to {100 * interval.high:.2f}"
+    return f"{mean} ({100 * interval.confidence:g}% interval {ends}, {interval.count} seeds)"
+
+
+def name_of(row: Row, by: Sequence[str]) -> str:
+    """The name of the setting to which a row belongs.
+
+    Examples:
+        >>> name_of({"method": "triplet", "dim": 64, "seed": 1}, ("method", "dim"))
+        'triplet, dim 64'
+    """
+    return ", ".join(str(row.get(column)) if column == "method" else f"{column} {row.get(column)}" for column in by)
+
+
+def labels_of_rows(rows: Iterable[Row]) -> list[str]:
+    """The columns that say what was varied: neither metrics, nor records of the training, nor remarks.
+
+    Examples:
+        >>> labels_of_rows([{"method": "a", "dim": 64, "seed": 0, "test R@1": 0.5, "run": "runs/1", "loss.alpha": 2.0}])
+        ['method', 'dim', 'loss.alpha']
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [name for name in names if name not in _RECORDS | _REMARKS and not _is_metric(name)]
+
+
+def shared_labels(rows: Iterable[Row], but: Sequence[str] = ("method",)) -> list[str]:
+    """The labels in which trainings of different methods can agree: trunk, size, data, but no hyper-parameter of a method.
+
+    Args:
+        rows: the tidy table of results.
+        but: labels that tell the methods apart.
+
+    Examples:
+        >>> shared_labels([{"method": "a", "dim": 64, "loss": "CircleLoss", "loss.margin": 0.4, "seed": 0}])
+        ['dim']
+    """
+    return [each for each in labels_of_rows(rows) if "." not in each and each not in {*but, *_OF_THE_METHOD}]
+
+
+def summarise(
+    rows: Sequence[Row],
+    metric: str = "test MAP@R",
+    *,
+    by: Sequence[str] = ("method",),
+    stage: str = "final",
+    confidence: float = 0.95,
+) -> list[Summary]:
+    """Mean and Student-t interval over seeds, for each setting.
+
+    The folds of a seed are combined first, by their mean ("separated" in the reality check): they share most of their
+    training classes, so that the seeds, not the folds, are independent repeats.  A seed with a missing fold is left
+    out, and counted; so are trainings that failed.
+
+    Args:
+        rows: the tidy table of results, a dict for each training.
+        metric: which column; values are fractions, higher is better.
+        by: columns that tell settings apart; rows that agree in them must be repeats of the same.
+        stage: ``"final"`` or ``"search"``; rows without a stage are final.
+        confidence: of the intervals.
+
+    Returns:
+        A summary for each setting of which at least one seed is complete, in the order of the rows.
+
+    Examples:
+        >>> scores = {("a", 0): 0.50, ("a", 1): 0.52, ("b", 0): 0.40, ("b", 1): 0.44}
+        >>> rows = [{"method": m, "seed": s, "test MAP@R": score} for (m, s), score in scores.items()]
+        >>> for found in summarise(rows):
+        ...     print(found)
+        a: 51.00 (95% interval 38.29 to 63.71, 2 seeds)
+        b: 42.00 (95% interval 16.59 to 67.41, 2 seeds)
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in of_stage(rows, metric, stage):
+        groups.setdefault(tuple(row.get(column) for column in by), []).append(row)
+    found = [_summary(dict(zip(by, key, strict=True)), each, metric, confidence) for key, each in groups.items()]
+    return [each for each in found if each is not None]
+
+
+def _summary(group: dict[str, Any], rows: list[Row], metric: str, confidence: float) -> Summary | None:
+    name = name_of(group, tuple(group))
+    done = [row for row in rows if is_done(row)]
+    _check_alike(name, done)
+    by_seed: dict[Any, dict[Any, float]] = {}
+    for (seed, fold), row in each_once(name, done, ("seed", "fold")).items():
+        by_seed.setdefault(seed, {})[fold] = value_of(row, metric, name)
+    folds = tuple(dict.fromkeys(fold for each in by_seed.values() for fold in each))
+    scores = {seed: mean_of(each.values()) for seed, each in by_seed.items() if len(each) == len(folds)}
+    if not scores:
+        return None
+    interval = t_interval(list(scores.values()), confidence)
+    return Summary(group, metric, interval, scores, folds, len(rows) - len(done), len(by_seed) - len(scores))
+
+
+def _check_alike(name: str, rows: list[Row]) -> None:
+    for label in labels_of_rows(rows):
+        values = list(dict.fromkeys(row.get(label) for row in rows))
+        if len(values) > 1:
+            listed = ", ".join(map(str, values))
+            raise ValueError(
+                f"rows of {name!r} must be repeats of one setting, but they differ in {label} ({listed}): "
+                "add it to by, or choose some of the rows"
+            )
+
+
+def of_stage(rows: Sequence[Row], metric: str, stage: str) -> list[Row]:
+    """The rows of a stage, of which some have the metric.
+
+    Examples:
+        >>> of_stage([{"stage": "final", "test R@1": 0.5}], "test R@2", "final")
+        Traceback (most recent call last):
+        ValueError: metric must be one of the rows' metrics at the stage 'final' (test R@1), but it is 'test R@2'
+    """
+    one_of("stage", stage, ("search", "final"))
+    chosen = [row for row in rows if (row.get("stage") or "final") == stage]
+    there = sorted({name for row in chosen for name in row if _is_metric(name)})
+    if metric not in there:
+        listed = ", ".join(there) or "none"
+        raise ValueError(
+            f"metric must be one of the rows' metrics at the stage {stage!r} ({listed}), but it is {metric!r}"
+        )
+    return chosen
+
+
+def _is_metric(name: str) -> bool:
+    return name.startswith(("val ", "test "))
+
+
+def is_done(row: Row) -> bool:
+    """Whether a training came to its end; rows that say nothing of it did.
+
+    Examples:
+        >>> is_done({"status": "failed"}), is_done({})
+        (False, True)
+    """
+    return (row.get("status") or "done") == "done"
+
+
+def value_of(row: Row, metric: str, name: str) -> float:
+    """The metric of a training that is done.
+
+    Examples:
+        >>> value_of({"seed": 3, "test R@1": None}, "test R@1", "triplet")
+        Traceback (most recent call last):
+        ValueError: rows must have a finite 'test R@1' where a training is done, but that of 'triplet' (seed 3) is None
+    """
+    value = row.get(metric)
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        which = ", ".join(f"{key} {row[key]}" for key in ("seed", "fold") if row.get(key) is not None)
+        where = f"{name!r} ({which})" if which else f"{name!r}"
+        raise ValueError(
+            f"rows must have a finite {metric!r} where a training is done, but that of {where} is {value!r}"
+        )
+    return float(value)
+
+
+def each_once(name: str, rows: list[Row], columns: Sequence[str]) -> dict[tuple[Any, ...], Row]:
+    """Rows by what tells them apart; two that are told apart by nothing are a mistake.
+
+    Examples:
+        >>> each_once("triplet", [{"seed": 0}, {"seed": 0}], ("seed",))
+        Traceback (most recent call last):
+        ValueError: rows must have one training for each seed and fold, but 'triplet' has two of seed 0
+    """
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = tuple(row.get(column) for column in columns)
+        if key in found:
+            which = ", ".join(f"{column} {value}" for column, value in zip(columns, key, strict=True))
+            raise ValueError(f"rows must have one training for each seed and fold, but {name!r} has two of {which}")
+        found[key] = row
+    return found
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """The mean.
+
+    Examples:
+        >>> mean_of([0.25, 0.5])
+        0.375
+    """
+    listed = list(values)
+    return sum(listed) / len(listed)

@@ -1,0 +1,352 @@
+"""A search for hyper-parameters: the next points are a function of what was tried, and that is on the board.
+
+A search works in rounds.  `plan` looks at the board; when all points of the last round are known it puts the trials of
+the next ones on it, one for each fold.  Nothing else is kept, so a search goes on from its board alone, on any machine,
+and two that plan at the same time plan the same.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from likewise.core.checks import whole_number
+from likewise.protocols.bayes import Bayesian
+from likewise.protocols.board import Board, Reports, Standing
+from likewise.protocols.space import Point, Space, Tried, at_point, checked_space
+from likewise.protocols.trial import Label, Result, Trial
+
+
+class Method(Protocol):
+    """A way of searching: `Bayesian`, `Random`, `CoordinateGrid`, or one of your own.
+
+    Examples:
+        >>> method: Method = Bayesian(startup=5)
+    """
+
+    def ask(self, space: Space, history: Sequence[Tried], n: int, seed: int) -> list[Point]:
+        """The next points, at most ``n``; none while it waits for points that run, or at the end."""
+
+
+def next_points(space: Space, history: Sequence[Tried], n: int, method: Method, seed: int = 0) -> list[Point]:
+    """The points to try next: a function of its arguments and of nothing else.
+
+    Args:
+        space: where to look.
+        history: what was tried, in order.
+        n: how many points, at most.
+        method: how to choose them.
+        seed: of what is drawn.
+
+    Examples:
+        >>> from likewise.protocols.grid import CoordinateGrid
+        >>> from likewise.protocols.space import Range
+        >>> next_points({"loss.margin": Range(0.0, 1.0, step=0.5)}, [], 2, CoordinateGrid())
+        [{'loss.margin': 0.0}, {'loss.margin': 0.5}]
+    """
+    return method.ask(checked_space(space), history, whole_number("n", n, 1), whole_number("seed", seed, 0))
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched, how, and for how long.
+
+    Args:
+        method: what is tuned, by name.
+        config: the complete configuration, as ``likewise train`` resolves it, of which the space changes some settings.
+        space: where to look.
+        how: the way of searching.
+        folds: the ``split`` sections of the protocol's folds, over the configuration's own; a point has a trial for
+            each of them, and its value is the mean.
+        objective: a metric on validation classes; higher is better.
+        rounds: how many points in all.
+        at_once: how many points in each round.
+        seed: of the search and of its trainings.
+        labels: what else the trials are called by.
+        begin: points to try first, such as the method's defaults.
+
+    Examples:
+        >>> from likewise.protocols.space import Range
+        >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss"}, "split": {"seed": 0}, "seed": 0}
+        >>> folds = ({"folds": 2, "fold": 0}, {"folds": 2, "fold": 1})
+        >>> search = Search("triplet", config, {"loss.margin": Range(0.0, 0.5)}, folds=folds)
+        >>> [trial.config["split"]["fold"] for trial in search.trials({"loss.margin": 0.1})]
+        [0, 1]
+    """
+
+    method: str
+    config: Mapping[str, Any]
+    space: Space
+    how: Method = field(default_factory=Bayesian)
+    folds: Sequence[Mapping[str, Any]] = ({},)
+    objective: str = "MAP@R"
+    rounds: int = 50
+    at_once: int = 1
+    seed: int = 0
+    labels: Mapping[str, Label] = field(default_factory=dict)
+    begin: Sequence[Point] = ()
+
+    def __post_init__(self) -> None:
+        checked_space(self.space)
+        whole_number("rounds", self.rounds, 1)
+        whole_number("at_once", self.at_once, 1)
+        whole_number("seed", self.seed, 0)
+        if not self.folds:
+            raise ValueError("folds must have at least one fold, but it is empty")
+        for path in self.space:
+            if path in self.labels:
+                raise ValueError(f"labels must not name what is searched, but they name {path!r}")
+        for point in self.begin:
+            for path, setting in self.space.items():
+                if path not in point or not setting.has(point[path]):
+                    raise ValueError(f"begin must have points of the space, but one has {path} = {point.get(path)!r}")
+
+    def trials(self, point: Point) -> list[Trial]:
+        """The trials of a point, one for each fold."""
+        return [self._trial(point, fold) for fold in range(len(self.folds))]
+
+    def _trial(self, point: Point, fold: int) -> Trial:
+        config = at_point(self.config, point)
+        split = {**(config.get("split") or {}), **self.folds[fold]}
+        config |= {"seed": self.seed, **({"split": split} if split else {})}
+        return Trial(self.method, config, self.seed, fold, "search", {**self.labels, **point})
+
+    def point(self, trial: Trial) -> Point | None:
+        """The point that a trial is of; ``None`` if it is not a trial of this search."""
+        ours = (trial.method, trial.stage, trial.seed) == (self.method, "search", self.seed)
+        if not ours or trial.fold >= len(self.folds) or trial.labels.keys() != self.labels.keys() | self.space.keys():
+            return None
+        point = {path: trial.labels[path] for path in self.space}
+        return point if self._trial(point, trial.fold).key == trial.key else None
+
+
+def history(search: Search, board: Board) -> list[Tried]:
+    """What a search has tried, in the order in which it was planned.
+
+    A point is done when all its folds are; its value is the mean of theirs.  It has failed, or was pruned, as soon as
+    one of its folds has, or was.  What is not a number has failed.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.file_board import FileBoard
+        >>> from likewise.protocols.space import Range
+        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, at_once=2)
+        >>> for trial in plan(search, board)[:1]:
+        ...     _ = board.finish(Result(trial, val={"MAP@R": 0.25}))
+        >>> [(one.status, one.value) for one in history(search, board)]
+        [('done', 0.25), ('running', None)]
+    """
+    return [_tried(search, part) for part in _by_point(search, board)]
+
+
+def plan(search: Search, board: Board) -> list[Trial]:
+    """Put the trials of the next round on the board, if the last one is over.
+
+    Folds that wait or run although their point has failed, or was pruned, are cancelled.
+
+    Returns:
+        The new trials: none while trials of the last round wait or run, or if the search `is_over`.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.file_board import FileBoard
+        >>> from likewise.protocols.space import Range
+        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, at_once=4)
+        >>> len(plan(search, board)), len(plan(search, board))
+        (4, 0)
+    """
+    parts = _by_point(search, board)
+    tried = [_tried(search, part) for part in parts]
+    vain = [
+        standing.trial.key
+        for part, one in zip(parts, tried, strict=True)
+        if one.status in ("failed", "pruned")
+        for standing in part.standings
+        if standing.state in ("waiting", "running")
+    ]
+    if vain:
+        board.cancel(vain)
+    return board.add([trial for point in _next(search, tried) for trial in search.trials(point)])
+
+
+def is_over(search: Search, board: Board) -> bool:
+    """Whether all points of a search are known, and no other will come.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.file_board import FileBoard
+        >>> from likewise.protocols.space import Range
+        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, rounds=1)
+        >>> for trial in plan(search, board):
+        ...     before = is_over(search, board)
+        ...     _ = board.finish(Result(trial, val={"MAP@R": 0.25}))
+        >>> before, is_over(search, board)
+        (False, True)
+    """
+    tried = history(search, board)
+    return all(one.status != "running" for one in tried) and not _next(search, tried)
+
+
+def best(tried: Sequence[Tried]) -> Tried | None:
+    """The best of the points that are done, the first of those that are equally good; ``None`` if there is none.
+
+    Examples:
+        >>> best([Tried({"a": 1}, 0.25), Tried({"a": 2}, 0.5), Tried({"a": 3}, status="failed")]).point
+        {'a': 2}
+    """
+    return max((one for one in tried if one.value is not None), key=lambda one: one.value or 0.0, default=None)
+
+
+def prune(
+    history: Sequence[Reports],
+    values: Mapping[int, float],
+    step: int,
+    *,
+    startup: int = 5,
+    warmup: int = 0,
+    least: int = 1,
+) -> bool:
+    """Whether a trial is hopeless: its best value so far is below the median of the others at the same step.
+
+    The rule of Optuna's ``MedianPruner``, for values of which higher is better.
+
+    - The others are trials that are done.  While they are fewer than ``startup``, nothing is pruned.
+    - Nothing is pruned at a step < ``warmup``.
+    - Compared are the largest value that the trial has reported up to now, and the median of what the others reported
+      at this very step; where fewer than ``least`` of them did, nothing is pruned.
+    - Values that are not numbers are left out; a trial that has reported nothing else is pruned.
+
+    Args:
+        history: what the others reported, by step.
+        values: what the trial has reported up to now, by step.
+        step: its last step.
+        startup: how many others must be done.
+        warmup: the first step at which a trial may be pruned.
+        least: how many others must have reported at the step.
+
+    Examples:
+        >>> others = [{1: 0.2, 2: 0.4}, {1: 0.3, 2: 0.5}, {1: 0.4, 2: 0.6}]
+        >>> prune(others, {1: 0.35, 2: 0.45}, 2, startup=3), prune(others, {1: 0.35}, 1, startup=3)
+        (True, False)
+    """
+    if not history or len(history) < startup or step < warmup or not values:
+        return False
+    numbers = [value for value in values.values() if not math.isnan(value)]
+    if not numbers:
+        return True
+    there = [other[step] for other in history if step in other]
+    theirs = [value for value in there if not math.isnan(value)]
+    if len(there) < least or not theirs:
+        return False
+    return max(numbers) < statistics.median(theirs)
+
+
+def hopeless(board: Board, trial: Trial, *, startup: int = 5, warmup: int = 0, least: int = 1) -> bool:
+    """Whether a trial that runs should be pruned, by what it and the others on its board have reported: see `prune`.
+
+    The others are trials of a search that are done, with the same method, seed, fold and labels; labels that are paths
+    of the configuration, with a dot in them, are what is searched and may differ.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.file_board import FileBoard
+        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> good, bad = (Trial("triplet", {}, stage="search", labels={"loss.margin": m}) for m in (0.1, 0.2))
+        >>> _ = board.add([good, bad])
+        >>> for trial, value in ((good, 0.5), (bad, 0.25)):
+        ...     board.report(trial.key, 1, value)
+        >>> _ = board.finish(Result(good, val={"MAP@R": 0.75}))
+        >>> hopeless(board, bad, startup=1)
+        True
+    """
+    done = [one.trial for one in board.results() if one.status == "done"]
+    others = [one.key for one in done if _race(one) == _race(trial)]
+    reports = board.reports([trial.key, *others])
+    values = reports.get(trial.key, {})
+    theirs = [reports.get(key, {}) for key in others]
+    return bool(values) and prune(theirs, values, max(values), startup=startup, warmup=warmup, least=least)
+
+
+def siblings(board: Board, trial: Trial) -> list[str]:
+    """The keys of the other folds of a trial's point: what `Board.cancel` takes when the trial was pruned.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.file_board import FileBoard
+        >>> from likewise.protocols.space import Range
+        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, folds=({"fold": 0}, {"fold": 1}))
+        >>> first, second = plan(search, board)
+        >>> siblings(board, first) == [second.key]
+        True
+    """
+    others = [one for one in board.trials() if one.fold != trial.fold]
+    return [one.key for one in others if one.labels == trial.labels and _race(one)[:3] == _race(trial)[:3]]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """All that the board knows of one point."""
+
+    point: Point
+    standings: tuple[Standing, ...]
+    results: Mapping[str, Result]
+    reports: Mapping[str, Reports]
+
+
+def _by_point(search: Search, board: Board) -> list[_Part]:
+    grouped: dict[tuple[Label, ...], tuple[Point, list[Standing]]] = {}
+    for standing in board.states():
+        point = search.point(standing.trial)
+        if point is not None:
+            grouped.setdefault(tuple(point.values()), (point, []))[1].append(standing)
+    results = {result.key: result for result in board.results()}
+    reports = board.reports([each.trial.key for _, some in grouped.values() for each in some])
+    return [_Part(point, tuple(some), results, reports) for point, some in grouped.values()]
+
+
+def _tried(search: Search, part: _Part) -> Tried:
+    reports = [part.reports.get(each.trial.key, {}) for each in part.standings]
+    steps = sorted({step for one in reports for step in one})
+    means = {step: statistics.fmean(one[step] for one in reports if step in one) for step in steps}
+    states = [each.state for each in part.standings]
+    if "pruned" in states:
+        return Tried(part.point, None, means, "pruned")
+    if "failed" in states or "cancelled" in states:
+        return Tried(part.point, None, means, "failed")
+    if len(states) < len(search.folds) or set(states) != {"done"}:
+        return Tried(part.point, None, means, "running")
+    value = statistics.fmean(_value(search, part.results[each.trial.key]) for each in part.standings)
+    return Tried(part.point, value, means) if math.isfinite(value) else Tried(part.point, None, means, "failed")
+
+
+def _value(search: Search, result: Result) -> float:
+    if search.objective not in result.val:
+        known = ", ".join(result.val) or "nothing"
+        raise ValueError(f"objective must be measured on validation classes ({known}), but it is {search.objective!r}")
+    return float(result.val[search.objective])
+
+
+def _next(search: Search, tried: Sequence[Tried]) -> list[Point]:
+    """The points of the next round; none while one of the last is not known."""
+    room = min(search.at_once, search.rounds - len(tried))
+    if room <= 0 or any(one.status == "running" for one in tried):
+        return []
+    seen = [dict(one.point) for one in tried]
+    given = [{path: point[path] for path in search.space} for point in search.begin]
+    given = [point for point in given if point not in seen]
+    if given:
+        return list(given[:room])
+    return next_points(search.space, tried, room, search.how, search.seed)
+
+
+def _race(trial: Trial) -> tuple[str, str, int, int, dict[str, Label]]:
+    """What two trials must have in common to be compared on their way."""
+    named = {name: value for name, value in trial.labels.items() if "." not in name}
+    return trial.stage, trial.method, trial.seed, trial.fold, named

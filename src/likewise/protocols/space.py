@@ -1,0 +1,274 @@
+"""The space in which a search looks: names of settings, and what each may be."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from likewise.core import Hyper, hyperparameters
+from likewise.core.checks import one_of
+from likewise.protocols.trial import Label
+
+TriedStatus = Literal["done", "failed", "pruned", "running"]
+
+Point: TypeAlias = Mapping[str, Label]
+"""A value for each setting of a space, by its path in the configuration: ``{"loss.alpha": 2.0}``."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from one to another, both included.
+
+    Args:
+        low: the smallest.
+        high: the largest.
+        log: look on a logarithmic scale.
+        step: the step of a grid.
+        whole: whole numbers only.
+        default: where a grid begins, and what the setting is if it is not searched.
+
+    Examples:
+        >>> Range(0.0, 0.5, step=0.1).grid()
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+        >>> Range(1e-5, 1e-2, log=True).grid(points=4)
+        (1e-05, 0.0001, 0.001, 0.01)
+        >>> Range(1, 4, whole=True).grid()
+        (1, 2, 3, 4)
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
+    whole: bool = False
+    default: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"low must be a number < high, but they are {self.low!r} and {self.high!r}")
+        if self.log and self.low <= 0:
+            raise ValueError(f"low must be > 0 on a logarithmic scale, but it is {self.low!r}")
+        if self.step is not None and not self.step > 0:
+            raise ValueError(f"step must be a number > 0, but it is {self.step!r}")
+        numbers = [number for number in (self.low, self.high, self.step, self.default) if number is not None]
+        if self.whole and any(number != int(number) for number in numbers):
+            raise ValueError(f"a range of whole numbers must be given in whole numbers, but it is {self!r}")
+
+    def has(self, value: Label) -> bool:
+        """Whether a value is in it."""
+        number = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
+        return number and self.low <= value <= self.high  # type: ignore[operator]
+
+    def at(self, share: float) -> float:
+        """The value that has a share in [0, 1] of the range below it, on its scale, to four digits."""
+        low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
+        return self.rounded(self._between(low, high, share))
+
+    def _between(self, low: float, high: float, share: float) -> float:
+        if self.log:
+            return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
+        return low + share * (high - low)
+
+    def rounded(self, value: float) -> float:
+        """A value to four digits, so that it can be read and written again, and inside the range."""
+        short = round(value) if self.whole else _digits(value, 4)
+        kept = min(max(short, self.low), self.high)
+        return int(kept) if self.whole else float(kept)
+
+    def grid(self, points: int = 11) -> tuple[float, ...]:
+        """The values of a grid: by its step, else all whole numbers if they are few, else evenly on its scale.
+
+        Args:
+            points: how many values where there is no step.
+        """
+        if self.step is None and not (self.whole and self.high - self.low < 2 * points):
+            shares = [index / (points - 1) for index in range(points)]
+            values = [self.rounded(self._between(self.low, self.high, share)) for share in shares]
+        else:
+            step = 1.0 if self.step is None else self.step
+            count = math.floor((self.high - self.low) / step * (1 + 1e-9) + 1e-9)
+            values = [_digits(self.low + index * step, 12) for index in range(count + 1)]
+        return tuple(dict.fromkeys(int(value) if self.whole else float(value) for value in values))
+
+    @property
+    def start(self) -> float:
+        """The default, or the middle."""
+        return self.at(0.5) if self.default is None else self.default
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values; a single one is a setting that is fixed.
+
+    Args:
+        values: what it may be.
+        default: where a grid begins; by default the first one.
+
+    Examples:
+        >>> Choice(("avg", "max")).start
+        'avg'
+    """
+
+    values: tuple[Label, ...]
+    default: Label = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.values, tuple) or not self.values:
+            raise ValueError(f"values must be a tuple with at least one value, but it is {self.values!r}")
+
+    def has(self, value: Label) -> bool:
+        """Whether a value is one of them."""
+        return any(value == one and type(value) is type(one) for one in self.values)
+
+    def at(self, share: float) -> Label:
+        """The value that has a share in [0, 1] of the others before it."""
+        return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
+
+    def grid(self, points: int = 11) -> tuple[Label, ...]:
+        """All of them."""
+        return self.values
+
+    @property
+    def start(self) -> Label:
+        """The default, or the first one."""
+        return self.values[0] if self.default is None else self.default
+
+
+Setting: TypeAlias = Range | Choice
+Space: TypeAlias = Mapping[str, Setting]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A point that was tried, or is being tried.
+
+    Args:
+        point: the values.
+        value: how good it is, higher is better; ``None`` if that is not known.
+        reports: values measured on the way, by step.
+        status: ``"done"``, ``"failed"``, ``"pruned"`` or ``"running"``.
+
+    Examples:
+        >>> Tried({"loss.margin": 0.1}, 0.5).status, Tried({"loss.margin": 0.2}, status="failed").value is None
+        ('done', True)
+    """
+
+    point: Point
+    value: float | None = None
+    reports: Mapping[int, float] = field(default_factory=dict)
+    status: TriedStatus = "done"
+
+    def __post_init__(self) -> None:
+        one_of("status", self.status, ("done", "failed", "pruned", "running"))
+        known = self.value is not None and math.isfinite(self.value)
+        if known if self.status != "done" else not known:
+            raise ValueError(f"value must be a finite number if done, else None, but it is {self.value!r}")
+
+
+def space_of(
+    loss: type, miner: type | None = None, extra: Mapping[str, Setting | Label] | None = None
+) -> dict[str, Setting]:
+    """The space that a loss declares beside the limits of its hyper-parameters.
+
+    Args:
+        loss: its class.
+        miner: the class of the loss's miner, whose hyper-parameters are searched with it.
+        extra: more settings, by their path in the configuration, or others for those that are declared: a `Range` or a
+            `Choice` to look in, or a value that is fixed.
+
+    Examples:
+        >>> from likewise.losses import ProxyAnchorLoss
+        >>> space = space_of(ProxyAnchorLoss, extra={"loss.margin": 0.1, "optimizer.lr": Range(1e-6, 1e-3, log=True)})
+        >>> sorted(space)
+        ['loss.alpha', 'loss.margin', 'optimizer.lr']
+        >>> space["loss.alpha"].low, space["loss.alpha"].high, space["loss.margin"]
+        (1.0, 100.0, Choice(values=(0.1,), default=None))
+    """
+    space: dict[str, Setting] = {}
+    declared: dict[str, Hyper] = {}
+    for prefix, owner in (("loss", loss), ("loss.miner", miner)):
+        if owner is not None:
+            defaults: dict[str, Any] = {one.name: one.default for one in dataclasses.fields(owner)}
+            for name, known in hyperparameters(owner).items():
+                declared[f"{prefix}.{name}"] = known
+                space[f"{prefix}.{name}"] = _range(known, defaults[name])
+    for path, given in (extra or {}).items():
+        setting = given if isinstance(given, Range | Choice) else Choice((given,))
+        if path in declared:
+            setting = _within(path, setting, declared[path], space[path])
+        elif path.startswith("loss."):
+            known_paths = ", ".join(sorted(declared)) or "none"
+            raise ValueError(f"extra must name declared hyper-parameters ({known_paths}), but it names {path!r}")
+        space[path] = setting
+    return space
+
+
+def _range(known: Hyper, default: float) -> Range:
+    if known.search is None:
+        raise ValueError(f"a hyper-parameter must declare where to search, but {known.help!r} does not")
+    low, high = known.search
+    return Range(low, high, known.log, known.step, isinstance(default, int), default)
+
+
+def _within(path: str, setting: Setting, known: Hyper, usual: Setting) -> Setting:
+    """A user's setting for a declared hyper-parameter: inside its limits, whole where it is whole."""
+    values = (setting.low, setting.high) if isinstance(setting, Range) else setting.values
+    whole = isinstance(usual, Range) and usual.whole
+    for value in values:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not known.allows(value) or (whole and value != int(value)):  # type: ignore[arg-type]
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(f"{path} must be {kind} {known.limits()}".rstrip() + f", but {value!r} is not")
+    if not isinstance(setting, Range):
+        return setting
+    default = usual.start if setting.default is None and setting.has(usual.start) else setting.default
+    return dataclasses.replace(setting, whole=whole, default=default)  # type: ignore[arg-type]
+
+
+def at_point(config: Mapping[str, Any], point: Point) -> dict[str, Any]:
+    """A configuration with the values of a point in their places.
+
+    Args:
+        config: as ``likewise train`` resolves it; it is not changed.
+        point: values by path; the arguments of a class are named without ``init_args``, as on the command line.
+
+    Examples:
+        >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss", "init_args": {"margin": 0.1}}}
+        >>> at_point(config, {"loss.margin": 0.2})
+        {'loss': {'class_path': 'likewise.losses.TripletLoss', 'init_args': {'margin': 0.2}}}
+    """
+    changed: dict[str, Any] = copy.deepcopy(dict(config))
+    for path, value in point.items():
+        *words, last = path.split(".")
+        place: Any = changed
+        for word in words:
+            place = place.get(word)
+            if isinstance(place, dict) and "class_path" in place:
+                place = place.setdefault("init_args", {})
+            if not isinstance(place, dict):
+                raise ValueError(f"{path} must name a setting of the configuration, but it has no section {word!r}")
+        place[last] = value
+    return changed
+
+
+def checked_space(space: Space) -> Space:
+    """Check that there is something to search, and that every setting is a `Range` or a `Choice`.
+
+    Examples:
+        >>> list(checked_space({"loss.margin": Range(0.0, 1.0)}))
+        ['loss.margin']
+    """
+    if not space:
+        raise ValueError("space must have at least one setting, but it is empty")
+    for path, setting in space.items():
+        if not isinstance(setting, Range | Choice):
+            raise TypeError(f"space[{path!r}] must be a Range or a Choice, but it is {setting!r}")
+    return space
+
+
+def _digits(value: float, count: int) -> float:
+    return float(f"{value:.{count}g}")

@@ -1,0 +1,345 @@
+"""The tournament (the thesis, Section 4.2.4.2): methods are ranked in every experiment, and the ranks are added up.
+
+A rank forgets by how much a method won; in return, experiments of different difficulty may be put together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from statistics import fmean, stdev
+from typing import Any, Literal
+
+from likewise.core.checks import one_of
+from likewise.protocols.published import Number
+from likewise.protocols.trial import Label
+
+Experiment = tuple[Label, ...]
+Ties = Literal["average", "min"]
+
+SAME = 9
+"""Scores that agree to this many decimals are equal: means of the same numbers differ in the last bits."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a method did over all experiments.
+
+    Args:
+        method: its name.
+        place: in the tournament; equal averages share a place.
+        ranks: by experiment; an experiment that the method lacks is not there.
+        total: the sum of the ranks.
+        average: the mean of the ranks, over the experiments that the method has.
+        deviation: their sample standard deviation (n − 1); None for a single experiment.
+        gold: how many experiments it won.
+        silver: how often it was second.
+        bronze: how often it was third.
+        complete: whether it has all experiments.
+
+    Examples:
+        >>> Standing("a", 1, {("CUB200",): 1.0}, 1.0, 1.0, None, 1, 0, 0, True).gold
+        1
+    """
+
+    method: str
+    place: int
+    ranks: Mapping[Experiment, float]
+    total: float
+    average: float
+    deviation: float | None
+    gold: int
+    silver: int
+    bronze: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """The standings, and what they were made from.
+
+    Args:
+        standings: best average rank first.
+        experiments: all that were held, in the order in which they were met.
+        names: of the columns that make an experiment.
+        metric: what was ranked by.
+        ties: which rank equal scores got.
+        scores: by method and experiment, the mean of the metric over the rows of it, and how many these were.
+        notes: sentences that belong under the table.
+
+    Examples:
+        >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "b", "data": "x", "test R@1": 0.6}]
+        >>> found = tournament(rows, experiment=["data"])
+        >>> [each.method for each in found.standings]
+        ['b', 'a']
+    """
+
+    standings: tuple[Standing, ...]
+    experiments: tuple[Experiment, ...]
+    names: tuple[str, ...]
+    metric: str
+    ties: Ties
+    scores: Mapping[str, Mapping[Experiment, tuple[float, int]]]
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The table for a terminal, with its notes below.
+
+        Examples:
+            >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "b", "data": "x", "test R@1": 0.6}]
+            >>> print(tournament(rows, experiment=["data"]).text())
+               method  total  average  deviation  gold  silver  bronze  experiments
+            1  b           1     1.00          –     1       0       0          1/1
+            2  a           2     2.00          –     0       1       0          1/1
+            Ranked by test R@1; 1 is best.
+        """
+        head = ["", "method", "total", "average", "deviation", "gold", "silver", "bronze", "experiments"]
+        lines = [head, *(self._cells(each) for each in self.standings)]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+        aligned = []
+        for line in lines:
+            cells = [cell.ljust(width) for cell, width in zip(line[:2], widths[:2], strict=True)]
+            cells += [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
+            aligned.append("  ".join(cells).rstrip())
+        return "\n".join([*aligned, f"Ranked by {self.metric}; 1 is best.", *self.notes])
+
+    def _cells(self, each: Standing) -> list[str]:
+        deviation = "–" if each.deviation is None else f"{each.deviation:.2f}"
+        share = f"{len(each.ranks)}/{len(self.experiments)}"
+        medals = [str(each.gold), str(each.silver), str(each.bronze)]
+        name = each.method if each.complete else f"{each.method} *"
+        return [str(each.place), name, f"{each.total:g}", f"{each.average:.2f}", deviation, *medals, share]
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the words of JSON: the standings, and for each method its rank, score and row count in each experiment.
+
+        Examples:
+            >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "a", "data": "x", "test R@1": 0.7}]
+            >>> tournament(rows, experiment=["data"]).to_dict()["standings"][0]["experiments"]
+            [{'experiment': {'data': 'x'}, 'rank': 1.0, 'score': 0.6, 'rows': 2}]
+        """
+        standings = []
+        for each in self.standings:
+            line = {name: getattr(each, name) for name in ("method", "place", "total", "average", "deviation")}
+            line |= {name: getattr(each, name) for name in ("gold", "silver", "bronze", "complete")}
+            line["experiments"] = [
+                {
+                    "experiment": dict(zip(self.names, one, strict=True)),
+                    "rank": rank,
+                    "score": self.scores[each.method][one][0],
+                    "rows": self.scores[each.method][one][1],
+                }
+                for one, rank in each.ranks.items()
+            ]
+            standings.append(line)
+        held = [dict(zip(self.names, one, strict=True)) for one in self.experiments]
+        about = {"metric": self.metric, "ties": self.ties, "experiments": held, "notes": list(self.notes)}
+        return {**about, "standings": standings}
+
+
+def tournament(
+    rows: Sequence[Mapping[str, Label]],
+    metric: str = "test R@1",
+    experiment: Sequence[str] = ("data", "trunk", "dim"),
+    method: str = "method",
+    *,
+    higher_is_better: bool = True,
+    ties: Ties = "average",
+    only_common: bool = False,
+    notes: Sequence[str] = (),
+) -> Tournament:
+    """Rank methods in every experiment and add the ranks up.
+
+    Rows of one method in one experiment, such as its seeds and folds, are averaged first.  A method that lacks an
+    experiment is ranked over those it has and marked; in an experiment that somebody lacks, the others are ranked among
+    themselves, so averages over different experiments compare less than they seem to: ``only_common`` holds none but
+    the experiments that all methods have.
+
+    Equal scores share the mean of their ranks (1, 2.5, 2.5, 4) or, with ``"min"``, the best of them (1, 2, 2, 4).
+    Medals always go by the latter: two that win both get gold, and nobody gets silver.
+
+    Args:
+        rows: results, one's own or `published`.  Rows without the metric, or that are not done, are left out and counted.
+        metric: the column to rank by.
+        experiment: the columns that make an experiment.
+        method: the column of what is ranked.
+        higher_is_better: whether the largest score has rank 1.
+        ties: ``"average"`` or ``"min"``.
+        only_common: hold only the experiments that every method has.
+        notes: sentences to print below the table, such as why the comparison is not fair.
+
+    Examples:
+        >>> from likewise.protocols.published import published
+        >>> found = tournament(published("thesis", table=(6, 7, 8)))
+        >>> best = found.standings[1]
+        >>> best.method, best.total, round(best.average, 2), round(best.deviation, 2)
+        ('SoftTriple', 38.0, 3.17, 1.19)
+    """
+    one_of("ties", ties, ("average", "min"))
+    names = tuple(experiment)
+    scores, left_out = _scores(rows, metric, names, method)
+    held = tuple(dict.fromkeys(one for by in scores.values() for one in by))
+    if only_common:
+        common = tuple(one for one in held if all(one in by for by in scores.values()))
+        if not common:
+            raise ValueError("only_common must leave an experiment, but there is none that every method has")
+        held = common
+        scores = {name: {one: by[one] for one in held} for name, by in scores.items()}
+    found = [_ranks({name: by[one][0] for name, by in scores.items() if one in by}, higher_is_better) for one in held]
+    ranks = {
+        name: {one: each[name][ties] for one, each in zip(held, found, strict=True) if name in each} for name in scores
+    }
+    medals = {name: [each[name]["min"] for each in found if name in each] for name in scores}
+    standings = _standings(ranks, medals, len(held))
+    said = (*notes, *_notes(rows, standings, scores, left_out, metric))
+    return Tournament(standings, held, names, metric, ties, scores, said)
+
+
+def _scores(
+    rows: Sequence[Mapping[str, Label]], metric: str, names: tuple[str, ...], method: str
+) -> tuple[dict[str, dict[Experiment, tuple[float, int]]], int]:
+    """The mean of the metric and the number of rows, by method and experiment; and how many rows were left out."""
+    if not rows:
+        raise ValueError("rows must hold results, but it is empty")
+    for name in (metric, method, *names):
+        if not any(name in row for row in rows):
+            there = ", ".join(map(repr, dict.fromkeys(column for row in rows for column in row)))
+            raise ValueError(f"rows must have a column {name!r}, but the columns are {there}")
+    values: dict[str, dict[Experiment, list[float]]] = {}
+    left_out = 0
+    for index, row in enumerate(rows):
+        value = row.get(metric)
+        if value is None or row.get("status", "done") != "done":
+            left_out += 1
+            continue
+        if isinstance(value, bool | str) or not math.isfinite(value):
+            raise ValueError(f"rows[{index}][{metric!r}] must be a finite number, but it is {value!r}")
+        one = tuple(row.get(name) for name in names)
+        values.setdefault(str(row.get(method)), {}).setdefault(one, []).append(float(value))
+    if not values:
+        raise ValueError(f"rows must hold finished results with {metric!r}, but none of the {len(rows)} is one")
+    return {name: {one: (fmean(all_), len(all_)) for one, all_ in by.items()} for name, by in values.items()}, left_out
+
+
+def _ranks(scores: Mapping[str, float], higher_is_better: bool) -> dict[str, dict[str, float]]:
+    """The rank of each method in one experiment, by both rules for ties."""
+    keys = {name: round(-score if higher_is_better else score, SAME) for name, score in scores.items()}
+    found = {}
+    for name, key in keys.items():
+        better = sum(other < key for other in keys.values())
+        equal = sum(other == key for other in keys.values())
+        found[name] = {"min": better + 1.0, "average": better + (equal + 1.0) / 2.0}
+    return found
+
+
+def _standings(
+    ranks: Mapping[str, Mapping[Experiment, float]], medals: Mapping[str, Sequence[float]], experiments: int
+) -> tuple[Standing, ...]:
+    averages = {name: round(fmean(by.values()), SAME) for name, by in ranks.items()}
+    # equal averages share a place; more medals, then the alphabet, decide who is named first
+    order = sorted(ranks, key=lambda name: (averages[name], *(-medals[name].count(place) for place in (1, 2, 3)), name))
+    return tuple(
+        Standing(
+            method=name,
+            place=1 + sum(other < averages[name] for other in averages.values()),
+            ranks=ranks[name],
+            total=math.fsum(ranks[name].values()),
+            average=fmean(ranks[name].values()),
+            deviation=stdev(ranks[name].values()) if len(ranks[name]) > 1 else None,
+            gold=medals[name].count(1),
+            silver=medals[name].count(2),
+            bronze=medals[name].count(3),
+            complete=len(ranks[name]) == experiments,
+        )
+        for name in order
+    )
+
+
+def _notes(
+    rows: Sequence[Mapping[str, Label]],
+    standings: Sequence[Standing],
+    scores: Mapping[str, Mapping[Experiment, tuple[float, int]]],
+    left_out: int,
+    metric: str,
+) -> list[str]:
+    """What a reader of the table has to know."""
+    said = []
+    if not all(each.complete for each in standings):
+        said.append("* lacks experiments: its ranks are over those it has, and others were ranked without it there.")
+    counts = sorted({count for by in scores.values() for _, count in by.values()})
+    if counts[-1] > 1:
+        span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        said.append(f"Each score is the mean of {span} results.")
+    if left_out:
+        said.append(f"Left out: {left_out} of {len(rows)} rows, which are not done or have no {metric}.")
+    tuned = sum(row.get("tuned_on_test") is True for row in rows)
+    if tuned:
+        said.append(f"Tuned on test: {tuned} of {len(rows)} rows come from methods that were chosen by the test set.")
+    return said
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A printed number about ranks that does not follow from the results.
+
+    Args:
+        method: whose it is.
+        metric: ``"total rank"``, ``"average rank"`` or ``"deviation of rank"``.
+        printed: the digits in the table.
+        recomputed: the number that follows from the results.
+        kind: ``"cut off"`` where the digits are right but not rounded, otherwise ``"wrong"``.
+
+    Examples:
+        >>> print(Disagreement("Triplet", "average rank", "8.85", 103 / 12, "wrong"))
+        Triplet: average rank is printed 8.85, but it is 8.5833 (wrong)
+    """
+
+    method: str
+    metric: str
+    printed: str
+    recomputed: float
+    kind: Literal["cut off", "wrong"]
+
+    def __str__(self) -> str:
+        return f"{self.method}: {self.metric} is printed {self.printed}, but it is {self.recomputed:.4f} ({self.kind})"
+
+
+def disagreements(found: Tournament, numbers: Sequence[Number]) -> list[Disagreement]:
+    """Where a printed tournament differs from the one that follows from the results.
+
+    Args:
+        found: the tournament, computed.
+        numbers: the printed one, such as ``printed("thesis", table=11)``.
+
+    Examples:
+        >>> from likewise.protocols.published import printed, published
+        >>> found = tournament(published("thesis", table=(6, 7, 8)))
+        >>> for each in disagreements(found, printed("thesis", table=11)):
+        ...     print(each)
+        SoftTriple: average rank is printed 3.16, but it is 3.1667 (cut off)
+        LiftedStructure: deviation of rank is printed 1.89, but it is 1.8829 (wrong)
+        Triplet: average rank is printed 8.85, but it is 8.5833 (wrong)
+    """
+    known = {each.method: each for each in found.standings}
+    differ = []
+    for number in numbers:
+        if number.method not in known:
+            raise ValueError(f"numbers must be of methods that took part, but {number.method!r} did not")
+        standing = known[number.method]
+        values = {
+            "total rank": standing.total,
+            "average rank": standing.average,
+            "deviation of rank": standing.deviation,
+        }
+        value = values[one_of("numbers[…].metric", number.metric, values)]
+        if value is None:
+            raise ValueError(f"{number.method} has one experiment, so that no deviation follows from the results")
+        exact, unit = Decimal(repr(value)), Decimal(number.printed)
+        if exact.quantize(unit, ROUND_HALF_UP) != unit:
+            cut = exact.quantize(unit, ROUND_DOWN) == unit
+            differ.append(
+                Disagreement(number.method, number.metric, number.printed, value, "cut off" if cut else "wrong")
+            )
+    return differ

@@ -1,0 +1,156 @@
+"""A study is data: what is to be trained, and what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from likewise.core.checks import one_of, whole_number
+
+Stage = Literal["search", "final"]
+Status = Literal["done", "failed", "pruned"]
+Label = str | int | float | bool | None
+
+COLUMNS = frozenset(
+    {
+        *("method", "seed", "fold", "stage", "status", "seconds", "openings", "tuned_on_test"),
+        *("key", "run", "command", "error"),
+    }
+)
+"""What the table of results has of every trial."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training, described completely.
+
+    Args:
+        method: what is compared, by name.
+        config: the complete configuration, as ``likewise train`` takes it.
+        seed: of the training.
+        fold: which fold of the protocol it is.
+        stage: ``"search"`` measures validation classes alone; ``"final"`` opens the test set, once, in the run's record.
+        labels: what is varied or searched, by name: trunk, size, hyper-parameters.
+
+    Examples:
+        >>> trial = Trial("contrastive", {"loss": "ContrastiveLoss"}, seed=1, labels={"dim": 64})
+        >>> trial.key == Trial.from_dict(json.loads(json.dumps(trial.to_dict()))).key
+        True
+    """
+
+    method: str
+    config: Mapping[str, Any]
+    seed: int = 0
+    fold: int = 0
+    stage: Stage = "final"
+    labels: Mapping[str, Label] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        whole_number("seed", self.seed, 0)
+        whole_number("fold", self.fold, 0)
+        one_of("stage", self.stage, ("search", "final"))
+        for name in self.labels:
+            if name in COLUMNS or name.startswith(("val ", "test ")):
+                raise ValueError(
+                    f"labels must not be called like a column of the table of results, but one is {name!r}"
+                )
+
+    @cached_property
+    def key(self) -> str:
+        """A checksum of all of it: the same trial has the same key, on every machine."""
+        said = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the words of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Trial:
+        """The inverse of `to_dict`."""
+        return cls(**said)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of a trial.
+
+    Args:
+        trial: what was trained.
+        status: ``"done"``, ``"failed"`` or ``"pruned"``.
+        val: metrics of the chosen model on validation classes, as fractions.
+        test: metrics on the test set; empty unless the trial is a final one.
+        run: the folder of the run, relative to that of the study.
+        seconds: what the training took.
+        command: how to run this trial alone.
+        machine: what it ran on.
+        error: what went wrong, in one sentence, if something did.
+        openings: how often the run's test set was opened.
+        tuned_on_test: whether anything about the method was chosen by looking at test classes.
+
+    Examples:
+        >>> result = Result(Trial("contrastive", {}), val={"MAP@R": 0.5})
+        >>> Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+        True
+    """
+
+    trial: Trial
+    status: Status = "done"
+    val: Mapping[str, float] = field(default_factory=dict)
+    test: Mapping[str, float] = field(default_factory=dict)
+    run: str = ""
+    seconds: float = 0.0
+    command: str = ""
+    machine: str = ""
+    error: str | None = None
+    openings: int = 0
+    tuned_on_test: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("status", self.status, ("done", "failed", "pruned"))
+
+    @property
+    def key(self) -> str:
+        """The trial's."""
+        return self.trial.key
+
+    def to_dict(self) -> dict[str, Any]:
+        """In the words of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Result:
+        """The inverse of `to_dict`."""
+        return cls(**{**said, "trial": Trial.from_dict(said["trial"])})
+
+    def row(self) -> dict[str, Label]:
+        """One row of the tidy table: what it is, what was varied, what was measured.
+
+        Examples:
+            >>> row = Result(Trial("triplet", {}, labels={"dim": 64}), val={"R@1": 0.5}).row()
+            >>> row["method"], row["dim"], row["val R@1"]
+            ('triplet', 64, 0.5)
+        """
+        trial = self.trial
+        row: dict[str, Label] = {"method": trial.method, **trial.labels}
+        row |= {"seed": trial.seed, "fold": trial.fold, "stage": trial.stage, "status": self.status}
+        row |= {f"{part} {name}": value for part in ("val", "test") for name, value in getattr(self, part).items()}
+        row |= {"seconds": self.seconds, "openings": self.openings, "tuned_on_test": self.tuned_on_test}
+        return row | {"key": self.key, "run": self.run, "command": self.command, "error": self.error}
+
+
+def table(results: Sequence[Result]) -> list[dict[str, Label]]:
+    """The tidy table of results: a row for each, the same columns for all.
+
+    Examples:
+        >>> rows = table([Result(Trial("a", {}, labels={"dim": 8})), Result(Trial("b", {}))])
+        >>> [row["dim"] for row in rows]
+        [8, None]
+    """
+    rows = [result.row() for result in results]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return [{name: row.get(name) for name in columns} for row in rows]
