@@ -31,7 +31,7 @@ TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "look up
 COMMANDS = {
     "demo": Command(TRY, "see it work in two minutes: no data, no GPU needed", "likewise.cli.demo"),
     "doctor": Command(TRY, "what is installed, what is missing and how to get it", "likewise.cli.doctor"),
-    "train": Command(WORK, "train an embedding, choose it on validation classes, write a report", "likewise.cli.train"),
+    "train": Command(WORK, "train an embedding, chosen on validation classes, with a report", "likewise.cli.train"),
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
     "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "report"),
@@ -41,7 +41,7 @@ COMMANDS = {
     "tune": Command(COMPARE, "search hyper-parameters on validation classes", "likewise.cli.tuning", "tune"),
     "repeat": Command(COMPARE, "one method with several seeds: mean and interval", "likewise.cli.tuning", "repeat"),
     "tournament": Command(
-        COMPARE, "methods x settings x seeds, killed and resumed at will, ranked at the end", "likewise.cli.tournament"
+        COMPARE, "methods x settings x seeds, resumed at will, ranked at the end", "likewise.cli.tournament"
     ),
     "leaderboard": Command(
         COMPARE, "rank the methods of studies and runs, unless that is unfair", "likewise.cli.comparing", "leaderboard"

@@ -10,9 +10,12 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, board_of, read_study
+from likewise.data.aside import aside
 from likewise.protocols.fairness import Difference
 from likewise.protocols.leaderboard import Unfair, entries_of, rank
 from likewise.protocols.pairs import NoPairs, compare_all
+from likewise.protocols.published import data_of
+from likewise.protocols.reality import comparison, draw, papers_versus_reality
 from likewise.protocols.trial import Result
 from likewise.train import Run
 
@@ -26,6 +29,11 @@ def leaderboard(words: Sequence[str]) -> int:
         likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
     """
     options = _options("leaderboard", "Rank methods by their means over seeds, unless that would be unfair.")
+    options.add_argument(
+        "--papers",
+        metavar="DATA",
+        help="beside what papers claim and others measured on it: CUB200, Cars196, SOP, InShop",
+    )
     options.add_argument("--by", metavar="COLUMN", nargs="+", default=["method"], help="what tells the lines apart")
     given = options.parse_args(words)
     found = _found(given)
@@ -35,6 +43,8 @@ def leaderboard(words: Sequence[str]) -> int:
         return _refused(unfair)
     except ValueError as error:
         raise Mistake(str(error)) from error
+    if given.papers is not None:
+        _beside_papers(given, found)
     return 0
 
 
@@ -75,6 +85,21 @@ def compare(words: Sequence[str]) -> int:
     if len(names) > 2:
         print(paragraph(compared.note))
     return 0
+
+
+def _beside_papers(given: Namespace, found: Sequence[Result | Run]) -> None:
+    """Improvements over contrastive and triplet: as papers claim them, as others measured them, and these here."""
+    rows = [row for row, _ in entries_of(found)]
+    try:
+        series = papers_versus_reality(rows, data=data_of(given.papers), metric=given.metric)
+    except ValueError as error:
+        raise Mistake(str(error)) from error
+    print(bold("\npapers versus reality"))
+    print(comparison(series))
+    figure = given.places[0] / "papers-versus-reality.svg"
+    with aside(figure) as part:
+        part.write_bytes(draw(series))
+    print(figure)
 
 
 def _options(command: str, description: str) -> Arguments:

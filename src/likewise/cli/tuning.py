@@ -99,7 +99,7 @@ def tune(words: Sequence[str]) -> int:
     protocol = PROTOCOLS[given.protocol]
     if protocol.tuned_on_test:
         raise Mistake("--protocol must have validation classes to choose by, but classic has none")
-    study = StudyFile(f"tune-{method}", base=config, methods={method: {}}, protocol=given.protocol)
+    study = StudyFile(f"tune-{method}", base=config, methods={method: {}}, protocol=given.protocol, board=given.board)
     workers, space = _workers(given), _space(config, given.search)
     search = Search(
         method,
@@ -228,6 +228,9 @@ def _shared(options: Arguments) -> None:
     options.add_argument("--name", help="what the method is called (default: its loss)")
     options.add_argument("--out", metavar="FOLDER", type=Path, help="where to")
     options.add_argument("--workers", metavar="N", type=int, help="processes (default: as many as fit)")
+    options.add_argument(
+        "--board", metavar="URL", help="a database that several machines share, such as postgresql://…"
+    )
     options.add_argument("--protocol", default="own-validation", choices=tuple(PROTOCOLS), help="see docs/protocols.md")
 
 

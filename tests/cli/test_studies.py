@@ -1,0 +1,740 @@
+"""Studies from the command line: what they refuse, what they plan, what comes out, and what happens when they are stopped."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from pyarrow import parquet
+
+from likewise.cli import main
+from likewise.cli.pool import _device
+from likewise.cli.study import StudyFile, board_of, presets, read_study
+from likewise.protocols.board import Board
+from likewise.protocols.combine import concatenated
+from likewise.protocols.file_board import FileBoard
+from likewise.protocols.trial import Result
+from likewise.train import Run
+
+BASE: dict[str, Any] = {
+    "data": {"class_path": "ImageFolder", "init_args": {"root": "photos"}},
+    "images": "glyphs",
+    "model": {"trunk": "convnet", "dim": 8},
+    "sampler": {"class_path": "PerClassSampler", "init_args": {"classes": 4, "per_class": 3, "steps": 4}},
+    "optimizer": {"lr": 0.003},
+    "plan": {"epochs": 2, "log_every": 1},
+    "hold": "memory",
+}
+METHODS = {"contrastive": {"loss": "ContrastiveLoss"}, "circle": {"loss": "CircleLoss"}}
+OUT = ("--out", "study")
+
+
+def write(file: str = "s.yaml", **changes: Any) -> str:
+    said = {"name": "small", "base": BASE, "methods": METHODS, "seeds": [0, 1], **changes}
+    left = {key: value for key, value in said.items() if value != "left out"}
+    Path(file).write_text(yaml.safe_dump(left, sort_keys=False))
+    return file
+
+
+def planned(**changes: Any) -> list[dict[str, Any]]:
+    """The trials of a study file."""
+    return [{**trial.to_dict(), "key": trial.key} for trial in read_study(Path(write(**changes))).trials()]
+
+
+def worked(*words: str) -> int:
+    """A tournament whose worker is this process: planned, worked off, concluded."""
+    assert main(["tournament", *words, "--workers", "0"]) == 0
+    folder = words[words.index("--out") + 1]
+    assert main(["work", folder]) == 0
+    return main(["tournament", *words, "--workers", "1"])  # there is nothing left, so that no process is started
+
+
+def rows_of(folder: Path | str) -> list[dict[str, str]]:
+    with (Path(folder) / "results.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def results_of(folder: Path | str) -> list[Result]:
+    return board_of(Path(folder), read_study(Path(folder) / "study.yaml")).results()
+
+
+@pytest.fixture(scope="session")
+def finished(session_folder: Path) -> Path:
+    """A study that is done: copy it before you change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(session_folder)
+        patch.setenv("LIKEWISE_CACHE", str(session_folder / "cache"))
+        assert worked(write("done.yaml"), "--out", "done") == 0
+    return session_folder / "done"
+
+
+@pytest.fixture
+def study(finished: Path, here: Path) -> Path:
+    """A copy of it."""
+    shutil.copytree(finished, here / "study")
+    return here / "study"
+
+
+@pytest.fixture
+def here_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that start workers let this process do the work."""
+
+    def run_workers(folder: Path, board: Board, count: int) -> int:
+        assert count > 0
+        return main(["work", str(folder)])
+
+    for module in ("tournament", "tuning"):
+        monkeypatch.setattr(f"likewise.cli.{module}.run_workers", run_workers)
+
+
+# ---- what is refused
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"sedes": [1]}, "there is no key sedes in a study; did you mean seeds?"),
+    ({"name": 3}, "name must be one that a folder can have, but it is 3"),
+    ({"name": "../a"}, "name must be one that a folder can have, but it is '../a'"),
+    ({"name": ".."}, "name must be one that a folder can have, but it is '..'"),
+    ({"seeds": 5}, "seeds must be a list of whole numbers such as [0, 1, 2], but it is 5"),
+    ({"seeds": []}, "seeds must be a list of whole numbers such as [0, 1, 2], but it is []"),
+    ({"seeds": [0, 0]}, "seeds must differ, but they are [0, 0]"),
+    ({"seeds": [-1]}, "each of seeds must be a whole number ≥ 0, but it is -1"),
+    ({"seeds": [True]}, "each of seeds must be a whole number ≥ 0, but it is True"),
+    ({"seeds": ["a"]}, "each of seeds must be a whole number ≥ 0, but it is 'a'"),
+    ({"base": ["data"]}, "base must have keys such as data and model, but it is ['data']"),
+    ({"base": {}}, "method contrastive: --data must be given"),
+    ({"base": {"data": "Nope"}}, "there is no data set Nope"),
+    ({"base": {**BASE, "split": {"validation": 0.3}}}, "split.validation must be left to the protocol of the study"),
+    ({"base": {**BASE, "split": {"folds": 3}}}, "split.folds must be left to the protocol of the study"),
+    ({"methods": "left out"}, "methods must name at least one method"),
+    ({"methods": {}}, "methods must name at least one method"),
+    ({"methods": {"a": "CircleLoss"}}, "method a must say what it changes, such as {loss: CircleLoss}"),
+    ({"methods": {"a": None}}, "method a must say what it changes"),
+    ({"methods": {1: {"loss": "CircleLoss"}}}, "methods must be called by words, but one is called 1"),
+    ({"methods": {"a": {"loss": "CircelLoss"}}}, "method a: there is no loss CircelLoss; did you mean CircleLoss?"),
+    ({"methods": {"a": {"los": "CircleLoss"}}}, "method a: there is no option --los; did you mean --loss?"),
+    ({"vary": ["model.dim"]}, "vary must name settings such as model.dim with lists of values"),
+    ({"vary": {"model.dim": 8}}, "vary: model.dim must have a list of values, but it is 8"),
+    ({"vary": {"model.dim": "abc"}}, "vary: model.dim must have a list of values, but it is 'abc'"),
+    ({"vary": {"model.dim": []}}, "vary: model.dim must have a list of values, but it is []"),
+    ({"vary": {"model.dim": [8, 8]}}, "vary: the values of model.dim must differ"),
+    ({"vary": {"model.dims": [8]}}, "there is no option --model.dims; did you mean --model.dim?"),
+    ({"vary": {"seed": [1]}}, "besides seeds and protocol, but it names 'seed'"),
+    ({"vary": {"split.seed": [1]}}, "besides seeds and protocol, but it names 'split.seed'"),
+    ({"vary": {3: [1]}}, "besides seeds and protocol, but it names 3"),
+    (
+        {"vary": {"model.dim": [4]}, "methods": {"a": {"model": {"dim": 8}}}},
+        "method a: model.dim must not be changed by a method, because the study varies it",
+    ),
+    ({"protocol": "clasic"}, "there is no protocol clasic; did you mean classic?"),
+    ({"protocol": 3}, "protocol must be a name, {folds: 4} or {validation: 0.1}, but it is 3"),
+    ({"protocol": {}}, "protocol must be a name, {folds: 4} or {validation: 0.1}, but it is {}"),
+    ({"protocol": {"folds": 1}}, "protocol: folds must be a whole number ≥ 2, but it is 1"),
+    ({"protocol": {"folds": 3, "contigous": True}}, "there is no contigous beside folds; did you mean contiguous?"),
+    ({"protocol": {"validation": 0}}, "protocol: share must be a number in (0, 1), but it is 0"),
+    ({"protocol": {"validation": "a"}}, "protocol: share must be a number in (0, 1), but it is 'a'"),
+    ({"metric": "accuracy"}, "metric must be one of R@1, R@2, R@4, R@8, RP, MAP@R, MRR, mAP, but it is 'accuracy'"),
+    ({"metric": "test MAP@R"}, "metric must be one of"),
+    ({"board": 3}, "board must be the address of a database, but it is 3"),
+    ({"board": "nope"}, "--board: url must be like sqlite:///study.db"),
+    ({"board": "foo://x"}, "--board: Can't load plugin"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[words[:40] for _, words in REFUSED])
+def test_a_wrong_study_is_refused_in_one_sentence(
+    changes: dict[str, Any], words: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["tournament", write(**changes), *OUT, "--workers", "0"]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert said.err.startswith("likewise: ")
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert not Path("study/runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"name: [1", "must be a study in YAML, but it is not"),
+        (b"\xff\xfe\x00", "must be a study in YAML, but it is not"),
+        (b"", "must have keys such as name and methods, but it is a NoneType"),
+        (b"- 1", "must have keys such as name and methods, but it is a list"),
+        (b"a: 1\n", "there is no key a in a study"),
+    ],
+)
+def test_what_is_no_study_at_all(content: bytes, words: str, capsys: pytest.CaptureFixture[str]):
+    Path("s.yaml").write_bytes(content)
+    assert main(["tournament", "s.yaml", "--workers", "0"]) == 2
+    assert words in capsys.readouterr().err
+
+
+DATA = ("--data", "ImageFolder", "--data.root", "photos")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("tournament", "give a study's FILE or --preset NAME"),
+        ("tournament nowhere.yaml", "there is no study nowhere.yaml"),
+        ("tournament --preset smok", "there is no preset smok; did you mean smoke?"),
+        ("tournament --preset tiny --workers -1", "--workers must be a whole number ≥ 0, but it is -1"),
+        ("work nowhere", "there is no study nowhere/study.yaml"),
+        ("leaderboard photos", "photos must be the folder of a study or of a run, but it is neither"),
+        ("tune DATA --search optimizer.lr=1e-5:1e-2:lgo", "there is no scale lgo"),
+        ("tune DATA --search optimizer.lr=1e-5", "must be LOW:HIGH or LOW:HIGH:log, but it is 1e-5"),
+        ("tune DATA --search loss.alhpa", "loss.alhpa has no range of its own; did you mean loss.alpha?"),
+        ("tune DATA --search loss.alhpa=1:2", "there is no option --loss.alhpa; did you mean --loss.alpha?"),
+        ("tune DATA --search nope.x=1:2", "nope.x must name a setting of the configuration"),
+        ("tune DATA --search loss.alpha=-5:2", "--search: loss.alpha must be a number > 0, but -5.0 is not"),
+        ("tune DATA --search sampler.per_class=2.5:8", "whole numbers"),
+        ("tune DATA --protocol classic", "--protocol must have validation classes to choose by"),
+        ("tune DATA --split.validation 0.3", "split.validation must be left to the protocol"),
+        ("tune DATA --rounds 0", "--rounds must be a whole number ≥ 1, but it is 0"),
+        ("tune DATA --name a/b", "name must be one that a folder can have, but it is 'tune-a/b'"),
+        ("repeat DATA --split.folds 3", "split.folds must be left to the protocol"),
+        ("repeat DATA --workers 0", "--workers must be a whole number ≥ 1, but it is 0"),
+        ("repeat DATA --sedes 3", "there is no option --sedes; did you mean --seed?"),
+    ],
+)
+def test_a_wrong_command_is_refused(command: str, words: str, capsys: pytest.CaptureFixture[str]):
+    assert main([word for each in command.split() for word in (DATA if each == "DATA" else (each,))]) == 2
+    assert words in capsys.readouterr().err
+    assert not Path("studies").exists()
+
+
+# ---- what is planned
+
+
+def test_the_presets_can_be_planned():
+    counts = {name: len(read_study(path).trials()) for name, path in presets().items()}
+    assert counts == {"smoke": 20, "tiny": 4}
+    smoke = read_study(presets()["smoke"])
+    assert (len(smoke.methods), len(smoke.seeds), smoke.vary) == (5, 2, {"model.dim": [32, 64]})
+
+
+def test_an_empty_key_says_nothing():
+    assert planned(vary=None, protocol=None, board=None) == planned()
+
+
+def test_trials_are_complete_and_go_seed_by_seed():
+    trials = planned(vary={"model.dim": [4, 8]})
+    assert [(each["method"], each["labels"]["dim"], each["seed"]) for each in trials] == [
+        (method, dim, seed) for seed in (0, 1) for dim in (4, 8) for method in METHODS
+    ]
+    first = trials[0]["config"]
+    assert (first["model"]["dim"], first["seed"], first["split"]["validation"]) == (4, 0, None)
+    assert first["loss"]["class_path"] == "likewise.losses.ContrastiveLoss"
+    assert trials[0]["labels"] == {"data": "ImageFolder", "trunk": "convnet", "dim": 4}
+    assert len({each["key"] for each in trials}) == 8
+
+
+def labels(**vary: Any) -> list[dict[str, Any]]:
+    trials = planned(vary={name.replace("__", "."): value for name, value in vary.items()}, seeds=[0])
+    return [each["labels"] for each in trials if each["method"] == "circle"]
+
+
+def test_whatever_is_varied_has_a_label_of_its_own():
+    folders = [{"class_path": "ImageFolder", "init_args": {"root": root}} for root in ("photos", "others")]
+    told = [each["data"] for each in labels(data=[*folders, "Glyphs"])]
+    assert told == ['ImageFolder {"root": "photos"}', 'ImageFolder {"root": "others"}', "Glyphs"]
+    assert [each["trunk"] for each in labels(model__trunk=["convnet", "resnet18"])] == ["convnet", "resnet18"]
+    assert [each["betas"] for each in labels(optimizer__betas=[[0.9, 0.99], [0.8, 0.9]])] == [
+        "[0.9, 0.99]",
+        "[0.8, 0.9]",
+    ]
+    assert [each["memory"] for each in labels(memory=[None, {"size": 32}])] == [None, '{"size": 32}']
+
+
+def test_arguments_of_classes_are_varied_by_their_short_paths():
+    trials = planned(
+        vary={"sampler.per_class": [2, 3], "loss.margin": [0.3]}, methods={"circle": {"loss": "CircleLoss"}}
+    )
+    made = [(each["config"]["sampler"]["init_args"], each["config"]["loss"]["init_args"]["margin"]) for each in trials]
+    assert made[:2] == [
+        ({"classes": 4, "per_class": 2, "steps": 4}, 0.3),
+        ({"classes": 4, "per_class": 3, "steps": 4}, 0.3),
+    ]
+    assert trials[0]["labels"]["per_class"] == 2
+
+
+def test_two_settings_of_the_same_name_are_told_apart():
+    study = StudyFile(
+        "a", METHODS, BASE, vary={"a.x": [1], "b.x": [2], "c.status": [3], "model.dim": [4], "loss.dim": [5]}
+    )
+    assert study.settings() == ("data", "trunk", "dim", "a.x", "b.x", "c.status", "loss.dim")
+
+
+def test_planning_only(here: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["tournament", write(), *OUT, "--workers", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "small: 4 trainings, 0 workers, study" in said
+    assert "nothing is done yet: likewise work runs what waits" in said
+    assert not Path("study/runs").exists()
+    assert FileBoard("study/board").counts()["waiting"] == 4
+    assert main(["tournament", write(), *OUT, "--workers", "0"]) == 0
+    assert FileBoard("study/board").counts()["waiting"] == 4, "planned again, it is the same plan"
+    assert main(["tournament", write(seeds=[2]), *OUT, "--workers", "0"]) == 2
+    assert "study must hold the same study, but its study.yaml is another one" in capsys.readouterr().err
+
+
+# ---- what comes out
+
+
+def test_every_number_can_be_traced_to_a_run_and_every_run_to_a_command(study: Path):
+    rows = rows_of(study)
+    assert [(row["method"], row["seed"]) for row in rows] == [(m, s) for s in "01" for m in METHODS]
+    for row in rows:
+        run = Run(study / row["run"])
+        assert (row["status"], row["openings"], len(run.openings())) == ("done", "1", 1)
+        [evaluation] = run.evaluations()
+        assert float(row["test MAP@R"]) == evaluation["metrics"]["MAP@R"]
+        assert evaluation["model"] == run.openings()[0]["model"] == "best"
+        best = max(run.metrics("val"), key=lambda line: line["MAP@R"])
+        assert float(row["val MAP@R"]) == best["MAP@R"]
+    words = shlex.split(rows[1]["command"])
+    words[words.index("--config") + 1] = str(study / rows[1]["run"] / "config.yaml")
+    assert main([*words[1:-1], "again"]) == 0
+    again, first = Run("again"), Run(study / rows[1]["run"])
+    assert [line["MAP@R"] for line in again.metrics("val")] == [line["MAP@R"] for line in first.metrics("val")]
+
+
+def test_csv_and_parquet_are_the_same_table(study: Path):
+    stored = parquet.read_table(study / "results.parquet")
+    assert stored.column_names == list(rows_of(study)[0])
+    text = [{name: "" if value is None else str(value) for name, value in row.items()} for row in stored.to_pylist()]
+    assert text == rows_of(study)
+
+
+def test_columns_of_several_kinds_can_be_stored(here: Path):
+    from likewise.cli.tournament import write_rows
+
+    rows = [{"a": 1, "b": 1, "c": True, "d": None}, {"a": "x", "b": 1.5, "c": None, "d": None}]
+    write_rows(here, rows)
+    stored = parquet.read_table(here / "results.parquet").to_pylist()
+    assert stored == [{"a": "1", "b": 1.0, "c": True, "d": None}, {"a": "x", "b": 1.5, "c": None, "d": None}]
+
+
+def test_a_second_conclusion_needs_no_process(study: Path, capsys: pytest.CaptureFixture[str]):
+    before = rows_of(study)
+    assert main(["tournament", str(study / "study.yaml"), "--out", str(study), "--workers", "1"]) == 0
+    said = capsys.readouterr().out
+    assert not list(study.glob("worker-*.log"))
+    assert rows_of(study) == before
+    assert "MAP@R in per cent: mean and 95% interval over seeds" in said
+    assert "tournament\n" in said
+    assert "contrastive and circle are not distinguishable by MAP@R" in " ".join(said.split())
+    places = [line for line in said.splitlines() if line[:2] in ("1 ", "2 ")]
+    assert len(places) == 4
+    prose = [line for line in said.splitlines() if not line.startswith(("#", "1 ", "2 ")) and str(study) not in line]
+    assert max(map(len, prose)) <= 80, max(prose, key=len)
+
+
+def test_strange_names_of_methods(capsys: pytest.CaptureFixture[str]):
+    names = ["a/b c", "größer, 'than' ../x"]
+    methods = dict(zip(names, METHODS.values(), strict=True))
+    assert worked(write(methods=methods, seeds=[0]), *OUT) == 0
+    assert [row["method"] for row in rows_of("study")] == names
+    assert all(
+        each.name == row["key"]
+        for each, row in zip(
+            sorted(Path("study/runs").iterdir()), sorted(rows_of("study"), key=lambda row: row["key"]), strict=True
+        )
+    )
+
+
+BAD = {"loss": {"class_path": "CircleLoss", "init_args": {"gamma": -1.0}}}
+
+
+def test_a_method_that_cannot_be_trained_fails_alone(here_works: None, capsys: pytest.CaptureFixture[str]):
+    assert main(["tournament", write(methods={**METHODS, "bad": BAD}, seeds=[0]), *OUT]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "failed: bad, dim 8, seed 0: the loss: CircleLoss: gamma must be" in said
+    assert {row["method"]: row["status"] for row in rows_of("study")} == {
+        "contrastive": "done",
+        "circle": "done",
+        "bad": "failed",
+    }
+    [error] = [row["error"] for row in rows_of("study") if row["error"]]
+    assert error.startswith("the loss: CircleLoss: gamma must be")
+    assert "Traceback" not in said
+
+
+def test_when_all_fail_that_is_what_it_says(here_works: None, capsys: pytest.CaptureFixture[str]):
+    assert main(["tournament", write(methods={"bad": BAD}, seeds=[0]), *OUT]) == 1
+    said = capsys.readouterr().out
+    assert "failed: bad" in said
+    assert "nothing is done\n" in said
+
+
+def test_what_failed_is_tried_again_by_the_same_command(here_works: None, capsys: pytest.CaptureFixture[str]):
+    base = {**BASE, "data": {"class_path": "ImageFolder", "init_args": {"root": "later"}}}
+    words = ["tournament", write(base=base, methods={"circle": METHODS["circle"]}, seeds=[0]), *OUT, "--workers", "1"]
+    assert main(words) == 1
+    assert "root must be a folder" in " ".join(capsys.readouterr().out.split())
+    Path("later").symlink_to("photos")
+    assert main(words) == 0
+    assert [row["status"] for row in rows_of("study")] == ["done"]
+
+
+def test_a_training_without_a_test_part_fails_in_a_sentence(here_works: None, capsys: pytest.CaptureFixture[str]):
+    file = write(base={**BASE, "split": {"test": 0.0}}, methods={"a": METHODS["circle"]}, seeds=[0])
+    assert main(["tournament", file, *OUT]) == 1
+    [row] = rows_of("study")
+    assert "has no test part" in row["error"]
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_settings_that_are_varied_are_never_mixed(capsys: pytest.CaptureFixture[str]):
+    assert worked(write(vary={"optimizer.lr": [0.003, 0.001]}, seeds=[0]), *OUT) == 0
+    said = capsys.readouterr().out
+    assert "dim 8, lr 0.003\n" in said
+    assert "dim 8, lr 0.001\n" in said
+    assert "not ranked" not in said
+    assert {row["lr"] for row in rows_of("study")} == {"0.003", "0.001"}
+    assert "2/2" in said, "each method has two experiments"
+
+
+def nearest_is_right(embeddings: np.ndarray, labels: np.ndarray) -> float:
+    units = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)
+    alike = units @ units.T
+    np.fill_diagonal(alike, -np.inf)
+    return float((labels[alike.argmax(1)] == labels).mean())
+
+
+@pytest.mark.parametrize("contiguous", [False, True])
+def test_folds_from_the_file_to_the_table(contiguous: bool, capsys: pytest.CaptureFixture[str]):
+    protocol = {"folds": 3, "contiguous": contiguous}
+    assert worked(write(protocol=protocol, methods={"circle": METHODS["circle"]}, seeds=[0]), *OUT) == 0
+    assert "each a mean over 3 folds" in capsys.readouterr().out
+    *rows, last = rows_of("study")
+    assert [row["fold"] for row in rows] == ["0", "1", "2"]
+    assert (last["combination"], last["run"]) == ("concatenated", " ".join(row["run"] for row in rows))
+    assert {row["tuned_on_test"] for row in rows} == {"False"}
+    stored = [np.load(Path("study") / row["run"] / "test.npz") for row in rows]
+    for row, each in zip(rows, stored, strict=True):
+        assert float(row["test R@1"]) == pytest.approx(nearest_is_right(each["embeddings"], each["labels"]))
+    [together] = concatenated(results_of("study"), Path("study"), 3)
+    joined = np.concatenate([each["embeddings"] for each in stored], axis=1)
+    assert together.test["R@1"] == pytest.approx(nearest_is_right(joined, stored[0]["labels"]))
+    assert float(last["test R@1"]) == together.test["R@1"]
+    assert together.openings == 3
+
+
+def test_without_validation_everything_is_marked(capsys: pytest.CaptureFixture[str]):
+    assert worked(write(protocol="classic", seeds=[0]), *OUT) == 0
+    said = capsys.readouterr().out
+    places = said[said.index("\n#") : said.index("\nNote")]
+    assert places.count("tuned on test") == 2, "each place is marked"
+    assert "contrastive and circle tuned on test" in " ".join(said.split()), "and the sentence about the two"
+    for row in rows_of("study"):
+        assert (row["tuned_on_test"], row.get("val MAP@R", "")) == ("True", "")
+        run = Run(Path("study") / row["run"])
+        assert run.evaluations()[0]["model"] == run.openings()[0]["model"] == "model", "there is no best one"
+
+
+# ---- ranking and comparing
+
+
+def test_a_leaderboard_of_a_study(study: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["leaderboard", "study", "--metric", "test R@1"]) == 0
+    said = capsys.readouterr().out
+    means = {
+        method: 100 * np.mean([float(row["test R@1"]) for row in rows_of(study) if row["method"] == method])
+        for method in METHODS
+    }
+    first = max(means, key=lambda name: means[name])
+    assert f"1  {first}" in said
+    for mean in means.values():
+        assert f"{mean:.2f}" in said
+
+
+def test_compare_says_a_sentence_for_every_two(study: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["compare", "study"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 pairs" in said
+    assert main(["compare", "study", "--methods", "circle"]) == 2
+    assert "there must be two methods to compare, but there is only circle" in capsys.readouterr().err
+    assert main(["compare", "study", "--methods", "circle", "triplet"]) == 2
+    assert "there is no method triplet: there are circle, contrastive" in capsys.readouterr().err
+    assert main(["compare", "study", "--metric", "test accuracy"]) == 2
+    assert "but it is 'test accuracy'" in capsys.readouterr().err
+
+
+def test_what_is_unfair_is_refused_unless_it_is_left_out_or_wanted(capsys: pytest.CaptureFixture[str]):
+    larger = {"loss": "CircleLoss", "model": {"dim": 12}}
+    worked(write(methods={**METHODS, "larger": larger}), *OUT)
+    capsys.readouterr()
+    for command in ("compare", "leaderboard"):
+        assert main([command, "study"]) == 1
+        said = capsys.readouterr().out
+        assert "not ranked, because it would be unfair" in said
+        assert "embedding size" in said
+        assert max(map(len, said.splitlines())) <= 80
+    assert main(["compare", "study", "--methods", "contrastive", "circle"]) == 0
+    assert "unfair" not in capsys.readouterr().out
+    assert main(["compare", "study", "--even-if-unfair"]) == 0
+    assert "unfair: embedding size" in capsys.readouterr().out
+    assert main(["leaderboard", "study", "--even-if-unfair"]) == 0
+    assert "unfair" in capsys.readouterr().out
+
+
+def test_nothing_done_is_nothing_to_rank(capsys: pytest.CaptureFixture[str]):
+    main(["tournament", write(), *OUT, "--workers", "0"])
+    assert main(["leaderboard", "study"]) == 2
+    assert "nothing is done yet" in capsys.readouterr().err
+
+
+# ---- one method: repeats and a search
+
+SMALL = ["--config", "quick.yaml", *DATA, "--plan.epochs", "1"]
+
+
+def test_repeats(here_works: None, capsys: pytest.CaptureFixture[str]):
+    words = ["repeat", *SMALL, "--loss", "CircleLoss", "--seeds", "2", "--seed", "3", *OUT]
+    assert main(words) == 0
+    assert "over seeds" in capsys.readouterr().out
+    assert [(row["method"], row["seed"], row["status"]) for row in rows_of("study")] == [
+        ("circle", "3", "done"),
+        ("circle", "4", "done"),
+    ]
+    assert main(words) == 0, "the same command finds it done"
+
+
+def test_a_search_never_opens_the_test_set_and_ends_in_a_file(here_works: None, capsys: pytest.CaptureFixture[str]):
+    words = ["tune", *SMALL, "--loss", "CircleLoss", "--search", "optimizer.lr=1e-3:1e-2:log", "sampler.per_class=2:4"]
+    words += ["--how", "random", "--rounds", "3", "--workers", "1", *OUT]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "likewise repeat --config study/best.yaml" in said
+    assert not list(Path("study/runs").glob("*/openings.jsonl"))
+    rows = rows_of("study")
+    assert len(rows) == 3
+    assert {row["stage"] for row in rows} == {"search"}
+    assert all(1e-3 <= float(row["optimizer.lr"]) <= 1e-2 and row["sampler.per_class"] in "234" for row in rows)
+    done = [row for row in rows if row["status"] == "done"]
+    best = max(done, key=lambda row: float(row["val MAP@R"]))
+    found = yaml.safe_load(Path("study/best.yaml").read_text())
+    assert found["optimizer"]["lr"] == float(best["optimizer.lr"])
+    assert found["sampler"]["init_args"]["per_class"] == int(best["sampler.per_class"])
+    assert main(words) == 0, "the same command finds it done"
+    assert rows_of("study") == rows
+    assert main(["repeat", "--config", "study/best.yaml", "--seeds", "1", "--out", "final"]) == 0
+    assert rows_of("final")[0]["test MAP@R"]
+    capsys.readouterr()
+    assert main(["leaderboard", "study"]) == 2, "a search has no final results"
+
+
+def test_a_search_over_folds_and_one_in_which_all_fails(here_works: None, capsys: pytest.CaptureFixture[str]):
+    words = ["tune", *SMALL, "--loss", "CircleLoss", "--how", "grid", "--rounds", "1", "--protocol", "reality-check"]
+    assert main([*words, "--sampler.classes", "3", *OUT]) == 0
+    assert sorted(row["fold"] for row in rows_of("study")) == ["0", "1", "2", "3"]
+    assert main([*words, "--sampler.classes", "99", "--out", "none"]) == 1
+    assert "no setting could be trained" in capsys.readouterr().out
+
+
+# ---- real processes
+
+
+def likewise(*words: str, log: str = "out.log") -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
+    with open(log, "ab") as out:
+        return subprocess.Popen([sys.executable, "-m", "likewise.cli", *words], env=environment, stdout=out, stderr=out)
+
+
+def workers_of(folder: Path | str) -> list[int]:
+    """The processes that work for a study in a folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().decode(errors="replace").split("\0")
+            here = os.readlink(place.with_name("cwd")) == os.getcwd()
+        except OSError:
+            continue
+        if here and words[1:5] == ["-m", "likewise.cli", "work", str(folder)]:
+            found.append(int(place.parent.name))
+    return found
+
+
+def until(there: Callable[[], bool], process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
+    limit = time.monotonic() + seconds
+    while not there():
+        assert process.poll() is None, Path("out.log").read_text()
+        assert time.monotonic() < limit, Path("out.log").read_text()
+        time.sleep(0.01)
+
+
+LONG = {
+    **BASE,
+    "sampler": {"class_path": "PerClassSampler", "init_args": {"classes": 4, "per_class": 3, "steps": 30}},
+    "plan": {"epochs": 2, "checkpoint_minutes": 0, "log_every": 5},
+}
+
+
+def numbers(folder: Path | str) -> list[Any]:
+    """The table and the records but for times, for how often a seal was opened, and for what names the folder."""
+    clock = ("seconds", "openings", "command", "images_per_s")
+    lines: list[Any] = [*rows_of(folder)]
+    for row in rows_of(folder):
+        lines += Run(Path(folder) / row["run"]).metrics()
+    return [{name: value for name, value in line.items() if name not in clock} for line in lines]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """What the workers of a tournament have: the same numbers, bit for bit."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(session_folder: Path) -> list[Any]:
+    """What comes out of a longer study that nobody disturbs."""
+    with pytest.MonkeyPatch.context() as patch, one_thread():
+        patch.chdir(session_folder)
+        patch.setenv("LIKEWISE_CACHE", str(session_folder / "cache"))
+        assert worked(write("long.yaml", base=LONG, seeds=[0]), "--out", "long") == 0
+        return numbers("long")
+
+
+def checkpoints() -> int:
+    return len(list(Path("study/runs").glob("*/last.safetensors")))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_in_its_last_trial_is_replaced(undisturbed: list[Any]):
+    process = likewise("tournament", write(base=LONG, seeds=[0]), *OUT, "--workers", "1")
+    board = FileBoard("study/board")
+    until(lambda: board.counts()["done"] == 1 and checkpoints() == 2, process)
+    [worker] = workers_of("study")
+    os.kill(worker, signal.SIGKILL)
+    begun = {run: (run / "run.yaml").stat().st_mtime_ns for run in Path("study/runs").iterdir()}
+    assert process.wait(60) == 0, Path("out.log").read_text()
+    assert numbers("study") == undisturbed
+    assert begun == {run: (run / "run.yaml").stat().st_mtime_ns for run in begun}, "it was resumed, not begun again"
+    assert sorted(each.tries for each in board.states()) == [1, 2]
+    assert not workers_of("study")
+
+
+@pytest.mark.slow
+def test_an_interrupted_study_leaves_checkpoints_and_goes_on(undisturbed: list[Any]):
+    process = likewise("tournament", write(base=LONG, seeds=[0]), *OUT, "--workers", "1")
+    until(lambda: checkpoints() == 1, process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert not workers_of("study"), "nobody is left behind"
+    said = Path("out.log").read_text()
+    assert "stopped; the same command goes on: likewise tournament study/study.yaml --out study" in said
+    assert "Traceback" not in said
+    board = FileBoard("study/board")
+    assert (board.counts()["running"], board.counts()["waiting"]) in ((0, 1), (0, 2))
+    assert all(each.tries == 0 for each in board.states() if each.state == "waiting"), "it is not held against a trial"
+    with one_thread():
+        assert worked("study/study.yaml", *OUT) == 0
+    assert numbers("study") == undisturbed
+
+
+@pytest.mark.slow
+def test_two_tournaments_in_one_folder_share_the_work(undisturbed: list[Any]):
+    words = ("tournament", write(base=LONG, seeds=[0]), *OUT, "--workers", "1")
+    both = [likewise(*words, log=f"{number}.log") for number in (1, 2)]
+    assert [process.wait(90) for process in both] == [0, 0]
+    assert numbers("study") == undisturbed
+    for run in Path("study/runs").iterdir():
+        assert len(Run(run).openings()) == 1
+
+
+def begins(monkeypatch: pytest.MonkeyPatch, program: str) -> list[int]:
+    """Let workers be another program; the numbers of those that were started."""
+    started: list[int] = []
+
+    def start(folder: Path, number: int) -> subprocess.Popen[bytes]:
+        started.append(number)
+        return subprocess.Popen([sys.executable, "-S", "-c", program], start_new_session=True)
+
+    monkeypatch.setattr("likewise.cli.pool._start", start)
+    monkeypatch.setattr("likewise.cli.pool.POLL", 0.02)
+    return started
+
+
+def test_workers_that_cannot_even_begin_are_not_replaced_for_ever(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    started = begins(monkeypatch, "raise SystemExit(2)")
+    assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "2"]) == 1
+    assert "the workers ended before their work was done: study/worker-1.log says why" in capsys.readouterr().err
+    assert 4 <= len(started) <= 12
+    assert FileBoard("study/board").counts()["waiting"] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whatever_ends_the_parent_ends_its_workers(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    program = "import time, pathlib; pathlib.Path('begun').touch(); time.sleep(60)"
+    begins(monkeypatch, program)
+    before = signal.getsignal(number)
+    sender = threading.Thread(target=send_when_begun, args=(number,))
+    sender.start()
+    assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "1"]) == 130
+    sender.join()
+    assert "stopped; the same command goes on" in capsys.readouterr().out
+    assert signal.getsignal(number) == before
+
+
+def send_when_begun(number: signal.Signals) -> None:
+    limit = time.monotonic() + 20.0
+    while not Path("begun").exists() and time.monotonic() < limit:
+        time.sleep(0.01)
+    os.kill(os.getpid(), number)
+
+
+def test_no_more_workers_than_trials(monkeypatch: pytest.MonkeyPatch):
+    started = begins(monkeypatch, "pass")
+    assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "7"]) == 1
+    assert started == [0, 1]
+
+
+def test_a_worker_sees_only_the_devices_that_its_parent_sees(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    assert [_device(number) for number in range(3)] == ["2", "5", "2"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert [_device(number) for number in range(3)] == ["0", "1", "0"]
+
+
+@pytest.mark.slow
+def test_killing_the_whole_tournament_changes_nothing(here: Path):
+    program = Path(__file__).parents[2] / "benchmarks" / "tournament_kills.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "--preset", "tiny", "--kills", "2", "--seed", "3"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=here,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = json.loads(done.stdout[done.stdout.index("{") :])
+    assert (said["kills"], said["differences"]) == (2, [])
