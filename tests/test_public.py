@@ -17,7 +17,20 @@ from likewise.miners import Miner, PairMiner, TripletMiner
 from tests.losses.cases import CASES, PROXY_CASES
 from tests.miners.cases import CASES as MINER_CASES
 
-ROOMS = ("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "report", "protocols", "cli", "testing")
+ROOMS = (
+    "core",
+    "backends",
+    "losses",
+    "miners",
+    "metrics",
+    "data",
+    "trunks",
+    "train",
+    "report",
+    "protocols",
+    "cli",
+    "testing",
+)
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
