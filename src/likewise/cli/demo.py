@@ -21,7 +21,7 @@ from likewise.cli.pieces import Machine, make_model, make_pieces, this_machine
 from likewise.cli.screen import bold, columns
 from likewise.metrics import Interval
 from likewise.report import Compared, Part
-from likewise.train import Run, train
+from likewise.train import Run
 from likewise.trunks import Embedder
 
 LOSSES = {
@@ -117,18 +117,7 @@ def _trained(
     numbers = ("--data.images_per_class", str(options.images), "--plan.epochs", str(options.epochs))
     seed = ("--seed", str(options.seed), "--out", str(folder))
     config = configure(read_request([*SHARED, *LEARNING, *flags, *numbers, *seed]))
-    pieces = make_pieces(config, machine)
-    finished = train(
-        pieces.model,
-        pieces.loss,
-        pieces.data,
-        optimizer=pieces.optimizer,
-        schedule=pieces.schedule,
-        plan=pieces.plan,
-        folder=folder,
-        seed=config["seed"],
-        config=config,
-    )
+    finished = make_pieces(config, machine).train(folder, config, machine)
     [*_, end] = finished.metrics("end")
     best = _chosen(finished)
     measured = f"validation R@1 {100 * best['R@1']:.1f}, MAP@R {100 * best['MAP@R']:.1f}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from likewise.cli.screen import note
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached
 from likewise.data.memory import free_memory
 from likewise.losses import CrossBatchMemory
-from likewise.train import Data, Optimizer, Plan, Schedule, Sealed
+from likewise.train import Data, Optimizer, Plan, Run, Schedule, Sealed, train
 from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
 
 Tree = Mapping[str, Any]
@@ -88,6 +89,31 @@ class Pieces:
     optimizer: Optimizer
     schedule: Schedule
     plan: Plan
+
+    def train(
+        self,
+        folder: str | Path,
+        config: Tree,
+        machine: Machine,
+        *,
+        resume: bool = False,
+        go_on: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> Run:
+        """Train what the configuration describes, into the folder of a run."""
+        return train(
+            self.model,
+            self.loss,
+            self.data,
+            optimizer=self.optimizer,
+            schedule=self.schedule,
+            plan=self.plan,
+            folder=folder,
+            seed=config["seed"],
+            resume=resume,
+            device="cpu" if machine.device.type == "cpu" else None,
+            config=config,
+            go_on=go_on,
+        )
 
 
 def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:

@@ -16,7 +16,7 @@ from likewise.cli.mistakes import EXPECTED, Mistake, ours, sentence
 from likewise.cli.parts import Parts, read_parts
 from likewise.cli.pieces import Machine, Pieces, make_pieces, make_settings, this_machine
 from likewise.cli.screen import bold, columns, note
-from likewise.train import Collapsed, NotFinite, Run, train
+from likewise.train import Collapsed, NotFinite, Run
 
 PRINT = "--print_config"
 
@@ -123,19 +123,7 @@ def _guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, resume
     """Train; what the library refuses before anything was measured is the user's mistake, what comes later is not."""
     before = _measured(folder)
     try:
-        return train(
-            pieces.model,
-            pieces.loss,
-            pieces.data,
-            optimizer=pieces.optimizer,
-            schedule=pieces.schedule,
-            plan=pieces.plan,
-            folder=folder,
-            seed=config["seed"],
-            resume=resume,
-            device="cpu" if machine.device.type == "cpu" else None,
-            config=config,
-        )
+        return pieces.train(folder, config, machine, resume=resume)
     except (*EXPECTED, RuntimeError) as refusal:
         if _measured(folder) <= before and ours(refusal) and not isinstance(refusal, NotFinite | Collapsed):
             raise Mistake(f"the training: {sentence(refusal)}") from refusal

@@ -16,7 +16,7 @@ from likewise.cli.mistakes import Mistake, sentence
 from likewise.cli.pieces import Machine, make_pieces, this_machine
 from likewise.data.aside import aside
 from likewise.protocols.trial import Result, Trial
-from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate, train
+from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
 METRICS = ("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP")
 """What the table of a study has of every part."""
@@ -44,20 +44,8 @@ def run_trial(trial: Trial, go_on: Callable[[Mapping[str, Any]], bool], *, folde
         place.mkdir(parents=True, exist_ok=True)
         with aside(place / "config.yaml") as part:
             part.write_text(yaml.safe_dump(dict(trial.config), sort_keys=False, allow_unicode=True), encoding="utf-8")
-        run = train(
-            pieces.model,
-            pieces.loss,
-            pieces.data,
-            optimizer=pieces.optimizer,
-            schedule=pieces.schedule,
-            plan=pieces.plan,
-            folder=place,
-            seed=trial.seed,
-            resume=(place / "run.yaml").exists(),
-            device="cpu" if machine.device.type == "cpu" else None,
-            config=trial.config,
-            go_on=go_on,
-        )
+        begun = (place / "run.yaml").exists()
+        run = pieces.train(place, trial.config, machine, resume=begun, go_on=go_on)
     except (Mistake, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
         return Result(trial, "failed", error=sentence(error), **about)
     [*_, end] = run.metrics("end")
