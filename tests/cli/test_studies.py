@@ -553,6 +553,19 @@ def test_a_search_over_folds_and_one_in_which_all_fails(here_works: None, capsys
 # ---- real processes
 
 
+@pytest.fixture(autouse=True)
+def signals_that_are_heard() -> Iterator[None]:
+    """A run in the background, or under nohup, is begun deaf to some signals, and so would be all that it starts."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.getsignal(number) for number in usual}
+    for number, handler in usual.items():
+        if before[number] == signal.SIG_IGN:
+            signal.signal(number, handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def likewise(*words: str, log: str = "out.log") -> subprocess.Popen[bytes]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}
     with open(log, "ab") as out:

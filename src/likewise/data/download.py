@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import hashlib
 import json
 import lzma
@@ -283,11 +285,23 @@ def _members(archive: Path) -> Iterator[tuple[str, bool, int, Callable[[], IO[by
                     raise _refused(archive, info.filename)
                 yield info.filename, info.is_dir(), info.file_size, partial(file.open, info)
         return
-    with tarfile.open(archive, "r|*") as tape:
+    with _decompressed(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tape:
         for member in tape:
             if not (member.isfile() or member.isdir()):
                 raise _refused(archive, member.name)
             yield member.name, member.isdir(), member.size, partial(_content, tape, member)
+        while stream.read(_BLOCK):
+            pass  # to its very end: the checksum of what was compressed is there, and tarfile would not look at it
+
+
+def _decompressed(archive: Path) -> IO[bytes]:
+    """What is inside a compressed file, by the way it begins; any other file as it is."""
+    with archive.open("rb") as file:
+        begins = file.read(6)
+    openers: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+    opener = next((each for magic, each in openers.items() if begins.startswith(magic)), open)
+    opened: IO[bytes] = opener(archive, "rb")
+    return opened
 
 
 def _content(tape: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
