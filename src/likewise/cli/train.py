@@ -193,7 +193,7 @@ def _conclude(finished: Run) -> None:
     print(f"\n{end['message']} ({end['reason']}) in {end['seconds']:.0f} s")
     validations = finished.metrics("val")
     if validations:
-        best = [each for each in validations if each["best"]][-1]
+        best = finished.chosen or validations[0]
         chosen = {each["step"]: each for each in (validations[0], best, validations[-1])}
         rows = [
             (f"epoch {each['epoch']:g}", f"{100 * each['R@1']:.1f}", f"{100 * each['MAP@R']:.1f}", _remark(each, best))

@@ -15,14 +15,12 @@ from likewise.cli.measured import Opening, model_file, parts_of
 from likewise.cli.mistakes import Mistake, sentence
 from likewise.cli.pieces import Machine, make_pieces, this_machine
 from likewise.data.aside import aside
+from likewise.protocols.combine import FILE as TEST_SET
 from likewise.protocols.trial import Result, Trial
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
 METRICS = ("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP")
 """What the table of a study has of every part."""
-
-TEST = "test.npz"
-"""Embeddings of the test set, where models of several folds are to be put together."""
 
 
 def run_trial(trial: Trial, go_on: Callable[[Mapping[str, Any]], bool], *, folder: Path) -> Result:
@@ -68,9 +66,8 @@ def run_trial(trial: Trial, go_on: Callable[[Mapping[str, Any]], bool], *, folde
 
 
 def _chosen(run: Run) -> dict[str, float]:
-    """The validation of the model that was kept."""
-    best = [line for line in run.metrics("val") if line["best"]]
-    return {name: best[-1][name] for name in METRICS} if best else {}
+    """What the table has of the validation of the model that was kept."""
+    return {} if run.chosen is None else {name: run.chosen[name] for name in METRICS}
 
 
 def _on_test(run: Run, trial: Trial, machine: Machine) -> dict[str, float]:
@@ -82,7 +79,7 @@ def _on_test(run: Run, trial: Trial, machine: Machine) -> dict[str, float]:
     found = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
     if trial.config["split"].get("folds"):
         is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
-        with aside(run.folder / TEST) as file, file.open("wb") as opened:
+        with aside(run.folder / TEST_SET) as file, file.open("wb") as opened:
             np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query)
     measured = {name: found[name] for name in METRICS}
     run.record_evaluation("test", measured, model=model_file(run, None).stem)

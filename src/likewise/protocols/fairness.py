@@ -19,6 +19,7 @@ from likewise.protocols.conditions import (
     configured_data,
     split_of,
 )
+from likewise.report.study_words import in_words
 from likewise.train import Run
 
 
@@ -47,22 +48,6 @@ class Difference:
         for name, value in self.values.items():
             shown.setdefault(in_words(value), []).append(name)
         return f"{self.what}: " + ", ".join(f"{value} ({', '.join(names)})" for value, names in shown.items())
-
-
-def in_words(value: Any) -> str:
-    """A value as it is read in a sentence.
-
-    Examples:
-        >>> in_words({"name": "SGD", "momentum": 0.9}), in_words(None), in_words([64, 128]), in_words(False)
-        ('name SGD, momentum 0.9', 'none', '64 and 128', 'no')
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
-    if isinstance(value, list | tuple | set | frozenset):
-        return " and ".join(map(in_words, value)) or "none"
-    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def described(

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from likewise.protocols.conditions import WHY, Description, at, feedback
-from likewise.protocols.fairness import Difference, described, in_words, seed_difference, unfair_differences
+from likewise.protocols.fairness import Difference, described, seed_difference, unfair_differences
 from likewise.protocols.pairs import Comparison, NoPairs, compare_sides, shown_metric
 from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarise
 from likewise.protocols.trial import Result
+from likewise.report.study_words import in_words
 from likewise.train import Run
 
 Entry: TypeAlias = tuple[Row, Description | None]

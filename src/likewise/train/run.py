@@ -92,6 +92,12 @@ class Run:
         """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"end"``."""
         return [line for line in self._lines("metrics.jsonl") if kind is None or line["kind"] == kind]
 
+    @property
+    def chosen(self) -> Line | None:
+        """The validation of the model that was kept as the best; ``None`` before the first one, and without any."""
+        best = [line for line in self.metrics("val") if line["best"]]
+        return best[-1] if best else None
+
     def openings(self) -> list[Line]:
         """Every time that the test set was opened."""
         return self._lines("openings.jsonl")
