@@ -25,31 +25,36 @@ class DenseEngine(Engine):
         >>> from likewise.core import POSITIVES, Labels, Problem, smallest, s
         >>> S = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
         >>> engine = DenseEngine(Problem(Labels(torch.tensor([0, 0, 1])), similarities=S))
-        >>> engine.fold([smallest(s, POSITIVES)], {})
+        >>> list(engine.fold([[smallest(s, POSITIVES)]], {}).values())
         [tensor([0.9000, 0.9000,    inf])]
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, settled: dict[Formula, Tensor] | None = None) -> None:
         self.similarities = problem.similarities()
-        self.positive, self.negative = dense_masks(problem)
+        self.positive, self.negative = dense_masks(problem, settled)
         # what was computed per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
 
-    def fold(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[Tensor]:
-        """One vector per term; ``known`` are the numbers per anchor (and per batch) that the curves refer to."""
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+        """One vector per fold."""
         self.learn(known)
-        results = []
-        for term in terms:
-            keep = self._side(term.over)
-            if term is count(term.over):
-                values = keep  # a count without a condition
-            else:
-                values = evaluate(term.curve, self._pairs)
-                if not isinstance(values, Tensor):
-                    values = self.similarities.new_full((), values)
-                values = values if values.shape == keep.shape else values.expand_as(keep)
-            results.append(term.fold.finish(term.fold.start(values, keep)))
+        results: dict[Formula, Tensor] = {}
+        for terms in passes:
+            fresh: dict[Formula, Tensor] = {term: self._fold(term) for term in terms}
+            self.learn(fresh)
+            results.update(fresh)
         return results
+
+    def _fold(self, term: Folded) -> Tensor:
+        keep = self._side(term.over)
+        if term is count(term.over):
+            values = keep  # a count without a condition
+        else:
+            values = evaluate(term.curve, self._pairs)
+            if not isinstance(values, Tensor):
+                values = self.similarities.new_full((), values)
+            values = values if values.shape == keep.shape else values.expand_as(keep)
+        return term.fold.finish(term.fold.start(values, keep))
 
     def learn(self, known: dict[Formula, Any]) -> None:
         """Take numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""
@@ -70,8 +75,12 @@ class DenseEngine(Engine):
         return self.negative if over is Side.NEGATIVES else self.positive | self.negative
 
 
-def dense_masks(problem: Problem) -> tuple[Tensor, Tensor]:
+def dense_masks(problem: Problem, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """The positive and negative pairs of a problem, mining applied.
+
+    Args:
+        problem: the batch, or a part of it.
+        settled: numbers for the whole batch that the miner refers to, where the problem is a part.
 
     Examples:
         >>> import torch
@@ -89,7 +98,7 @@ def dense_masks(problem: Problem) -> tuple[Tensor, Tensor]:
         base = problem.under(relation.base)
         engine = DenseEngine(base)
         conditions = [relation.keep_positive, relation.keep_negative]
-        known = compute_folds(conditions, engine, base)
+        known = compute_folds(conditions, engine, base, settled)
         engine.learn(known)
         keep_positive, keep_negative = (engine.per_pair(condition) for condition in conditions)
     return engine.positive & keep_positive, engine.negative & keep_negative

@@ -26,64 +26,98 @@ class Engine(ABC):
     """
 
     @abstractmethod
-    def fold(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[Tensor]:
-        """One vector per term, one entry per anchor, differentiable; ``known`` are the numbers that curves refer to."""
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+        """The folds of one or several passes, each one number per anchor, differentiable.
+
+        Args:
+            passes: the folds of a pass may refer to those of the passes before it, never to one another.
+            known: the numbers, per anchor, per reference and for the batch, that curves refer to.
+        """
 
 
-class Pass(NamedTuple):
-    """One pass over the pairs: the numbers to settle before it, then the folds to make in it."""
+class Stage(NamedTuple):
+    """Passes over the pairs that need nothing of the batch as a whole in between, and the numbers to settle first."""
 
     numbers: list[PerAnchor | PerReference | Total]
-    folds: list[Folded]
+    passes: list[list[Folded]]
 
 
-def schedule(roots: list[Formula]) -> list[Pass]:
+def schedule(roots: list[Formula]) -> list[Stage]:
     """The passes that formulas need: a fold may use the results of earlier passes, never of its own.
 
+    A number for the whole batch (`Total`) is known when all anchors are through, so it begins a new stage.
+
     Examples:
-        >>> from likewise.core import NEGATIVES, POSITIVES, add_up, logsumexp, s, softplus
+        >>> from likewise.core import NEGATIVES, POSITIVES, add_up, logsumexp, mean_over_batch, s, softplus
         >>> negatives = logsumexp(s, NEGATIVES)
-        >>> [len(each.folds) for each in schedule([add_up(softplus(negatives - s), POSITIVES)])]
-        [1, 1, 0]
+        >>> [[len(folds) for folds in stage.passes] for stage in schedule([add_up(softplus(negatives - s), POSITIVES)])]
+        [[1, 1]]
+        >>> above_mean = add_up(s - mean_over_batch(s, POSITIVES), POSITIVES)
+        >>> [[len(folds) for folds in stage.passes] for stage in schedule([above_mean])]
+        [[2], [1]]
     """
-    passes = [Pass([], [])]
-    ready: dict[Formula, int] = {}  # by which pass the ingredients of a node are known
+    stages = [Stage([], [])]
+    ready: dict[Formula, tuple[int, int]] = {}  # the stage and the pass by which a node is known
     for root in roots:
-        _place(root, passes, ready)
-    return passes
+        _place(root, stages, ready)
+    return stages
 
 
-def _place(node: Formula, passes: list[Pass], ready: dict[Formula, int]) -> int:
-    """Put what is below a node, and then the node, into the passes; say by which pass it is known."""
+def _place(node: Formula, stages: list[Stage], ready: dict[Formula, tuple[int, int]]) -> tuple[int, int]:
+    """Put what is below a node, and then the node, into the stages; say when it is known."""
     if node in ready:
         return ready[node]
-    when = 0
+    stage, when = 0, 0
     for part in node.parts:
-        when = max(when, _place(part, passes, ready))
+        stage, when = max((stage, when), _place(part, stages, ready))
     if isinstance(node, Folded):
-        passes[when].folds.append(node)
-        when += 1
+        passes = stages[stage].passes
         if when == len(passes):
-            passes.append(Pass([], []))
+            passes.append([])
+        passes[when].append(node)
+        when += 1
     elif isinstance(node, PerAnchor | PerReference | Total):
-        passes[when].numbers.append(node)
-    ready[node] = when
-    return when
+        if when > 0:  # a total of folds: all passes of their stage come first
+            stage, when = stage + 1, 0
+            if stage == len(stages):
+                stages.append(Stage([], []))
+        stages[stage].numbers.append(node)
+    ready[node] = stage, when
+    return stage, when
 
 
-def compute_folds(roots: list[Formula], engine: Engine, problem: Problem) -> dict[Formula, Any]:
-    """Everything that formulas need from the pairs: folds pass by pass, totals and numbers per anchor in between."""
+def compute_folds(
+    roots: list[Formula],
+    engine: Engine,
+    problem: Problem,
+    settled: dict[Formula, Tensor] | None = None,
+    *,
+    only_totals: bool = False,
+) -> dict[Formula, Any]:
+    """Everything that formulas need from the pairs: folds stage by stage, numbers for the batch in between.
+
+    Args:
+        roots: the formulas.
+        engine: makes the folds.
+        problem: the batch, or a part of it.
+        settled: numbers for the whole batch, where the problem is a part.
+        only_totals: nothing beyond such numbers.
+    """
     known: dict[Formula, Any] = {}
     given: dict[Formula, Tensor] = {}
-    for each in schedule(roots):
-        for number in each.numbers:
-            if isinstance(number, PerAnchor | PerReference):
+    stages = schedule(roots)
+    for stage in stages:
+        for number in stage.numbers:
+            if settled is not None and number in settled:
+                given[number] = settled[number]
+            elif isinstance(number, PerAnchor | PerReference):
                 given[number] = number.compute(problem)
             else:
                 given[number] = evaluate(number.of, known).sum()
             known[number] = given[number]
-        given.update(zip(each.folds, engine.fold(each.folds, given) if each.folds else (), strict=True))
-        known.update(given)
+        if stage.passes and not (only_totals and stage is stages[-1]):
+            given.update(engine.fold(stage.passes, given))
+            known.update(given)
     return known
 
 

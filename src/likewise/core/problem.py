@@ -52,6 +52,7 @@ class Problem:
         self.anchors = anchors
         self.references = references
         self._similarities = similarities
+        self._factors: tuple[Tensor, Tensor] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,10 +72,36 @@ class Problem:
     def similarities(self) -> Tensor:
         """The matrix ``(m, n)``, computed once."""
         if self._similarities is None:
+            left, right = self.factors()
+            assert self.similarity is not None
+            self._similarities = self.similarity.of_factors(left, right)
+        return self._similarities
+
+    def factors(self) -> tuple[Tensor, Tensor]:
+        """Anchors and references as they enter the product, computed once; see `Similarity.factors`."""
+        if self._factors is None:
             if self.similarity is None or self.anchors is None:
                 raise TypeError("a problem needs either embeddings and a similarity, or a matrix of similarities")
-            self._similarities = self.similarity(self.anchors, self.references)
-        return self._similarities
+            self._factors = self.similarity.factors(self.anchors, self.references)
+        return self._factors
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether only the matrix is known, or it was made already."""
+        return self._similarities is not None
+
+    def rows(self, rows: slice) -> Problem:
+        """Some of the anchors against all references."""
+        panel = self.under(self.relation.rows(rows))
+        panel.labels = None if self.labels is None else self.labels[rows]
+        if self._similarities is not None:
+            panel._similarities = self._similarities[rows]
+        if self.anchors is not None:
+            panel.anchors = self.anchors[rows]
+            panel.references = self.anchors if self.references is None else self.references
+            left, right = self.factors()
+            panel._factors = left[rows], right
+        return panel
 
     def under(self, relation: Relation) -> Problem:
         """The same batch, labels included, under another relation."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -36,6 +37,10 @@ class Relation(ABC):
     @abstractmethod
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """The positive and the negative pairs of a rectangle, two boolean tensors."""
+
+    def rows(self, rows: slice) -> Relation:
+        """The relation of some of the anchors to all references; a streamed engine asks for it."""
+        raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
 
     @abstractmethod
     def sized(self, anchors: int, references: int) -> Relation:
@@ -114,6 +119,20 @@ class Labels(Relation):
         own = index if self.own is None else self.own
         return same & (own[rows, None] != index[None, columns])
 
+    def rows(self, rows: slice) -> Labels:
+        """Fewer labels, and who each of them is among the references."""
+        own = self.own
+        if self.reference_labels is None:
+            own = torch.arange(len(self.labels), device=self.labels.device)
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        return _unchecked(
+            Labels,
+            labels=self.labels[rows],
+            reference_labels=references,
+            own=None if own is None else own[rows],
+            valid=self.valid,
+        )
+
     def sized(self, anchors: int, references: int) -> Labels:
         """Check the numbers of labels."""
         shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
@@ -161,6 +180,10 @@ class Masks(Relation):
         """Cut the rectangle out."""
         return self.positive[rows, columns], self.negative[rows, columns]
 
+    def rows(self, rows: slice) -> Masks:
+        """Fewer rows."""
+        return _unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
+
     def sized(self, anchors: int, references: int) -> Masks:
         """Check the shape."""
         if self.positive.shape != (anchors, references):
@@ -198,6 +221,16 @@ def _store(relation: object, **fields: object) -> None:
         object.__setattr__(relation, name, value)
 
 
+Kind = TypeVar("Kind", bound=Relation)
+
+
+def _unchecked(kind: type[Kind], **fields: object) -> Kind:
+    """A relation cut out of one that was checked."""
+    relation = object.__new__(kind)
+    _store(relation, **fields)
+    return relation
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs(Relation):
     """Explicit pairs by index: positives ``(anchors, positives)`` and negatives ``(negative_anchors, negatives)``.
@@ -232,6 +265,10 @@ class Pairs(Relation):
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Index pairs have no size of their own."""
         raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
+
+    def rows(self, rows: slice) -> Relation:
+        """Index pairs have no size of their own."""
+        raise TypeError("Pairs have no rows before sized(anchors, references) says how many there are")
 
     def sized(self, anchors: int, references: int) -> Masks:
         """As masks."""
@@ -293,11 +330,29 @@ class Triplets(Relation):
 
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """The pairs that some triplet touches."""
+        part = self.rows(rows)
+        assert part.shape is not None
+        positive = _touched(part.anchors, part.positives, part.valid, part.shape)
+        negative = _touched(part.anchors, part.negatives, part.valid, part.shape)
+        return positive[:, columns], negative[:, columns]
+
+    def rows(self, rows: slice) -> Triplets:
+        """The triplets of some of the anchors; the others stay as gaps, because counting them would be waiting."""
         if self.shape is None:
             raise TypeError("Triplets have no masks before sized(anchors, references) says how many there are")
-        positive = _touched(self.anchors, self.positives, self.valid, self.shape)
-        negative = _touched(self.anchors, self.negatives, self.valid, self.shape)
-        return positive[rows, columns], negative[rows, columns]
+        first, end, _ = rows.indices(self.shape[0])
+        if (first, end) == (0, self.shape[0]):
+            return self
+        inside = (self.anchors >= first) & (self.anchors < end)
+        chosen = _unchecked(
+            Triplets,
+            anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
+            positives=self.positives,
+            negatives=self.negatives,
+            valid=inside if self.valid is None else inside & self.valid,
+            shape=(end - first, self.shape[1]),
+        )
+        return chosen.compact()
 
     def sized(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
@@ -340,6 +395,10 @@ class Mined(Relation):
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Only an engine, which has the similarities, can say."""
         raise TypeError("the masks of a Mined relation depend on similarities; an engine computes them")
+
+    def rows(self, rows: slice) -> Mined:
+        """The same conditions on fewer rows."""
+        return Mined(self.base.rows(rows), self.keep_positive, self.keep_negative)
 
     def sized(self, anchors: int, references: int) -> Mined:
         """Check the relation underneath."""

@@ -106,19 +106,28 @@ class Similarity(ABC):
         """Euclidean distances between unit vectors that give these similarities."""
         raise TypeError(f"{self!r} similarities do not determine Euclidean distances of unit vectors")
 
-    def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
-        """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
+    def factors(self, anchors: Tensor, references: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Anchors and references as they enter the product, ``(m, d)`` and ``(n, d)``; one tensor for both if they are one."""
         left = self.prepare(anchors)
         right = left if references is None else self.prepare(references)
         if self.centres:
             middle = right.detach().mean(dim=0, keepdim=True)
-            left, right = left - middle, right - middle
+            left = left - middle
+            right = left if references is None else right - middle
+        return left, right
+
+    def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
+        """The matrix of similarities, ``(m, n)``, of what `factors` made; any rows of either make a part of it."""
         products = left @ right.T
         if not self.uses_squares:
             return self.link(products, products.new_empty(0), products.new_empty(0))
         left_squares = self.squares(left)
-        right_squares = left_squares if references is None else self.squares(right)
+        right_squares = left_squares if right is left else self.squares(right)
         return self.link(products, left_squares[:, None], right_squares[None, :])
+
+    def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
+        """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
+        return self.of_factors(*self.factors(anchors, references))
 
 
 @dataclass(frozen=True)

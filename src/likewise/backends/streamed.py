@@ -1,0 +1,151 @@
+"""The streamed engine: the dense one on panels of anchors, each made again in the backward pass.
+
+A panel is some anchors against all references, so every fold of a row is whole in it: passes, mining and curves happen
+on a matrix that fits the cache, and nothing is kept of it but one number per anchor and fold.  Memory grows with the
+batch and the panel.  What a panel computes, the dense engine computes, so the meaning cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from likewise.backends.dense import DenseEngine
+from likewise.backends.passes import Engine, compute_folds
+from likewise.core.formula import Folded, Formula, PerReference, Rank, Total
+from likewise.core.problem import Problem
+from likewise.core.relation import Mined
+from likewise.core.spec import PartValues
+
+BUDGET = {"cpu": 32 * 2**20, "cuda": 256 * 2**20}
+"""Bytes that a panel and what is computed from it may take, by kind of device."""
+
+COPIES = 10
+"""Matrices of a panel's size that are alive at once in a backward pass."""
+
+LEAST_ROWS = 16
+"""A thinner panel would read all references for too little work."""
+
+
+class StreamedEngine(Engine):
+    """Folds over panels of the similarity matrix, which never exists as a whole.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine, Labels, NEGATIVES, Problem, largest, s
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
+        >>> list(StreamedEngine(problem).fold([[largest(s, NEGATIVES)]], {}).values())
+        [tensor([0.6000, 0.6000])]
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.mined = _batch_numbers(problem)
+
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+        """One vector per fold, panel by panel."""
+        terms: list[Formula] = [term for each in passes for term in each]
+
+        def compute(panel: Problem, rows: slice) -> tuple[Tensor, ...]:
+            engine = DenseEngine(panel, self.mined)
+            of_panel = {node: value[rows] if _per_anchor(node) else value for node, value in known.items()}
+            folds = engine.fold(passes, of_panel)
+            return tuple(folds[term] for term in terms)
+
+        return dict(zip(terms, in_panels(self.problem, compute), strict=True))
+
+
+def _per_anchor(node: Formula) -> bool:
+    return node.rank == Rank.ANCHOR and not isinstance(node, PerReference)
+
+
+def _batch_numbers(problem: Problem) -> dict[Formula, Tensor]:
+    """What a miner's conditions need to know of the whole batch, which no panel can say."""
+    relation = problem.relation
+    if not isinstance(relation, Mined):
+        return {}
+    with torch.no_grad():
+        base = problem.under(relation.base)
+        conditions = [relation.keep_positive, relation.keep_negative]
+        known = compute_folds(conditions, StreamedEngine(base), base, only_totals=True)
+    return {node: value for node, value in known.items() if isinstance(node, Total)}
+
+
+def in_panels(problem: Problem, compute: Callable[[Problem, slice], tuple[Tensor, ...]]) -> list[Tensor]:
+    """Vectors with one entry per anchor, computed on panels; nothing of a panel is kept for the backward pass.
+
+    Args:
+        problem: the whole.
+        compute: maps a panel, and the rows that it is, to vectors with one entry for each of its anchors.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine, Labels, Problem
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> in_panels(problem, lambda panel, rows: (panel.similarities().sum(dim=1),))
+        [tensor([1., 1.])]
+    """
+    if problem.anchors is not None:
+        problem.factors()  # once for all panels, with its graph
+    pieces = []
+    for rows in panels(problem):
+
+        def of_rows(rows: slice = rows) -> tuple[Tensor, ...]:
+            return compute(problem.rows(rows), rows)
+
+        if torch.is_grad_enabled():
+            # nothing is drawn in a panel, and saving the state of a GPU's generator would wait for the GPU
+            pieces.append(checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none"))
+        else:
+            pieces.append(of_rows())
+    return [torch.cat(vectors) for vectors in zip(*pieces, strict=True)]
+
+
+def panels(problem: Problem) -> Iterator[slice]:
+    """Rows of a problem, as many at a time as the budget for its device allows.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Labels, Problem
+        >>> list(panels(Problem(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))))
+        [slice(0, 2, None)]
+    """
+    m, n = problem.shape
+    budget = BUDGET.get(problem.relation.device.type, BUDGET["cuda"])
+    height = max(LEAST_ROWS, budget // (COPIES * n * problem.dtype.itemsize))
+    count = -(-m // height)
+    height = -(-m // count)  # all alike
+    return (slice(first, min(first + height, m)) for first in range(0, m, height))
+
+
+def by_rows(
+    problem: Problem, compute: Callable[[Problem], list[PartValues]], backend: str = "streamed"
+) -> list[PartValues]:
+    """The values of a loss that is no formula, but whose value for an anchor depends on that anchor's row alone.
+
+    Args:
+        problem: the whole.
+        compute: maps a problem to the values of the loss's parts; it is called on panels, or on the whole.
+        backend: ``"dense"``: on the whole, with its graph.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Labels, PartValues, Problem
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
+        >>> by_rows(problem, lambda panel: [PartValues(panel.similarities().sum(dim=1), None, None)])
+        [PartValues(total=tensor([1., 1.]), units=None, nonzero=None)]
+    """
+    if backend == "dense":
+        return compute(problem)
+    shapes: list[list[bool]] = []
+
+    def flat(panel: Problem, _rows: slice) -> tuple[Tensor, ...]:
+        values = compute(panel)
+        shapes[:] = [[field is not None for field in value] for value in values]
+        return tuple(field for value in values for field in value if field is not None)
+
+    vectors = iter(in_panels(problem, flat))
+    return [PartValues(*(next(vectors) if there else None for there in shape)) for shape in shapes]  # type: ignore[arg-type]
