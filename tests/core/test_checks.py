@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from likewise.backends import BACKENDS
 from likewise.core import (
     POSITIVES,
     Labels,
@@ -42,6 +43,8 @@ from likewise.losses import (
 )
 from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner, SemiHardMiner
 
+BACKEND_NAMES = ", ".join(map(repr, BACKENDS))
+
 
 class Unfolded(PairLoss):
     def declare(self):
@@ -61,7 +64,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: FastAPLoss(bins=True), "bins must be a whole number"),
         (lambda: AngularLoss(90.0), "AngularLoss: alpha must be a number > 0 and ≤ 66, but it is 90.0"),
         (lambda: NTXentLoss(reduction="average"), "reduction must be one of 'mean', 'nonzero', 'sum', 'none'"),
-        (lambda: NTXentLoss(backend="cuda"), "backend must be one of 'auto', 'dense', but it is 'cuda'"),
+        (lambda: NTXentLoss(backend="cuda"), f"backend must be one of {BACKEND_NAMES}, but it is 'cuda'"),
         (lambda: NTXentLoss(similarity="l2"), "similarity must be one of"),
         (lambda: NTXentLoss(miner=SemiHardMiner), "but it is the class SemiHardMiner, to be called"),
         (lambda: WeightedSum([NTXentLoss()]), "losses must be a mapping from at least one loss to its weight"),

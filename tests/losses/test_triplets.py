@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
+from likewise.backends import by_rows
+from likewise.core import SNR, Cosine, Labels, Problem
+from likewise.core.slots import few_positives
 from likewise.losses import QuadrupletLoss, TripletLoss
-from likewise.losses.triplet import sums_above, triplet_counts
+from likewise.losses.all_quadruplets import all_quadruplets
+from likewise.losses.all_triplets import triplet_counts
 
 
-def brute_force_counts(S, positive, negative, margin):
+def brute_force_counts(S, positive, negative, margin, band=None):
     m, n = S.shape
     counts = torch.zeros(m, n)
     active = torch.zeros(m, dtype=torch.long)
     for i in range(m):
         for p in range(n):
             for k in range(n):
-                if positive[i, p] and negative[i, k] and S[i, k] > S[i, p] - margin:
+                inside = band is None or S[i, p] - band < S[i, k] < S[i, p]
+                if positive[i, p] and negative[i, k] and inside and S[i, k] > S[i, p] - margin:
                     counts[i, p] -= 1
                     counts[i, k] += 1
                     active[i] += 1
@@ -33,25 +40,57 @@ def test_counts_with_many_ties(seed: int):
     S = torch.randint(0, 4, (7, 9), generator=generator).float() / 4
     kind = torch.randint(0, 3, (7, 9), generator=generator)
     positive, negative = kind == 0, kind == 1
-    for margin in (0.0, 0.25, 0.1):
-        expected = brute_force_counts(S, positive, negative, margin)
-        counts, active = triplet_counts(S, positive, negative, margin)
+    for margin, band in ((0.0, None), (0.25, None), (0.1, None), (0.25, 0.5), (0.5, 0.25), (0.1, 0.3), (-0.1, 0.3)):
+        expected = brute_force_counts(S, positive, negative, margin, band)
+        counts, active = triplet_counts(S, positive, negative, margin, band)
         assert torch.equal(counts, expected[0])
         assert torch.equal(active.long(), expected[1])
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_sums_above_thresholds_by_group(seed: int):
+def test_quadruplets_with_many_ties(seed: int):
+    """Similarities of a few distinct values, not even mutual, against four loops."""
     generator = torch.Generator().manual_seed(seed)
-    values, thresholds = (torch.randint(0, 5, (4, 4), generator=generator).double() for _ in range(2))
-    groups, threshold_groups = (torch.randint(-1, 2, (4, 4), generator=generator) for _ in range(2))
-    counted = torch.rand(4, 4, generator=generator) < 0.7
-    sums, numbers = sums_above(values, counted, groups, thresholds, threshold_groups)
-    for i in range(4):
-        for j in range(4):
-            above = counted & (groups == threshold_groups[i, j]) & (values > thresholds[i, j])
-            assert numbers[i, j] == above.sum()
-            assert sums[i, j] == pytest.approx(float((values[above] - thresholds[i, j]).sum()))
+    n = 9
+    S = torch.randint(0, 5, (n, n), generator=generator).double() / 4
+    y = torch.randint(0, 4, (n,), generator=generator)
+    mutual = seed % 2 == 0
+    if mutual:
+        S = torch.maximum(S, S.T)
+    # a similarity that is not mutual must be one that says so
+    problem = Problem(Labels(y), Cosine() if mutual else SNR(), similarities=S)
+    sums, units, active = [0.0] * n, [0] * n, [0] * n
+    for a, p, i, k in itertools.product(range(n), repeat=4):
+        if a != p and y[a] == y[p] and len({int(y[a]), int(y[i]), int(y[k])}) == 3:
+            value = float(S[i, k] - S[a, p]) + 0.25
+            sums[a], units[a], active[a] = sums[a] + max(value, 0.0), units[a] + 1, active[a] + (value > 0.0)
+    for slots in (None, few_positives(problem, "dense")):
+        part = all_quadruplets(problem, 0.25, slots, "dense")
+        assert part.total.tolist() == pytest.approx(sums)
+        assert part.units.tolist() == units
+        assert part.nonzero.tolist() == active
+
+
+def test_more_active_triplets_than_32_bits_hold():
+    """Two classes of 1,280: four billion triplets, counted one anchor at a time by numpy."""
+    torch.manual_seed(0)
+    embeddings, y = torch.nn.functional.normalize(torch.randn(2560, 8)), torch.arange(2560) % 2
+    problem = Problem(Labels(y), Cosine(normalize=False), anchors=embeddings)
+    loss = TripletLoss(0.5, reduction="sum")
+    (part,) = by_rows(problem, loss._all, "streamed")
+    S = (embeddings @ embeddings.T).numpy()
+    active, total = 0, 0.0
+    for i in range(2560):
+        negatives = np.sort(S[i, (y != y[i]).numpy()])
+        thresholds = S[i, (y == y[i]).numpy() & (np.arange(2560) != i)].astype(np.float64) - 0.5
+        first = np.searchsorted(negatives, thresholds, side="right")
+        above = np.append(np.cumsum(negatives[::-1].astype(np.float64))[::-1], 0.0)
+        active += int((len(negatives) - first).sum())
+        total += float((above[first] - (len(negatives) - first) * thresholds).sum())
+    assert int(part.units.sum()) == 2560 * 1279 * 1280
+    assert active > 2**31
+    assert int(part.nonzero.sum()) == pytest.approx(active, rel=1e-7)  # but for rounding at a threshold
+    assert float(part.total.double().sum()) == pytest.approx(total, rel=1e-6)
 
 
 def test_float32_keeps_its_digits_where_sums_cancel():

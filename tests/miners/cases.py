@@ -26,7 +26,6 @@ CASES = [
         partial(miners.SemiHardMiner, 0.3),
         partial(oracles.semi_hard, margin=0.3),
         name="SemiHardMiner-margin",
-        waits=True,
     ),
     MinerCase(miners.BatchHardMiner, oracles.batch_hard),
     MinerCase(miners.EasyPositiveMiner, oracles.easy_positive),

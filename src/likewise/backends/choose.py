@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import os
+import warnings
+
 import torch
+from torch import Tensor
 
 from likewise.backends import passes
 from likewise.backends.dense import DenseEngine
@@ -10,16 +16,36 @@ from likewise.backends.passes import Engine
 from likewise.backends.streamed import StreamedEngine
 from likewise.core.checks import one_of
 from likewise.core.problem import Problem
+from likewise.core.similarity import SNR, Cosine, Dot, Euclidean, SquaredEuclidean
 from likewise.core.spec import Part, PartValues, Reduction
+from likewise.core.spread import ALONE
 
-BACKENDS: tuple[str, ...] = ("auto", "dense", "streamed")
+BACKENDS: tuple[str, ...] = ("auto", "dense", "streamed", "fused")
 
-STREAM_FROM = {"cpu": 2**21, "cuda": 2**24}
-"""Pairs from which on streaming wins, by kind of device."""
+STREAM_FROM = {"cpu": 2**21, "cuda": 2**28}
+"""Pairs from which on a matrix is streamed, by kind of device.
+
+On a processor streaming is then as fast and takes far less memory; on a GPU it is slower at any size that was measured,
+up to 16,384 squared, and begins where the matrix takes a GiB (docs/benchmarks-engines.md).
+"""
+
+FUSE_FROM = 2**23
+"""Pairs from which on generated kernels win over the whole matrix on a GPU, where they have no short way.
+
+Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms against the matrix's 2.1, at 8,192 squared 4.8
+against 8.7.  Their short way, up to 1,024 squared, wins at every size.
+"""
+
+FUSES = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
 
 
-def choose(problem: Problem, backend: str = "auto") -> str:
-    """The engine for a problem: ``"auto"`` decides by its size and device.
+def choose(problem: Problem, backend: str = "auto", *, formulas: bool = True) -> str:
+    """The engine for a problem: ``"auto"`` decides by its size, dtype and device.
+
+    Args:
+        problem: the batch.
+        backend: what the user asked for.
+        formulas: whether the loss is one; the fused engine takes nothing else.
 
     Examples:
         >>> import torch
@@ -28,14 +54,59 @@ def choose(problem: Problem, backend: str = "auto") -> str:
         'dense'
     """
     one_of("backend", backend, BACKENDS)
+    if backend == "fused" and not formulas:
+        raise TypeError("the fused engine takes formulas, and this loss is none; give backend='streamed' or 'dense'")
     if backend != "auto":
         return backend
     # who has the matrix needs no engine that avoids it; a compiler makes its own tiles
     if problem.is_matrix or torch.compiler.is_compiling():
         return "dense"
-    m, n = problem.shape
-    device = problem.relation.device.type
+    (m, n), device = problem.extent, problem.relation.device.type
+    if formulas and m * n >= FUSE_FROM and _fuses(problem):
+        return "fused"
     return "streamed" if m * n >= STREAM_FROM.get(device, STREAM_FROM["cuda"]) else "dense"
+
+
+def _fuses(problem: Problem) -> bool:
+    """Whether generated kernels take a problem."""
+    fits = problem.dtype == torch.float32 and type(problem.similarity) in FUSES and not problem.is_matrix
+    # kernels finish their folds, and shares of references must not
+    return problem.relation.device.type == "cuda" and fits and problem.shards is ALONE and _triton_is_there()
+
+
+@functools.cache
+def _triton_is_there() -> bool:
+    there = importlib.util.find_spec("triton") is not None
+    if not there:
+        warnings.warn("Triton is not installed, so batches on the GPU are not fused; pip install triton", stacklevel=2)
+    return there
+
+
+def engine_for(problem: Problem, backend: str = "auto") -> Engine:
+    """An engine on a problem.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine, Labels
+        >>> type(engine_for(Problem(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
+        'DenseEngine'
+    """
+    name = choose(problem, backend)
+    if name != "fused":
+        return (DenseEngine if name == "dense" else StreamedEngine)(problem)
+    _check_fused(problem)
+    from likewise.backends.fused import FusedEngine
+
+    return FusedEngine(problem)
+
+
+def _check_fused(problem: Problem) -> None:
+    """Say in one sentence why there is no fused engine here, if there is none."""
+    device = problem.relation.device.type
+    if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ValueError(f"backend must be 'dense' or 'streamed' on this device, {device}, but it is 'fused'")
+    if not _triton_is_there():
+        raise ImportError("backend='fused' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
 
 
 def run(parts: list[Part], problem: Problem, reduction: Reduction, backend: str = "auto") -> list[PartValues]:
@@ -48,5 +119,23 @@ def run(parts: list[Part], problem: Problem, reduction: Reduction, backend: str 
         >>> run([per_pair(NEGATIVES, s)], problem, "mean", backend="dense")[0].units
         tensor([1, 1])
     """
-    engine: Engine = {"dense": DenseEngine, "streamed": StreamedEngine}[choose(problem, backend)](problem)
-    return passes.run(parts, problem, engine, reduction)
+    return passes.run(parts, problem, engine_for(problem, backend), reduction)
+
+
+def whole(parts: list[Part], problem: Problem, reduction: Reduction, backend: str) -> Tensor | None:
+    """The reduced loss in one go, where generated kernels have a short way for small batches; else ``None``.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import NEGATIVES, Labels, per_pair, s
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> whole([per_pair(NEGATIVES, s)], problem, "mean", "dense") is None
+        True
+    """
+    if backend == "fused":
+        _check_fused(problem)
+    elif backend != "auto" or torch.compiler.is_compiling() or not _fuses(problem):
+        return None
+    from likewise.backends.fused import whole as in_one_go
+
+    return in_one_go(parts, problem, reduction)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from likewise.backends.passes import Engine, compute_folds
-from likewise.core.folds import Side, count
+from likewise.core.folds import Side, State, count
 from likewise.core.formula import Folded, Formula, PerReference, Rank, evaluate, s
 from likewise.core.problem import Problem
 from likewise.core.relation import Mined
@@ -45,7 +45,15 @@ class DenseEngine(Engine):
             results.update(fresh)
         return results
 
+    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The folds of one pass, not finished."""
+        self.learn(known)
+        return [self._start(term) for term in terms]
+
     def _fold(self, term: Folded) -> Tensor:
+        return term.fold.finish(self._start(term))
+
+    def _start(self, term: Folded) -> State:
         keep = self._side(term.over)
         if term is count(term.over):
             values = keep  # a count without a condition
@@ -54,7 +62,7 @@ class DenseEngine(Engine):
             if not isinstance(values, Tensor):
                 values = self.similarities.new_full((), values)
             values = values if values.shape == keep.shape else values.expand_as(keep)
-        return term.fold.finish(term.fold.start(values, keep))
+        return term.fold.start(values, keep)
 
     def learn(self, known: dict[Formula, Any]) -> None:
         """Take numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""

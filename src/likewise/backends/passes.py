@@ -7,13 +7,17 @@ plain autograd and happens here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import reduce
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
-from likewise.core.formula import Folded, Formula, PerAnchor, PerReference, Total, evaluate
+from likewise.core.folds import State
+from likewise.core.formula import Folded, Formula, PerAnchor, PerReference, Total, evaluate, walk
 from likewise.core.problem import Problem
 from likewise.core.spec import Part, PartValues, Reduction
+from likewise.core.spread import ALONE, Rows, Spread
 
 
 class Engine(ABC):
@@ -33,6 +37,10 @@ class Engine(ABC):
             passes: the folds of a pass may refer to those of the passes before it, never to one another.
             known: the numbers, per anchor, per reference and for the batch, that curves refer to.
         """
+
+    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The folds of one pass before they are finished, where the references are one of several shares."""
+        raise TypeError(f"{type(self).__name__} cannot run where references are spread over processes")
 
 
 class Stage(NamedTuple):
@@ -93,6 +101,7 @@ def compute_folds(
     settled: dict[Formula, Tensor] | None = None,
     *,
     only_totals: bool = False,
+    stages: list[Stage] | None = None,
 ) -> dict[Formula, Any]:
     """Everything that formulas need from the pairs: folds stage by stage, numbers for the batch in between.
 
@@ -102,23 +111,86 @@ def compute_folds(
         problem: the batch, or a part of it.
         settled: numbers for the whole batch, where the problem is a part.
         only_totals: nothing beyond such numbers.
+        stages: the schedule, where it was made before.
     """
     known: dict[Formula, Any] = {}
     given: dict[Formula, Tensor] = {}
-    stages = schedule(roots)
+    stages = schedule(roots) if stages is None else stages
     for stage in stages:
-        for number in stage.numbers:
-            if settled is not None and number in settled:
-                given[number] = settled[number]
-            elif isinstance(number, PerAnchor | PerReference):
-                given[number] = number.compute(problem)
-            else:
-                given[number] = evaluate(number.of, known).sum()
-            known[number] = given[number]
+        given.update(_settle(stage.numbers, known, problem, settled or {}))
         if stage.passes and not (only_totals and stage is stages[-1]):
-            given.update(engine.fold(stage.passes, given))
+            given.update(_fold(stage.passes, given, engine, problem))
             known.update(given)
     return known
+
+
+def _settle(
+    numbers: list[PerAnchor | PerReference | Total],
+    known: dict[Formula, Any],
+    problem: Problem,
+    settled: dict[Formula, Tensor],
+) -> dict[Formula, Tensor]:
+    """What a stage must know first; totals over processes in as few collectives as there can be."""
+    given: dict[Formula, Tensor] = {}
+    waiting: dict[Total, Tensor] = {}
+
+    def learn(fresh: dict[Formula, Tensor]) -> None:
+        given.update(fresh)
+        known.update(fresh)
+
+    def arrive() -> None:
+        learn(dict(zip(waiting, problem.spread.totals(list(waiting.values())), strict=True)))
+        waiting.clear()
+
+    for number in numbers:
+        if number in settled:
+            learn({number: settled[number]})
+        elif isinstance(number, PerAnchor | PerReference):
+            learn({number: number.compute(problem)})
+        else:
+            if waiting and any(node in waiting for node in walk(number.of)):
+                arrive()
+            waiting[number] = evaluate(number.of, known).sum()
+    arrive()
+    return given
+
+
+def _fold(
+    passes: list[list[Folded]], given: dict[Formula, Tensor], engine: Engine, problem: Problem
+) -> dict[Formula, Tensor]:
+    """The folds of a stage; where everybody has a share of the references, states meet after every pass."""
+    if problem.shards is ALONE:
+        return engine.fold(passes, given)
+    results: dict[Formula, Tensor] = {}
+    for terms in passes:
+        states = merged(terms, engine.states(terms, {**given, **results}), problem.shards)
+        results.update({term: term.fold.finish(state) for term, state in zip(terms, states, strict=True)})
+    return results
+
+
+def merged(terms: list[Folded], states: list[State], shards: Spread) -> list[State]:
+    """The states of one pass, each joined over all shares of the references, in the order of ranks: one collective.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import POSITIVES, add_up, s
+        >>> merged([add_up(s, POSITIVES)], [(torch.tensor([1.0, 2.0]),)], ALONE)
+        [(tensor([1., 2.]),)]
+    """
+    if shards is ALONE or not states:
+        return states
+    flat = [vector for state in states for vector in state]
+    # float64 holds peaks, sums and counts alike
+    stacked = torch.stack([vector.double() for vector in flat])[None]  # (1, vectors, anchors)
+    everyones = shards.gather(stacked, Rows((1,) * shards.size, shards.rank))
+    joined: list[State] = []
+    first = 0
+    for term, state in zip(terms, states, strict=True):
+        of_ranks = [tuple(share[first : first + len(state)]) for share in everyones]
+        together = reduce(term.fold.merge, of_ranks)
+        joined.append(tuple(new.to(old.dtype) for new, old in zip(together, state, strict=True)))
+        first += len(state)
+    return joined
 
 
 def run(parts: list[Part], problem: Problem, engine: Engine, reduction: Reduction) -> list[PartValues]:
@@ -134,10 +206,20 @@ def run(parts: list[Part], problem: Problem, engine: Engine, reduction: Reductio
     """
     counts = [{"mean": part.units, "nonzero": part.nonzero}.get(reduction) for part in parts]
     roots = [part.total for part in parts] + [count for count in counts if count is not None]
-    known = compute_folds(roots, engine, problem)
+    known = compute_folds(roots, engine, problem, stages=_stages(parts, roots, reduction))
     values = []
     for part, count in zip(parts, counts, strict=True):
         number = None if count is None else evaluate(count, known)
         units, nonzero = (number, None) if reduction == "mean" else (None, number)
         values.append(PartValues(evaluate(part.total, known), units, nonzero))
     return values
+
+
+def _stages(parts: list[Part], roots: list[Formula], reduction: Reduction) -> list[Stage]:
+    """The schedule of a declaration, which is kept beside its first part: losses declare once and run many times."""
+    if torch.compiler.is_compiling() or not parts:
+        return schedule(roots)
+    kept: dict[Reduction, tuple[list[Part], list[Stage]]] = vars(parts[0]).setdefault("_stages", {})
+    if reduction not in kept or kept[reduction][0] != parts[1:]:
+        kept[reduction] = parts[1:], schedule(roots)
+    return kept[reduction][1]

@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from likewise.backends.dense import DenseEngine
+from likewise.backends.dense import DenseEngine, dense_masks
 from likewise.backends.passes import Engine, compute_folds
+from likewise.core.folds import State
 from likewise.core.formula import Folded, Formula, PerReference, Rank, Total
 from likewise.core.problem import Problem
-from likewise.core.relation import Mined
+from likewise.core.relation import Masks, Mined
 from likewise.core.spec import PartValues
 
-BUDGET = {"cpu": 32 * 2**20, "cuda": 256 * 2**20}
+BUDGET = {"cpu": 32 * 2**20, "cuda": 2**30}
 """Bytes that a panel and what is computed from it may take, by kind of device."""
 
 COPIES = 10
@@ -56,6 +57,19 @@ class StreamedEngine(Engine):
             return tuple(folds[term] for term in terms)
 
         return dict(zip(terms, in_panels(self.problem, compute), strict=True))
+
+    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The folds of one pass, not finished, panel by panel."""
+        sizes: list[int] = []
+
+        def compute(panel: Problem, rows: slice) -> tuple[Tensor, ...]:
+            of_panel = {node: value[rows] if _per_anchor(node) else value for node, value in known.items()}
+            states = DenseEngine(panel, self.mined).states(terms, of_panel)
+            sizes[:] = map(len, states)
+            return tuple(vector for state in states for vector in state)
+
+        vectors = iter(in_panels(self.problem, compute))
+        return [tuple(next(vectors) for _ in range(size)) for size in sizes]
 
 
 def _per_anchor(node: Formula) -> bool:
@@ -116,9 +130,39 @@ def panels(problem: Problem) -> Iterator[slice]:
     m, n = problem.shape
     budget = BUDGET.get(problem.relation.device.type, BUDGET["cuda"])
     height = max(LEAST_ROWS, budget // (COPIES * n * problem.dtype.itemsize))
-    count = -(-m // height)
-    height = -(-m // count)  # all alike
-    return (slice(first, min(first + height, m)) for first in range(0, m, height))
+    count = max(1, -(-m // height))
+    height = max(1, -(-m // count))  # all alike
+    # a share may be empty, and is one panel then
+    return (slice(first, min(first + height, m)) for first in range(0, max(m, 1), height))
+
+
+def in_rows(
+    problem: Problem, compute: Callable[[Problem], tuple[Tensor, ...]], backend: str = "streamed"
+) -> list[Tensor]:
+    """Tensors with one row per anchor that depend on that anchor's row of similarities alone.
+
+    Args:
+        problem: the whole.
+        compute: maps a problem to the tensors; it is called on panels, or on the whole.
+        backend: ``"dense"``: on the whole, with its graph.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Labels, Problem
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
+        >>> in_rows(problem, lambda panel: (panel.similarities().sum(dim=1),))
+        [tensor([1., 1.])]
+    """
+    if backend == "dense":
+        return list(compute(problem))
+    mined = _batch_numbers(problem)
+
+    def of_panel(panel: Problem, _rows: slice) -> tuple[Tensor, ...]:
+        if mined:  # conditions that refer to the whole batch cannot be read off a panel
+            panel = panel.under(Masks(*dense_masks(panel, mined)))
+        return compute(panel)
+
+    return in_panels(problem, of_panel)
 
 
 def by_rows(
@@ -142,10 +186,10 @@ def by_rows(
         return compute(problem)
     shapes: list[list[bool]] = []
 
-    def flat(panel: Problem, _rows: slice) -> tuple[Tensor, ...]:
+    def flat(panel: Problem) -> tuple[Tensor, ...]:
         values = compute(panel)
         shapes[:] = [[field is not None for field in value] for value in values]
         return tuple(field for value in values for field in value if field is not None)
 
-    vectors = iter(in_panels(problem, flat))
+    vectors = iter(in_rows(problem, flat))
     return [PartValues(*(next(vectors) if there else None for there in shape)) for shape in shapes]  # type: ignore[arg-type]

@@ -50,6 +50,7 @@ from likewise.core.problem import Problem
 from likewise.core.relation import Labels, Masks, Mined, Pairs, Relation, Triplets
 from likewise.core.similarity import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean, as_similarity, unit
 from likewise.core.spec import (
+    FromProblem,
     Part,
     PartValues,
     Penalty,
@@ -59,12 +60,14 @@ from likewise.core.spec import (
     per_pair,
     reduce,
 )
+from likewise.core.spread import Alone, Processes, Rows, Spread, current, spread_over
 
 __all__ = [
     "BOTH",
     "NEGATIVES",
     "POSITIVES",
     "SNR",
+    "Alone",
     "Cosine",
     "Count",
     "Dot",
@@ -72,6 +75,7 @@ __all__ = [
     "Fold",
     "Folded",
     "Formula",
+    "FromProblem",
     "Hyper",
     "Labels",
     "LogSumExp",
@@ -88,10 +92,13 @@ __all__ = [
     "PerAnchor",
     "PerReference",
     "Problem",
+    "Processes",
     "Rank",
     "Relation",
+    "Rows",
     "Side",
     "Similarity",
+    "Spread",
     "SquaredEuclidean",
     "Sum",
     "Total",
@@ -105,6 +112,7 @@ __all__ = [
     "check_hyperparameters",
     "check_values",
     "count",
+    "current",
     "evaluate",
     "exp",
     "frozen",
@@ -125,6 +133,7 @@ __all__ = [
     "slope",
     "smallest",
     "softplus",
+    "spread_over",
     "sqrt",
     "square",
     "unit",

@@ -16,18 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_look_at_values: ContextVar[bool] = ContextVar("look_at_values", default=False)
+_look_at_values: ContextVar[bool | None] = ContextVar("look_at_values", default=None)
 
 
 @contextmanager
-def check_values() -> Iterator[None]:
+def check_values(look: bool = True) -> Iterator[None]:
     """Look at the values of tensors on every device, not on the CPU alone, inside this block.
+
+    Args:
+        look: ``False``: look at no value on any device, as on a GPU outside of such blocks.
 
     Examples:
         >>> with check_values():
         ...     pass
     """
-    token = _look_at_values.set(True)
+    token = _look_at_values.set(look)
     try:
         yield
     finally:
@@ -44,7 +47,8 @@ def may_look(tensor: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or tensor.is_meta:
         return False
-    return tensor.device.type == "cpu" or _look_at_values.get()
+    decided = _look_at_values.get()
+    return tensor.device.type == "cpu" if decided is None else decided
 
 
 def one_of(name: str, value: object, choices: Iterable[str], more: str = "") -> Any:
@@ -154,6 +158,8 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
         ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
         torch.float32
     """
-    if isinstance(tensor, Tensor) and torch.amp.is_autocast_available(tensor.device.type):
-        return torch.autocast(tensor.device.type, enabled=False)
-    return nullcontext()
+    if not isinstance(tensor, Tensor) or not torch.amp.is_autocast_available(tensor.device.type):
+        return nullcontext()
+    # switching off what is off takes longer than asking
+    on = torch.is_autocast_enabled(tensor.device.type)
+    return torch.autocast(tensor.device.type, enabled=False) if on else nullcontext()

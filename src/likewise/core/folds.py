@@ -109,6 +109,10 @@ class LogSumExp(Fold):
         return torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)) / total[:, None], 0.0)
 
 
+_NOTHING = 2e-35
+"""A little more than e⁻⁸⁰."""
+
+
 class _PeakAndTotal(torch.autograd.Function):
     """The largest kept value of each row, and the sum of ``e^(v − peak)``; the slope of the sum is written out."""
 
@@ -116,8 +120,8 @@ class _PeakAndTotal(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         masked = torch.where(keep, values, -torch.inf)
         peak = masked.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
-        # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal: twenty times slower
-        weights = torch.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).exp_()
+        # e⁻⁸⁰ is nothing beside the peak's e⁰; what lies further below would be denormal, and e^−∞ is slow as well
+        weights = torch.threshold_(masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_(), _NOTHING, 0.0)
         # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
         total = weights.sum(dim=1).clamp_min_(1.0)
         ctx.save_for_backward(values, keep, peak, weights)
@@ -130,6 +134,27 @@ class _PeakAndTotal(torch.autograd.Function):
         if torch.is_grad_enabled():  # somebody differentiates again: make the weights once more, from what is given
             weights = torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)), 0.0)
         return weights * grad_total[:, None], None
+
+
+def _kept_sum(values: Tensor, keep: Tensor) -> Tensor:
+    if keep.numel() < 2**16:  # what is gained below is less than calling it costs
+        return torch.where(keep, values, 0.0).sum(dim=1)
+    total: Tensor = _KeptSum.apply(values, keep)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _KeptSum(torch.autograd.Function):
+    """The sum of each row's kept values; its slope is written out because a choice by a mask takes long on a CPU."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
+        ctx.save_for_backward(keep)
+        return torch.where(keep, values, 0.0).sum(dim=1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (keep,) = ctx.saved_tensors
+        return keep.view(torch.uint8).to(grad.dtype) * grad[:, None], None
 
 
 class Sum(Fold):
@@ -145,7 +170,7 @@ class Sum(Fold):
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Sum what is kept."""
-        return (torch.where(keep, values, 0.0).sum(dim=1),)
+        return (_kept_sum(values, keep),)
 
     def merge(self, left: State, right: State) -> State:
         """Add."""
@@ -173,7 +198,7 @@ class Mean(Fold):
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Sum and count what is kept."""
-        return torch.where(keep, values, 0.0).sum(dim=1), keep.sum(dim=1)
+        return _kept_sum(values, keep), keep.sum(dim=1)
 
     def merge(self, left: State, right: State) -> State:
         """Add both."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from likewise.core.checks import embeddings_of, labels_of, may_look, same_device
 from likewise.core.relation import Labels, Relation
 from likewise.core.similarity import Similarity
+from likewise.core.spread import ALONE, Rows, Spread
 
 
 class Problem:
@@ -24,8 +25,12 @@ class Problem:
         anchors: embeddings as the caller gave them, ``(m, d)``.
         references: embeddings, ``(n, d)``; ``None`` where the references are the anchors.
         similarities: the matrix ``(m, n)``, where it is all that is known.
+        spread: the processes that have an anchor each; the anchors here are this one's.
+        share: where the anchors stand among the references, where these are the anchors of all processes.
+        shards: the processes that have a share of the references each; all have all anchors then.
 
     Attributes:
+        given: the anchors in the half precision in which they were given, where they are the references too.
         labels: the anchors' labels, where the batch came with labels; kept when a miner replaces the relation.
 
     Examples:
@@ -45,12 +50,19 @@ class Problem:
         anchors: Tensor | None = None,
         references: Tensor | None = None,
         similarities: Tensor | None = None,
+        spread: Spread | None = None,
+        share: Rows | None = None,
+        shards: Spread | None = None,
     ) -> None:
         self.relation = relation
         self.labels = relation.labels if isinstance(relation, Labels) else None
         self.similarity = similarity
         self.anchors = anchors
         self.references = references
+        self.spread: Spread = ALONE if spread is None else spread
+        self.share = share
+        self.shards: Spread = ALONE if shards is None else shards
+        self.given: Tensor | None = None
         self._similarities = similarities
         self._factors: tuple[Tensor, Tensor] | None = None
 
@@ -61,6 +73,12 @@ class Problem:
             return self._similarities.shape[0], self._similarities.shape[1]
         assert self.anchors is not None
         return len(self.anchors), len(self.anchors if self.references is None else self.references)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The shape that decides about engines: with the largest share of anchors, so that all processes agree."""
+        m, n = self.shape
+        return self.spread.largest(m), n
 
     @property
     def dtype(self) -> torch.dtype:
@@ -90,9 +108,23 @@ class Problem:
         """Whether only the matrix is known, or it was made already."""
         return self._similarities is not None
 
+    def among_references(self) -> Tensor:
+        """The similarities of the references among themselves, ``(n, n)``; no process makes rows that another has."""
+        if self.references is None or self.share is not None:
+            return self.everybodys(self.similarities())
+        assert self.similarity is not None
+        right = self.factors()[1]
+        rows = self.spread.split(len(right))
+        return self.spread.gather(self.similarity.of_factors(right[rows.own], right), rows)
+
+    def everybodys(self, own: Tensor) -> Tensor:
+        """Something that each anchor has, for each reference, where the references are the anchors of all processes."""
+        return own if self.share is None else self.spread.gather(own, self.share)
+
     def rows(self, rows: slice) -> Problem:
-        """Some of the anchors against all references."""
+        """Some of the anchors against all references, as a problem of this process alone."""
         panel = self.under(self.relation.rows(rows))
+        panel.spread, panel.share = ALONE, None
         panel.labels = None if self.labels is None else self.labels[rows]
         if self._similarities is not None:
             panel._similarities = self._similarities[rows]
@@ -117,8 +149,12 @@ def problem_from_embeddings(
     reference_labels: Tensor | None,
     relation: Relation | None,
     similarity: Similarity,
+    spread: Spread = ALONE,
 ) -> Problem:
     """Check everything that a caller gave, and make the problem of it.
+
+    Where the batch is spread over processes, embeddings and references are this process's shares, and its anchors are
+    compared with all references; a relation other than labels must name all of them.
 
     Examples:
         >>> import torch
@@ -152,7 +188,29 @@ def problem_from_embeddings(
         raise ValueError(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
         )
-    return Problem(relation.sized(m, n), similarity, anchors=anchors, references=references)
+    if spread is not ALONE:
+        return _gathered(anchors, references, relation, similarity, spread)
+    problem = Problem(relation.sized(m, n), similarity, anchors=anchors, references=references)
+    if references is None and embeddings.dtype != anchors.dtype:
+        problem.given = embeddings
+    return problem
+
+
+def _gathered(
+    anchors: Tensor, references: Tensor | None, relation: Relation, similarity: Similarity, spread: Spread
+) -> Problem:
+    """This process's anchors against everybody's references."""
+    batch = spread.batch(anchors)
+    theirs = batch if references is None else spread.rows(references)
+    everyone = spread.gather(anchors if references is None else references, theirs)
+    return Problem(
+        relation.gathered(spread, theirs).sized(len(anchors), theirs.count),
+        similarity,
+        anchors=anchors,
+        references=everyone,
+        spread=spread,
+        share=batch if references is None else None,
+    )
 
 
 def _labels(
@@ -176,8 +234,10 @@ def _labels(
     return Labels(labels, labels_of("reference_labels", reference_labels, n, device, "references"))
 
 
-def problem_from_similarities(similarities: Tensor, relation: Relation | Tensor, similarity: Similarity) -> Problem:
-    """The problem of which only the matrix is known.
+def problem_from_similarities(
+    similarities: Tensor, relation: Relation | Tensor, similarity: Similarity, spread: Spread = ALONE
+) -> Problem:
+    """The problem of which only the matrix is known; where it is spread over processes, each has some rows.
 
     Examples:
         >>> import torch
@@ -200,7 +260,7 @@ def problem_from_similarities(similarities: Tensor, relation: Relation | Tensor,
         raise ValueError(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
-    return Problem(relation.sized(m, n), similarity, similarities=matrix)
+    return Problem(relation.sized(m, n), similarity, similarities=matrix, spread=spread)
 
 
 def class_values(table: Tensor, problem: Problem, name: str) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from likewise.core.checks import labels_of, may_look
 from likewise.core.formula import Formula
+from likewise.core.spread import Rows, Spread
 
 _ALL = slice(None)
 
@@ -42,6 +43,10 @@ class Relation(ABC):
         """The relation of some of the anchors to all references; a streamed engine asks for it."""
         raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
 
+    def gathered(self, spread: Spread, references: Rows) -> Relation:
+        """The relation of this process's anchors to the references of all; masks and indices name all of them already."""
+        return self
+
     @abstractmethod
     def sized(self, anchors: int, references: int) -> Relation:
         """The relation for so many anchors and references; an error if it is one of another size."""
@@ -64,6 +69,7 @@ class Labels(Relation):
         own: for each anchor the index of the reference that is the anchor itself, −1 for none, where references are
             given and contain copies of the anchors (a memory, a gathered batch).
         valid: which references exist, ``(n,)`` booleans; a memory that is not yet full leaves gaps.
+        ordered: reference_labels ascend, as those of proxies do; an engine need not sort them then.
 
     Examples:
         >>> import torch
@@ -75,6 +81,7 @@ class Labels(Relation):
     reference_labels: Tensor | None = None
     own: Tensor | None = None
     valid: Tensor | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         labels = labels_of("labels", self.labels, None, None, "")
@@ -101,7 +108,7 @@ class Labels(Relation):
     def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
         """Compare labels; drop each anchor's own reference by index, never by value."""
         references = self.labels if self.reference_labels is None else self.reference_labels
-        same = self.labels[rows, None] == references[None, columns]
+        same = _equal(self.labels[rows, None], references[None, columns])
         positive, negative = self._without_own(same, rows, columns), ~same
         if self.valid is None:
             return positive, negative
@@ -131,6 +138,22 @@ class Labels(Relation):
             reference_labels=references,
             own=None if own is None else own[rows],
             valid=self.valid,
+            ordered=self.ordered,
+        )
+
+    def gathered(self, spread: Spread, references: Rows) -> Labels:
+        """The labels of all references, and who each anchor is among them."""
+        if self.reference_labels is None:
+            own: Tensor | None = torch.arange(len(self.labels), device=self.labels.device) + references.offset
+        else:
+            own = None if self.own is None else torch.where(self.own < 0, -1, self.own + references.offset)
+        theirs = self.labels if self.reference_labels is None else self.reference_labels
+        return _unchecked(
+            Labels,
+            labels=self.labels,
+            reference_labels=spread.gather(theirs, references),
+            own=own,
+            valid=None if self.valid is None else spread.gather(self.valid, references),
         )
 
     def sized(self, anchors: int, references: int) -> Labels:
@@ -189,6 +212,14 @@ class Masks(Relation):
         if self.positive.shape != (anchors, references):
             raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
         return self
+
+
+def _equal(left: Tensor, right: Tensor) -> Tensor:
+    """``left == right`` of a column and a row; a CPU writes bytes twice as fast as it writes booleans."""
+    if left.device.type != "cpu" or torch.compiler.is_compiling():
+        return left == right
+    result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
+    return torch.eq(left, right, out=result).view(torch.bool)
 
 
 def _touched(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
@@ -399,6 +430,10 @@ class Mined(Relation):
     def rows(self, rows: slice) -> Mined:
         """The same conditions on fewer rows."""
         return Mined(self.base.rows(rows), self.keep_positive, self.keep_negative)
+
+    def gathered(self, spread: Spread, references: Rows) -> Mined:
+        """The same conditions on the references of all processes."""
+        return Mined(self.base.gathered(spread, references), self.keep_positive, self.keep_negative)
 
     def sized(self, anchors: int, references: int) -> Mined:
         """Check the relation underneath."""

@@ -41,7 +41,7 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        largest = torch.linalg.vector_norm(vectors, ord=torch.inf, dim=1, keepdim=True)
+        largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
         # dividing by infinity sends a row of zeros, value and gradient, to zero
         largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
         units, norm = _unit_and_norm(vectors, largest)
@@ -51,11 +51,13 @@ class _Unit(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         vectors, largest, units, norm = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody differentiates again: make them once more, from what is given
+        again = torch.is_grad_enabled()
+        if again:  # somebody differentiates again: make them once more, from what is given
             units, norm = _unit_and_norm(vectors, largest)
-        tangent: Tensor = grad - units * (units * grad).sum(dim=1, keepdim=True)
-        slope: Tensor = tangent / norm / largest
-        return slope
+        along = (units * grad).sum(dim=1, keepdim=True)
+        tangent: Tensor = torch.addcmul(grad, units, along, value=-1.0)
+        # a large batch has no room for three copies of itself
+        return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
 
 
 def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:

@@ -27,6 +27,7 @@ from likewise.core.formula import (
     where,
 )
 from likewise.core.problem import Problem
+from likewise.core.spread import ALONE, Spread
 
 Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "nonzero", "sum", "none")
@@ -80,22 +81,44 @@ class PartValues(NamedTuple):
     nonzero: Tensor | None
 
 
+Streams: TypeAlias = Literal["not", "by rows", "itself"]
+
+
 @dataclass(frozen=True, eq=False)
 class WholeMatrix:
     """The declaration of a loss that is not a formula: it says openly that it looks at the whole matrix.
 
     Args:
         compute: maps a `Problem` to the values of the loss's parts.
+        streams: how it gets by without the matrix: ``"by rows"`` where an anchor's value depends on that anchor's row
+            alone, so that it may be computed on panels; ``"itself"`` where it never asks for the matrix; ``"not"``.
 
     Examples:
-        >>> WholeMatrix(lambda problem: []).compute is not None
-        True
+        >>> WholeMatrix(lambda problem: []).streams
+        'not'
     """
 
     compute: Callable[[Problem], list[PartValues]]
+    streams: Streams = "not"
 
 
-Declaration: TypeAlias = Part | Penalty | WholeMatrix | tuple[Part | Penalty | WholeMatrix, ...]
+@dataclass(frozen=True, eq=False)
+class FromProblem:
+    """A declaration that is made when the batch is known: how many positives an anchor has, who it is compared with.
+
+    Args:
+        declare: maps a `Problem` and the name of the engine that will run it to a declaration.
+
+    Examples:
+        >>> FromProblem(lambda problem, engine: WholeMatrix(lambda problem: [])).declare is not None
+        True
+    """
+
+    declare: Callable[[Problem, str], Declaration]
+
+
+Declared: TypeAlias = Part | Penalty | WholeMatrix | FromProblem
+Declaration: TypeAlias = Declared | tuple[Declared, ...]
 
 
 # one node each, so that a condition which several parts of a declaration need is computed once
@@ -169,8 +192,26 @@ def mean_over_batch(curve: Operand, over: Side) -> Formula:
     return Total(add_up(curve, over)) / at_least(Total(count(over)), 1)
 
 
+def made_for(declaration: Declaration, problem: Problem, engine: str) -> tuple[Declared, ...]:
+    """A declaration with everything said that depends on the batch.
+
+    Examples:
+        >>> whole = WholeMatrix(lambda problem: [])
+        >>> made_for(FromProblem(lambda problem, engine: whole), None, "dense")[0] is whole
+        True
+    """
+    items: tuple[Declared, ...] = declaration if isinstance(declaration, tuple) else (declaration,)
+    if not any(isinstance(item, FromProblem) for item in items):
+        return items
+    made: list[Declared] = []
+    for item in items:
+        more = item.declare(problem, engine) if isinstance(item, FromProblem) else item
+        made.extend(made_for(more, problem, engine))
+    return tuple(made)
+
+
 def parts_of(declaration: Declaration) -> tuple[list[Part], list[Penalty], list[WholeMatrix]]:
-    """Sort what a loss declared by kind.
+    """Sort what a loss declared by kind; what is still to be made from the batch is left out.
 
     Examples:
         >>> parts_of(WholeMatrix(lambda problem: []))[0]
@@ -178,7 +219,7 @@ def parts_of(declaration: Declaration) -> tuple[list[Part], list[Penalty], list[
     """
     items = declaration if isinstance(declaration, tuple) else (declaration,)
     for item in items:
-        if not isinstance(item, Part | Penalty | WholeMatrix):
+        if not isinstance(item, Part | Penalty | WholeMatrix | FromProblem):
             raise TypeError(
                 "declare() must return parts, made with per_anchor, per_pair, Penalty or WholeMatrix, "
                 f"but it returned {item!r}"
@@ -189,7 +230,7 @@ def parts_of(declaration: Declaration) -> tuple[list[Part], list[Penalty], list[
     return parts, penalties, whole
 
 
-def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reduction) -> Tensor:
+def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reduction, spread: Spread = ALONE) -> Tensor:
     """Reduce parts to the loss: ``Σ total / Σ units`` and its kin, each part on its own.
 
     Args:
@@ -197,6 +238,7 @@ def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reducti
         penalties: added to the scalar, or in equal shares to the anchors.
         reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``, or ``"none"``: one value
             per anchor, the sum over its units.
+        spread: over which processes the anchors are spread.
 
     Examples:
         >>> import torch
@@ -205,17 +247,32 @@ def reduce(values: list[PartValues], penalties: list[Tensor], reduction: Reducti
         (tensor(1.), tensor(3.), tensor([3., 0.]))
     """
     if reduction == "none":
-        anchors = len(values[0].total)
-        return _add([part.total for part in values] + [penalty / anchors for penalty in penalties])
-    terms = []
-    for part in values:
-        total = part.total.sum()
-        if reduction != "sum":
+        shared = [equal_share(penalty, values[0].total, spread) for penalty in penalties]
+        return _add([part.total for part in values] + shared)
+    sums = [part.total.sum() for part in values]
+    if reduction != "sum":
+        for part in values:
             counts = part.units if reduction == "mean" else part.nonzero
             assert counts is not None, "a part has the count that the reduction needs"
-            total = total / counts.sum().clamp_min(1)
-        terms.append(total)
-    return _add(terms + penalties)
+            sums.append(counts.sum())
+    sums = spread.totals(sums)
+    totals, counts_of = sums[: len(values)], sums[len(values) :]
+    if reduction != "sum":
+        totals = [total / number.clamp_min(1) for total, number in zip(totals, counts_of, strict=True)]
+    return _add(totals + penalties)
+
+
+def equal_share(number: Tensor, anchors: Tensor, spread: Spread) -> Tensor:
+    """A number divided by how many anchors there are, on all processes together.
+
+    Examples:
+        >>> import torch
+        >>> equal_share(torch.tensor(6.0), torch.zeros(3), ALONE)
+        tensor(2.)
+    """
+    if spread is ALONE:
+        return number / len(anchors)
+    return number / spread.total(number.new_tensor(float(len(anchors))))
 
 
 def _add(terms: list[Tensor]) -> Tensor:

@@ -1,5 +1,6 @@
 """Losses: declarations over one similarity matrix."""
 
+from likewise.losses.gathered import Gathered
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.module import PairLoss
 from likewise.losses.nca import NCALoss, NPairsLoss, NTXentLoss, SupConLoss, TupletMarginLoss
@@ -24,6 +25,7 @@ from likewise.losses.regularisers import (
     WeightedSum,
     ZeroMean,
 )
+from likewise.losses.sharded import ShardedProxies
 from likewise.losses.softmax import (
     ArcFaceLoss,
     CosFaceLoss,
@@ -48,6 +50,7 @@ __all__ = [
     "DirectionRegularized",
     "EmbeddingNorm",
     "FastAPLoss",
+    "Gathered",
     "GeneralizedLiftedStructureLoss",
     "HistogramLoss",
     "IntraPairVarianceLoss",
@@ -70,6 +73,7 @@ __all__ = [
     "QuadrupletLoss",
     "RAWLoss",
     "SNRContrastiveLoss",
+    "ShardedProxies",
     "SoftTripleLoss",
     "SoftmaxLoss",
     "SphereFaceLoss",

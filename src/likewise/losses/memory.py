@@ -8,10 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from likewise.core.checks import embeddings_of, full_precision, labels_of, same_device, whole_number
-from likewise.core.problem import check_classes
+from likewise.core.problem import Problem, check_classes
 from likewise.core.relation import Labels, Relation
+from likewise.core.similarity import as_similarity
+from likewise.core.spread import current
 from likewise.losses.module import PairLoss, groups_of
-from likewise.losses.proxy_module import Between, ProxyLoss
+from likewise.losses.proxy_module import Between, ProxyLoss, Queue
 
 ANCHORED_ON_PROXIES = {Between.PROXIES_SAMPLES, Between.PROXIES_PROXIES}
 
@@ -23,6 +25,10 @@ class CrossBatchMemory(nn.Module):
     embeddings are constants; an empty queue is the plain loss.  No sample is its own positive, by index.  A loss whose
     anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook asks) sees batch and queue as
     one large batch.
+
+    Where a batch is spread over processes (`likewise.core.spread_over`), the batch of all of them is remembered, in the
+    order of ranks: every process has the same queue.  The queue stays where it is in memory from the first batch on, so
+    that a step with it can be recorded as a CUDA graph.
 
     Args:
         loss: a `PairLoss` that takes references, or a `ProxyLoss` whose anchors are proxies; kept as ``.loss``.
@@ -86,7 +92,10 @@ class CrossBatchMemory(nn.Module):
             labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
             value = self._plain(anchors, labels) if not self.references.numel() else self._compare(anchors, labels)
             if self.training:
-                self._remember(anchors.detach(), labels)
+                spread = current()
+                rows = spread.batch(anchors)
+                # what the loss has gathered is at hand; in the first batch of a proxy loss nothing was
+                self._remember(spread.gather(anchors, rows).detach(), spread.gather(labels, rows))
             return value
 
     def _plain(self, anchors: Tensor, labels: Tensor) -> Tensor:
@@ -101,17 +110,19 @@ class CrossBatchMemory(nn.Module):
             )
         same_device("embeddings", anchors, self.references.device, "the memory")
         dtype = torch.promote_types(anchors.dtype, self.references.dtype)
-        everyone = torch.cat([anchors.to(dtype), self.references.to(dtype)])
-        their_labels = torch.cat([labels, self.reference_labels])
+        anchors = anchors.to(dtype)
         remembered = (torch.arange(self.size, device=labels.device) < self.filled) & (self.batches >= self.warmup)
-        valid = torch.cat([torch.ones_like(labels, dtype=torch.bool), remembered])
+        queue = Queue(self.references.to(dtype), self.reference_labels, remembered)
         if isinstance(self.loss, ProxyLoss):
             check_classes(labels, self.loss.num_classes, "proxy")
-            return self.loss.value(everyone, their_labels, valid)
-        own = torch.arange(len(labels), device=labels.device)
+            return self.loss.value(anchors, labels, queue)
+        spread = current()
+        rows = spread.batch(anchors)
+        everyone, their_labels, valid = queue.after(spread.gather(anchors, rows), spread.gather(labels, rows))
+        own = torch.arange(len(labels), device=labels.device) + rows.offset
         relation = Labels(labels, their_labels, own=own, valid=valid)
-        value: Tensor = self.loss(anchors, references=everyone, relation=relation)
-        return value
+        similarity = as_similarity(self.loss.similarity)
+        return self.loss.value(Problem(relation, similarity, anchors=anchors, references=everyone, spread=spread))
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]
@@ -122,11 +133,12 @@ class CrossBatchMemory(nn.Module):
                 x.to(anchors.device) for x in (self.pointer, self.filled, self.batches)
             )
         places = (self.pointer + torch.arange(len(labels), device=labels.device)) % self.size
-        self.references = self.references.index_copy(0, places, anchors.to(self.references.dtype))
-        self.reference_labels = self.reference_labels.index_copy(0, places, labels)
-        self.pointer = (self.pointer + len(labels)) % self.size
-        self.filled = (self.filled + len(labels)).clamp_max(self.size)
-        self.batches = self.batches + 1
+        # in place: a recorded graph writes where it wrote when it was recorded
+        self.references.index_copy_(0, places, anchors.to(self.references.dtype))
+        self.reference_labels.index_copy_(0, places, labels)
+        self.pointer.add_(len(labels)).remainder_(self.size)
+        self.filled.add_(len(labels)).clamp_max_(self.size)
+        self.batches.add_(1)
 
     def clear(self) -> None:
         """Forget everything; the next batch may have another dimension."""
@@ -147,7 +159,9 @@ class CrossBatchMemory(nn.Module):
             if stored is not None:
                 if stored.numel() and len(stored) != self.size:
                     raise ValueError(f"size must be that of the stored memory, {len(stored)}, but it is {self.size}")
-                setattr(self, name, getattr(self, name).new_empty(stored.shape, dtype=stored.dtype))
+                own = getattr(self, name)
+                if (own.shape, own.dtype) != (stored.shape, stored.dtype):
+                    setattr(self, name, own.new_empty(stored.shape, dtype=stored.dtype))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import operator
+import types
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
@@ -18,8 +20,12 @@ from likewise.core.hyper import check_hyperparameters, hyper, option
 from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
 from likewise.core.relation import Relation, Triplets
 from likewise.core.similarity import Similarity, SimilarityLike, as_similarity
-from likewise.core.spec import REDUCTIONS, Declaration, Reduction, parts_of, reduce
-from likewise.miners.module import Miner
+from likewise.core.spec import REDUCTIONS, Declaration, PartValues, Reduction, WholeMatrix, made_for, parts_of, reduce
+from likewise.core.spread import current
+from likewise.miners.module import Miner, TripletMiner
+
+_CONSTANT = (int, float, str, type(None), Similarity, Miner)
+"""What an attribute may be whose contents cannot change behind a loss's back."""
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(hyper, option))
@@ -63,6 +69,9 @@ class PairLoss(nn.Module):
     takes_references: ClassVar[bool] = True
     """Whether anchors can be compared with other references than themselves."""
 
+    takes_triplets: ClassVar[bool] = False
+    """Whether it is a loss on triplets; any other takes the pairs that triplets touch."""
+
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = None
     """The similarities on which the loss makes sense; ``None``: all."""
 
@@ -101,6 +110,10 @@ class PairLoss(nn.Module):
         """The loss on chosen triplets; by default it is the loss on the pairs that they touch."""
         return self.declare()
 
+    def declare_choices(self, miner: TripletMiner, problem: Problem, engine: str) -> Declaration | None:
+        """The loss on what a triplet miner chooses, where that can be said without writing triplets down."""
+        return None
+
     def only_from_embeddings(self) -> str | None:
         """Why the loss cannot be computed from similarities alone, or ``None`` if it can."""
         return None
@@ -134,9 +147,9 @@ class PairLoss(nn.Module):
             )
         with full_precision(embeddings):
             problem = problem_from_embeddings(
-                embeddings, labels, references, reference_labels, relation, as_similarity(self.similarity)
+                embeddings, labels, references, reference_labels, relation, as_similarity(self.similarity), current()
             )
-            return self._reduced(problem)
+            return self.value(problem)
 
     def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
         """The loss as a function of the similarity matrix alone.
@@ -149,14 +162,41 @@ class PairLoss(nn.Module):
         if reason is not None:
             raise TypeError(f"{type(self).__name__} cannot be computed from similarities alone: {reason}")
         with full_precision(similarities):
-            return self._reduced(problem_from_similarities(similarities, relation, as_similarity(self.similarity)))
+            similarity = as_similarity(self.similarity)
+            return self.value(problem_from_similarities(similarities, relation, similarity, current()))
 
-    def _reduced(self, problem: Problem) -> Tensor:
-        if self.miner is not None:
-            problem = problem.under(self.miner.refine(problem))
-        on_triplets = isinstance(problem.relation, Triplets)
-        declaration = self.declare_on_triplets() if on_triplets else self.declare()
+    def value(self, problem: Problem) -> Tensor:
+        """The loss of a problem that was checked."""
+        miner = self.miner
+        on_triplets = isinstance(miner, TripletMiner) or (miner is None and isinstance(problem.relation, Triplets))
+        declaration = self.declare_on_triplets() if on_triplets else self._declared()
+        if miner is not None:
+            engine = backends.choose(problem, self.backend)
+            by_rule = self.declare_choices(miner, problem, engine) if isinstance(miner, TripletMiner) else None
+            if by_rule is not None:
+                declaration = by_rule
+            elif isinstance(miner, TripletMiner) and not self.takes_triplets:
+                problem = problem.under(miner.touched(problem, engine))
+            else:
+                problem = problem.under(miner.refine(problem, engine))
         return value_of(declaration, problem, self.reduction, self.backend)
+
+    def _declared(self) -> Declaration:
+        """What `declare` returned last time, while every attribute is what it was then; a loss that learns is asked anew."""
+        if torch.compiler.is_compiling() or self._parameters or self._buffers or self._modules:
+            return self.declare()
+        now = [value for name, value in vars(self).items() if name[0] != "_"]
+        before, declaration = vars(self).get("_declaration", ((), None))
+        if declaration is None or len(before) != len(now) or not all(map(operator.is_, before, now)):
+            declaration = self.declare()
+            if all(isinstance(value, _CONSTANT) for value in now):
+                vars(self)["_declaration"] = now, declaration
+        result: Declaration = declaration
+        return result
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what can be declared anew."""
+        return {name: value for name, value in vars(self).items() if name != "_declaration"}
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """What the loss learns as a group for an optimiser, with a learning rate of its own; empty if it learns nothing.
@@ -173,11 +213,28 @@ class PairLoss(nn.Module):
 
 def value_of(declaration: Declaration, problem: Problem, reduction: Reduction, backend: str) -> Tensor:
     """What a loss declared, computed and reduced: formulas on an engine, the rest by its own functions."""
-    parts, penalties, whole = parts_of(declaration)
-    values = backends.run(parts, problem, reduction, backend) if parts else []
+    engine = backends.choose(problem, backend)
+    parts, penalties, whole = parts_of(made_for(declaration, problem, engine))
+    if parts and not whole:
+        short = backends.whole(parts, problem, reduction, backend)
+        if short is not None:
+            return sum((penalty.value.to(short.dtype) for penalty in penalties), short)
+    values = backends.run(parts, problem, reduction, engine) if parts else []
     for function in whole:
-        values = [*values, *function.compute(problem)]
-    return reduce(values, [penalty.value.to(problem.dtype) for penalty in penalties], reduction)
+        values = [*values, *_computed(function, problem, engine, backend)]
+    return reduce(values, [penalty.value.to(problem.dtype) for penalty in penalties], reduction, problem.spread)
+
+
+def _computed(function: WholeMatrix, problem: Problem, engine: str, asked: str) -> list[PartValues]:
+    """What is no formula, without the matrix where the engine is one that avoids it."""
+    if engine == "dense" or function.streams == "itself":
+        return function.compute(problem)
+    if function.streams == "by rows" and asked != "fused":
+        return backends.by_rows(problem, function.compute, "streamed")
+    if asked != "auto":
+        others = "'auto' or 'streamed'" if function.streams == "by rows" else "'auto' or 'dense'"
+        raise ValueError(f"backend must be {others} for a loss that is no formula on this batch, but it is {asked!r}")
+    return function.compute(problem)
 
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -251,6 +308,20 @@ def make_constructor(cls: type) -> None:
         # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
         if field.name in cls.__dict__:
             delattr(cls, field.name)
+    if "forward" not in cls.__dict__:
+        _copy_forward(cls)
+
+
+def _copy_forward(cls: Any) -> None:
+    """Give a class a ``forward`` of its own: torch.compile keeps few graphs for each function, and all losses share one."""
+    inherited = cls.forward
+    # by its name torch.compile also remembers which numbers changed from call to call; those of another loss do not count
+    code = inherited.__code__.replace(co_name=f"forward_of_{cls.__name__}", co_qualname=f"{cls.__qualname__}.forward")
+    forward = types.FunctionType(code, inherited.__globals__, "forward", inherited.__defaults__, inherited.__closure__)
+    forward.__kwdefaults__, forward.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__
+    forward.__doc__, forward.__module__ = inherited.__doc__, inherited.__module__
+    forward.__qualname__ = f"{cls.__qualname__}.forward"
+    cls.forward = forward
 
 
 make_constructor(PairLoss)

@@ -8,12 +8,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from likewise import backends
 from likewise.core.folds import NEGATIVES, POSITIVES, LogSumExp, logsumexp
 from likewise.core.formula import s, softplus
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
-from likewise.core.similarity import unit
+from likewise.core.relation import Labels
+from likewise.core.similarity import Cosine, Dot, Similarity, unit
 from likewise.core.spec import Declaration, Part, PartValues, Penalty, WholeMatrix, per_anchor
+from likewise.core.spread import current
 from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
 
 
@@ -111,6 +114,7 @@ class ProxyAnchorLoss(ProxyLoss):
 
     margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
     alpha: float = hyper(default=32.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
+    compares_all: ClassVar[str | None] = "its second term is a mean over all proxies"
 
     def initialise(self, proxies: Tensor) -> None:
         """Kaiming normal, as the authors' code does."""
@@ -145,17 +149,18 @@ class ProxyRepulsionLoss(ProxyLoss):
     margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
     alpha: float = hyper(default=32.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
     through_samples: bool = option(default=False, kw_only=False, help="compare proxies by way of the batch")
+    compares_all: ClassVar[str | None] = "its proxies push each other"
 
     def initialise(self, proxies: Tensor) -> None:
         """Kaiming normal, as for Proxy-Anchor."""
         nn.init.kaiming_normal_(proxies, mode="fan_out")
 
-    def between_proxies(self, samples: Tensor, proxies: Tensor) -> Tensor:
-        """Cosines, or cosines carried through the batch: ``(W Xᵀ)(X Wᵀ)``."""
+    def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
+        """By their cosines, or by those carried through the batch: ``(W Xᵀ)(X Wᵀ)``."""
         if not self.through_samples:
             return super().between_proxies(samples, proxies)
-        seen = unit(proxies) @ unit(samples).T
-        return seen @ seen.T
+        spread, seen = current(), unit(samples) @ unit(proxies).T  # (samples, proxies)
+        return Dot(), spread.gather(seen, spread.rows(seen)).T
 
     def declare(self) -> dict[Between, Declaration]:
         """Proxy-Anchor's pull, and its push among proxies."""
@@ -189,6 +194,7 @@ class ProxyGMLLoss(ProxyLoss):
     centers: int = hyper(default=3, help="proxies of each class", at_least=1, search=(1, 12))
     neighbours: int = hyper(default=8, help="proxies that a sample sees", at_least=1, search=(5, 200), log=True)
     weight: float = hyper(default=0.3, help="weight of the term on proxies", at_least=0.0, search=(0.0, 1.0))
+    compares_all: ClassVar[str | None] = "its nearest proxies are the nearest of all"
 
     def initialise(self, proxies: Tensor) -> None:
         """Kaiming uniform, as for SoftTriple."""
@@ -196,7 +202,8 @@ class ProxyGMLLoss(ProxyLoss):
 
     def declare(self) -> dict[Between, Declaration]:
         """The nearest proxies of a row are not a fold, so this looks at the matrix."""
-        return {Between.SAMPLES_PROXIES: (WholeMatrix(self._compute), Penalty(self.weight * self.among_proxies()))}
+        nearest = WholeMatrix(self._compute, streams="by rows")
+        return {Between.SAMPLES_PROXIES: (nearest, Penalty(self.weight * self.among_proxies()))}
 
     def pool(self, similarities: Tensor) -> Tensor:
         """The sum over a class's proxies."""
@@ -217,7 +224,16 @@ class ProxyGMLLoss(ProxyLoss):
 
     def among_proxies(self) -> Tensor:
         """The second term, before its weight: each proxy among the proxies of its own class and of the others."""
-        proxies = self.unit_proxies()
-        sums = self._by_class(proxies @ proxies.T).sum(dim=2)
+        proxies, spread = self.unit_proxies(), current()
+        own = spread.split(len(proxies)).own
         owners = torch.arange(len(proxies), device=proxies.device) // self.centers
-        return nn.functional.cross_entropy(sums, owners)
+        relation = Labels(owners[own], owners)
+        problem = Problem(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
+
+        def of_rows(panel: Problem) -> list[PartValues]:
+            assert panel.labels is not None
+            sums = self._by_class(panel.similarities()).sum(dim=2)
+            return [PartValues(nn.functional.cross_entropy(sums, panel.labels, reduction="none"), None, None)]
+
+        [part] = backends.by_rows(problem, of_rows, backends.choose(problem, self.backend, formulas=False))
+        return spread.total(part.total.sum()) / len(proxies)

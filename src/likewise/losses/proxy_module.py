@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 from enum import Enum
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from likewise import backends
+from likewise.backends import Engine, passes
 from likewise.core.checks import embeddings_of, full_precision, labels_of, one_of, same_device, whole_number
 from likewise.core.folds import NEGATIVES, POSITIVES, logsumexp
 from likewise.core.formula import Formula, Operand, softplus
 from likewise.core.hyper import check_hyperparameters, hyper, option
 from likewise.core.problem import Problem, check_classes
 from likewise.core.relation import Labels, Relation
-from likewise.core.similarity import as_similarity, unit
-from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, per_anchor
+from likewise.core.similarity import Similarity, as_similarity, unit
+from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, made_for, parts_of, per_anchor, reduce
+from likewise.core.spread import ALONE, Rows, Spread, current
+from likewise.losses.blocks import ProxiesAsAnchors, ProxiesAsReferences, Table, blocks
 from likewise.losses.module import describe, make_constructor, parameter_groups, value_of, whole_module
+from likewise.losses.sampled import draw, number_of_classes, reweighed_parts
 
 
 class Between(Enum):
@@ -32,6 +38,33 @@ class Between(Enum):
     SAMPLES_CLASSES = "samples against classes, whose proxies are pooled"
     PROXIES_SAMPLES = "proxies against samples"
     PROXIES_PROXIES = "proxies against proxies"
+
+
+SAMPLES_FIRST = (Between.SAMPLES_PROXIES, Between.SAMPLES_CLASSES)
+
+
+class Queue(NamedTuple):
+    """Samples of earlier batches, the same on every process, and which of them exist.
+
+    Examples:
+        >>> import torch
+        >>> queue = Queue(torch.zeros(1, 2), torch.tensor([5]), torch.tensor([False]))
+        >>> queue.after(torch.ones(1, 2), torch.tensor([7]))[1:]
+        (tensor([7, 5]), tensor([ True, False]))
+    """
+
+    samples: Tensor
+    labels: Tensor
+    valid: Tensor
+
+    def after(self, samples: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A batch and then the queue: samples, labels, and which of them exist."""
+        there = torch.ones_like(labels, dtype=torch.bool)
+        return (
+            torch.cat([samples, self.samples]),
+            torch.cat([labels, self.labels]),
+            torch.cat([there, self.valid]),
+        )
 
 
 def cross_entropy(positive: Operand, negative: Operand) -> Part:
@@ -58,6 +91,15 @@ class ProxyLoss(nn.Module):
         embedding_dim: the embeddings' dimension.
         reduction: ``"mean"``, ``"nonzero"``, ``"sum"`` or ``"none"``, over the units that the loss is defined on.
         backend: the engine; ``"auto"`` chooses by size and device.
+        sampled: in training, compare a batch with its own classes and others drawn anew for every call, so many
+            together: a share up to 1, or a number above 1.  The loss is too small then, never too large
+            (`likewise.losses.sampled`).  A batch must not have more classes; on a GPU, where nobody looks, samples of
+            those that find no room are left out.
+        corrected: let each class drawn stand for those it was drawn from, so that a softmax's expected denominator is
+            the full one.
+        sparse: make the proxies' gradient a sparse tensor of the rows that were compared, for optimisers that take one
+            (``SGD``, ``Adagrad``, ``SparseAdam``); needs ``sampled``.
+        generator: draws the classes; by default the device's own, which a checkpoint of a training holds.
 
     Attributes:
         proxies: the parameter, ``(num_classes · centres, embedding_dim)``; row ``c · centres + k`` is centre k of class c.
@@ -77,10 +119,16 @@ class ProxyLoss(nn.Module):
     embedding_dim: int
     reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
     backend: str = option(default="auto", kw_only=True, help="the engine")
+    sampled: float | None = option(default=None, kw_only=True, help="classes to compare with: a share, or a number")
+    corrected: bool = option(default=False, kw_only=True, help="let a class drawn stand for those not drawn")
+    sparse: bool = option(default=False, kw_only=True, help="a sparse gradient of the proxies that were compared")
+    generator: torch.Generator | None = option(default=None, kw_only=True, help="draws the classes")
 
     similarity: ClassVar[str] = "cosine"
     """How samples and proxies are compared."""
     takes_references: ClassVar[bool] = False
+    compares_all: ClassVar[str | None] = None
+    """Why the loss is not defined on some of the classes, where it is not."""
     suggested_lr: ClassVar[float | None] = None
     """The proxies' learning rate in the thesis (table 4), where it gives one."""
 
@@ -99,6 +147,8 @@ class ProxyLoss(nn.Module):
         check_hyperparameters(self)
         one_of("reduction", self.reduction, REDUCTIONS)
         one_of("backend", self.backend, backends.BACKENDS)
+        self._check_sampling()
+        self.shard: Rows | None = None  # which classes have their proxies here, if others have theirs elsewhere
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialise(self.proxies)
@@ -108,8 +158,19 @@ class ProxyLoss(nn.Module):
         """How many centres a class has."""
         return int(getattr(self, "centers", 1))
 
+    def _check_sampling(self) -> None:
+        name = type(self).__name__
+        if self.sampled is None:
+            for option_name in ("corrected", "sparse"):
+                if getattr(self, option_name):
+                    raise ValueError(f"{name}: {option_name} must be False unless sampled is given, but it is True")
+            return
+        number_of_classes(self.sampled, self.num_classes)
+        if self.compares_all is not None:
+            raise ValueError(f"{name}: sampled must be None, because {self.compares_all}, but it is {self.sampled!r}")
+
     def initialise(self, proxies: Tensor) -> None:
-        """Fill the proxies for the first time."""
+        """Fill the proxies for the first time, in place."""
         nn.init.xavier_uniform_(proxies)
 
     def declare(self) -> dict[Between, Declaration]:
@@ -124,9 +185,16 @@ class ProxyLoss(nn.Module):
         """The similarity of a sample to a class from those to its centres, ``(m, classes, centres) -> (m, classes)``."""
         return similarities.amax(dim=2)
 
-    def between_proxies(self, samples: Tensor, proxies: Tensor) -> Tensor:
-        """The similarities among proxies."""
-        return as_similarity(self.similarity)(proxies)
+    def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
+        """How proxies are compared with each other, and what stands for them there, ``(n, any)``."""
+        return as_similarity(self.similarity), proxies
+
+    def accounted(self) -> Tensor:
+        """The proxies for which this process accounts in a term on proxies alone: its share, or all that it has."""
+        if self.shard is not None:
+            return self.proxies
+        own, centres = current().split(self.num_classes).own, self.proxies_per_class
+        return self.proxies[own.start * centres : own.stop * centres]
 
     def unit_proxies(self) -> Tensor:
         """The proxies at unit length, in float32 at least, for terms on the proxies alone."""
@@ -164,14 +232,92 @@ class ProxyLoss(nn.Module):
             check_classes(labels, self.num_classes, "proxy")
             return self.value(samples, labels)
 
-    def value(self, samples: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
-        """The loss of samples that were checked; ``valid`` says which of them exist, where a memory leaves gaps."""
-        proxies = self.proxies.to(samples.dtype)
+    def value(self, samples: Tensor, labels: Tensor, queue: Queue | None = None) -> Tensor:
+        """The loss of samples that were checked, and of those that a memory remembers."""
         terms = []
         for between, declaration in self.declare().items():
-            problem = self._problem(between, samples, labels, proxies, valid)
-            terms.append(value_of(declaration, problem, self.reduction, self.backend))
+            everyone, all_labels, table, valid = self._sides(between, samples, labels, queue)
+            term = self._term(between, declaration, everyone, all_labels, table, valid)
+            if term.ndim and table.shards is not None and between in SAMPLES_FIRST:
+                term = term[current().batch(samples).own]
+            terms.append(term)
         return terms[0] if len(terms) == 1 else torch.stack(terms).sum(dim=0)
+
+    def _sides(
+        self, between: Between, samples: Tensor, labels: Tensor, queue: Queue | None
+    ) -> tuple[Tensor, Tensor, Table, Tensor | None]:
+        """The samples and the proxies that this process compares, and which samples exist.
+
+        Where the batch is spread over processes: its own samples with all proxies; or everybody's samples with its share
+        of the proxies.
+        """
+        spread, sharded = current(), self.shard is not None
+        if between is Between.PROXIES_PROXIES:
+            if queue is not None:
+                own = spread.split(len(queue.labels)).own
+                samples = torch.cat([samples, queue.samples[own] * queue.valid[own, None]])
+            return samples, labels, self.table(labels), None
+        if between in SAMPLES_FIRST and not sharded:
+            return samples, labels, self.table(labels), None
+        rows = spread.batch(samples)
+        samples, labels, valid = spread.gather(samples, rows), spread.gather(labels, rows), None
+        if queue is not None:
+            samples, labels, valid = queue.after(samples, labels)
+        table = self.table(labels)
+        return samples, labels, table if sharded else table.cut(spread.split(len(table.classes)).own), valid
+
+    def table(self, labels: Tensor) -> Table:
+        """The proxies that a batch of these labels is compared with: all of them, or a sample."""
+        if self.shard is not None:
+            classes = torch.arange(self.shard.own.start, self.shard.own.stop, device=labels.device)
+            positions = labels - self.shard.offset
+            here = (positions >= 0) & (positions < len(classes))
+            return Table(self.proxies, classes, torch.where(here, positions, -1), shards=current())
+        if self.sampled is None or not self.training:
+            return Table(self.proxies, torch.arange(self.num_classes, device=labels.device), labels)
+        if self.sparse and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            raise ValueError(
+                f"{type(self).__name__}: sparse must be False where there are several processes, because "
+                "DistributedDataParallel adds up sparse gradients of torch.nn.Embedding alone, but it is True"
+            )
+        number = number_of_classes(self.sampled, self.num_classes)
+        chosen, positions, log_weights = draw(labels, self.num_classes, number, self.generator)
+        centre = torch.arange(self.proxies_per_class, device=labels.device)
+        rows = (chosen[:, None] * self.proxies_per_class + centre).flatten()  # (number · centres,)
+        proxies = nn.functional.embedding(rows, self.proxies, sparse=self.sparse)
+        return Table(proxies, chosen, positions, log_weights if self.corrected else None)
+
+    def _term(
+        self,
+        between: Between,
+        declaration: Declaration,
+        samples: Tensor,
+        labels: Tensor,
+        table: Table,
+        valid: Tensor | None,
+    ) -> Tensor:
+        sketch = self._sketch(between, samples, labels, table, valid)
+        # a pooled similarity is none that a kernel knows
+        formulas = between is not Between.SAMPLES_CLASSES and not parts_of(declaration)[2]
+        chosen = backends.choose(sketch, self.backend, formulas=formulas)
+        declaration = made_for(declaration, sketch, chosen)
+        if table.log_weights is not None:
+            centres = 1 if between is Between.SAMPLES_CLASSES else table.centres
+            weights = table.log_weights.repeat_interleave(centres, output_size=centres * len(table.classes))
+            declaration = reweighed_parts(declaration, weights)
+        parts, penalties, whole = parts_of(declaration)
+        if whole or chosen != "streamed" or between is Between.PROXIES_PROXIES:
+            return value_of(declaration, self._problem(between, sketch, samples, table), self.reduction, self.backend)
+        similarity = as_similarity(self.similarity)
+        engine: Engine
+        if between is Between.PROXIES_SAMPLES:
+            engine = ProxiesAsAnchors(similarity, samples, labels, table, valid)
+        else:
+            pool = self.pool if between is Between.SAMPLES_CLASSES else None
+            engine = ProxiesAsReferences(similarity, samples, table, pool)
+        values = passes.run(parts, sketch, engine, self.reduction)
+        numbers = [penalty.value.to(samples.dtype) for penalty in penalties]
+        return reduce(values, numbers, self.reduction, sketch.spread)
 
     def samples(self, embeddings: Tensor) -> Tensor:
         """Check embeddings against the proxies' dimension and device; half precision is widened."""
@@ -183,36 +329,72 @@ class ProxyLoss(nn.Module):
         same_device("embeddings", samples, self.proxies.device, "proxies")
         return samples
 
-    def _problem(
-        self, between: Between, samples: Tensor, labels: Tensor, proxies: Tensor, valid: Tensor | None
-    ) -> Problem:
+    def _sketch(self, between: Between, samples: Tensor, labels: Tensor, table: Table, valid: Tensor | None) -> Problem:
+        """Who is compared with whom; proxies in their own dtype, and not yet pooled."""
         similarity = as_similarity(self.similarity)
-        classes = torch.arange(self.num_classes, device=samples.device)
-        owners = classes.repeat_interleave(self.proxies_per_class, output_size=len(proxies))
-        if between is Between.SAMPLES_PROXIES:
-            return Problem(Labels(labels, owners), similarity, anchors=samples, references=proxies)
+        spread: Spread = current() if table.shards is None else ALONE
+        if between in SAMPLES_FIRST:
+            owners = table.owners() if between is Between.SAMPLES_PROXIES else table.classes
+            relation = Labels(labels, owners, ordered=self.sampled is None)
+            return Problem(
+                relation, similarity, anchors=samples, references=table.rows, spread=spread, shards=table.shards
+            )
+        if self.sampled is not None:
+            raise ValueError(
+                f"{type(self).__name__}: sampled must be None where proxies are anchors, but it is {self.sampled!r}"
+            )
         if between is Between.PROXIES_SAMPLES:
-            return Problem(Labels(owners, labels, valid=valid), similarity, anchors=proxies, references=samples)
+            relation = Labels(table.owners(), labels, valid=valid)
+            return Problem(relation, similarity, anchors=table.rows, references=samples, spread=current())
+        return self._among_proxies(samples, table)
+
+    def _among_proxies(self, samples: Tensor, table: Table) -> Problem:
+        """Each proxy against all others; a process takes its share of the proxies for anchors."""
+        spread, centres = current(), self.proxies_per_class
+        share = spread.split(self.num_classes) if self.shard is None else self.shard
+        share = Rows(tuple(size * centres for size in share.sizes), share.rank)
+        rows = table.rows.to(samples.dtype)
+        similarity, proxies = self.between_proxies(samples, rows if self.shard is None else spread.gather(rows, share))
+        everyone = torch.arange(len(proxies), device=proxies.device)
+        if spread is ALONE:
+            return Problem(Labels(everyone), similarity, anchors=proxies)
+        own = everyone[share.own]
+        relation = Labels(own, everyone, own=own)
+        anchors = proxies[share.own]
+        return Problem(relation, similarity, anchors=anchors, references=proxies, spread=spread, share=share)
+
+    def _problem(self, between: Between, sketch: Problem, samples: Tensor, table: Table) -> Problem:
+        """The same with the table widened as a whole, for engines that know nothing of proxies."""
         if between is Between.PROXIES_PROXIES:
-            everyone = torch.arange(len(proxies), device=samples.device)
-            samples = samples if valid is None else samples * valid[:, None]
-            return Problem(Labels(everyone), similarities=self.between_proxies(samples, proxies))
-        pooled = self.pool(self._by_class(similarity(samples, proxies)))
-        return Problem(Labels(labels, classes), similarities=pooled)
+            return sketch
+        problem, proxies = copy.copy(sketch), table.rows.to(samples.dtype)
+        if between is Between.SAMPLES_PROXIES:
+            problem.references = proxies
+        elif between is Between.PROXIES_SAMPLES:
+            problem.anchors = proxies
+        else:
+            pooled = self.pool(self._by_class(as_similarity(self.similarity)(samples, proxies)))
+            spread, shards = sketch.spread, sketch.shards
+            problem = Problem(sketch.relation, similarities=pooled, spread=spread, shards=shards)
+        return problem
 
     def _by_class(self, of_proxies: Tensor) -> Tensor:
         """Columns of proxies as classes and centres: ``(m, classes · centres) -> (m, classes, centres)``."""
-        return of_proxies.reshape(len(of_proxies), self.num_classes, self.proxies_per_class)
+        return of_proxies.reshape(len(of_proxies), -1, self.proxies_per_class)
 
     def logits(self, embeddings: Tensor) -> Tensor:
         """The similarity of each sample to each class, ``(m, num_classes)``, without margins."""
         with full_precision(embeddings):
-            samples = self.samples(embeddings)
-            similarities = as_similarity(self.similarity)(samples, self.proxies.to(samples.dtype))
-            return self.pool(self._by_class(similarities))
+            return self.logits_of(self.samples(embeddings), slice(0, self.num_classes))
+
+    def logits_of(self, samples: Tensor, classes: slice) -> Tensor:
+        """`logits` of samples that were checked, for some of the classes."""
+        rows = slice(classes.start * self.proxies_per_class, classes.stop * self.proxies_per_class)
+        similarities = as_similarity(self.similarity)(samples, self.proxies[rows].to(samples.dtype))
+        return self.pool(self._by_class(similarities))
 
     def classify(self, embeddings: Tensor) -> Tensor:
-        """The most similar class of each sample.
+        """The most similar class of each sample; logits are made for some classes at a time.
 
         Args:
             embeddings: ``(m, embedding_dim)``.
@@ -220,8 +402,15 @@ class ProxyLoss(nn.Module):
         Returns:
             Class indices, ``(m,)``.
         """
-        with torch.no_grad():
-            return self.logits(embeddings).argmax(dim=1)
+        with torch.no_grad(), full_precision(embeddings):
+            samples = self.samples(embeddings)
+            best = samples.new_full((len(samples),), -torch.inf)
+            found = torch.zeros(len(samples), dtype=torch.int64, device=samples.device)
+            for classes in blocks(self.num_classes, len(samples) * self.proxies_per_class, samples):
+                value, index = self.logits_of(samples, classes).max(dim=1)
+                found = torch.where(value > best, index + classes.start, found)
+                best = torch.maximum(value, best)
+            return found
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """The proxies as a group for an optimiser, with a learning rate of their own.

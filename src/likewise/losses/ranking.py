@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from likewise.backends import dense_masks
+from likewise.backends import dense_masks, in_rows
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
 from likewise.core.similarity import Cosine, Similarity, SimilarityLike, SquaredEuclidean
-from likewise.core.spec import Declaration, PartValues, WholeMatrix
+from likewise.core.spec import Declaration, FromProblem, PartValues, WholeMatrix
 from likewise.losses.module import PairLoss
 
 
@@ -66,8 +67,8 @@ class FastAPLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
 
     def declare(self) -> Declaration:
-        """A histogram of a row is not a number, so this looks at the matrix."""
-        return WholeMatrix(self._compute)
+        """A histogram of a row is not a number, so this looks at the matrix, row by row."""
+        return WholeMatrix(self._compute, streams="by rows")
 
     def _compute(self, problem: Problem) -> list[PartValues]:
         positive, negative = dense_masks(problem)
@@ -105,17 +106,23 @@ class HistogramLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Two histograms of the whole batch."""
-        return WholeMatrix(self._compute)
+        """Two histograms of the whole batch, from those of its rows."""
+        return FromProblem(lambda problem, engine: WholeMatrix(partial(self._compute, engine=engine), "itself"))
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
-        positive, negative = dense_masks(problem)
-        position = (problem.similarities() + 1.0) * (self.bins / 2.0)
-        of_positives, of_negatives = soft_histograms(position, positive, negative, self.bins)
-        n_positives, n_negatives = positive.sum(), negative.sum()
-        reached = of_positives.sum(dim=0).cumsum(dim=0) / n_positives.clamp_min(1)
+    def _compute(self, problem: Problem, engine: str) -> list[PartValues]:
+        of_positives, of_negatives, positives, negatives = in_rows(problem, self._of_rows, engine)
+        spread = problem.spread
+        n_positives, n_negatives = spread.totals([positives.sum(), negatives.sum()])
+        reached = spread.total(of_positives.sum(dim=0)).cumsum(dim=0) / n_positives.clamp_min(1)
         value = (of_negatives / n_negatives.clamp_min(1)) @ reached
         # the batch is one unit, written down at its first anchor
-        first = torch.arange(len(value), device=value.device) == 0
+        first = (torch.arange(len(value), device=value.device) == 0) & (spread.rank == 0)
         exists = first & (n_positives > 0) & (n_negatives > 0)
-        return [PartValues(value, exists, exists & (value.sum() != 0))]
+        return [PartValues(value, exists, exists & (spread.total(value.sum()) != 0))]
+
+    def _of_rows(self, problem: Problem) -> tuple[Tensor, ...]:
+        """The histograms of each row, and how many pairs are in them."""
+        positive, negative = dense_masks(problem)
+        position = (problem.similarities() + 1.0) * (self.bins / 2.0)
+        histograms = soft_histograms(position, positive, negative, self.bins)
+        return (*histograms, positive.sum(dim=1), negative.sum(dim=1))

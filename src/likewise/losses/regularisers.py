@@ -17,13 +17,15 @@ from likewise.core.formula import OPERATIONS
 from likewise.core.problem import Problem, check_classes, problem_from_embeddings
 from likewise.core.relation import Relation
 from likewise.core.similarity import Cosine, SquaredEuclidean, unit
-from likewise.core.spec import PartValues, reduce
+from likewise.core.spec import PartValues, equal_share, reduce
+from likewise.core.spread import current
+from likewise.losses.all_triplets import by_positive
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.module import groups_of
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
 from likewise.losses.proxy_module import ProxyLoss
-from likewise.losses.triplet import TripletLoss, by_positive
+from likewise.losses.triplet import TripletLoss
 
 
 def _number(name: str, value: object, least: float | None = 0.0) -> float:
@@ -46,7 +48,13 @@ def _given(**options: object) -> dict[str, Any]:
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
     """Add a number to a loss; in equal shares where the loss has one value per anchor."""
-    return value + (scalar / len(value) if value.ndim else scalar)
+    return value + (equal_share(scalar, value, current()) if value.ndim else scalar)
+
+
+def _mean(values: Tensor) -> Tensor:
+    """The mean of one number per sample, over the samples of all processes."""
+    total, number = current().totals([values.sum(), torch.ones_like(values).sum()])
+    return total / number
 
 
 class DirectionRegularized(nn.Module):
@@ -108,18 +116,18 @@ class DirectionRegularized(nn.Module):
             if isinstance(self.loss, ProxyNCALoss):
                 values = self._proxy_nca(self.loss, embeddings, labels)
             else:
-                problem = problem_from_embeddings(embeddings, labels, None, None, None, Cosine())
+                problem = problem_from_embeddings(embeddings, labels, None, None, None, Cosine(), current())
                 compute = self._triplet if isinstance(self.loss, TripletLoss) else self._multi_similarity
                 values = compute(problem)
-            return reduce(values, [], self.loss.reduction)
+            return reduce(values, [], self.loss.reduction, current())
 
     def _triplet(self, problem: Problem) -> list[PartValues]:
         assert isinstance(self.loss, TripletLoss)
-        margin = self.loss.margin
+        margin, between = self.loss.margin, problem.among_references()
 
-        def terms(S: Tensor, slot: Tensor) -> Tensor:
-            to_positive = S.gather(1, slot[:, None])
-            return torch.relu(S - to_positive + margin - self.gamma * _directions(S, S, slot))
+        def terms(to_negative: Tensor, to_positive: Tensor, index: Tensor) -> tuple[list[Tensor], None]:
+            directions = _directions(to_negative, between[index], to_positive)
+            return [torch.relu(to_negative - to_positive + margin - self.gamma * directions)], None
 
         return [by_positive(problem.similarities(), *dense_masks(problem), terms)]
 
@@ -129,8 +137,8 @@ class DirectionRegularized(nn.Module):
         S = problem.similarities()
         positive, negative = dense_masks(problem)
         hardest = S.detach().masked_fill(~positive, torch.inf).argmin(dim=1)
-        has_positive = positive.any(dim=1, keepdim=True)
-        directions = torch.where(has_positive, _directions(S, S, hardest), 0.0)
+        has_positive, between = positive.any(dim=1, keepdim=True), problem.among_references()[hardest]
+        directions = torch.where(has_positive, _directions(S, between, S.gather(1, hardest[:, None])), 0.0)
         fold, softplus = LogSumExp(), OPERATIONS["softplus"].compute
         pulls = fold.finish(fold.start(-alpha * (S - base), positive))
         pushes = fold.finish(fold.start(beta * (S - base - self.gamma * directions), negative))
@@ -143,9 +151,11 @@ class DirectionRegularized(nn.Module):
         check_classes(labels, loss.num_classes, "proxy")
         proxies = loss.proxies.to(samples.dtype)
         S = SquaredEuclidean()(samples, proxies)
-        between = unit(proxies) @ unit(proxies).T
+        units = unit(proxies)
+        between = units[labels] @ units.T
         # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
-        directions = _directions(S / 2.0 + 1.0, between, labels)
+        cosines = S / 2.0 + 1.0
+        directions = _directions(cosines, between, cosines.gather(1, labels[:, None]))
         own = labels[:, None] == torch.arange(loss.num_classes, device=labels.device)
         fold = LogSumExp()
         others = fold.finish(fold.start(loss.scale * S - self.gamma * directions, ~own))
@@ -163,18 +173,17 @@ class DirectionRegularized(nn.Module):
         return f"gamma={self.gamma}"
 
 
-def _directions(S: Tensor, between: Tensor, chosen: Tensor) -> Tensor:
+def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
     """``cos(n − a, p − a)`` for every anchor a and reference n, with one chosen reference p for each anchor.
 
     From cosines alone: the inner product is ``n·p − a·n − a·p + 1``, and ``‖n − a‖² = 2 − 2 a·n``.
 
     Args:
         S: cosines of anchors and references, ``(m, n)``.
-        between: cosines among references, ``(n, n)``.
-        chosen: the index of p for each anchor, ``(m,)``.
+        between: cosines of the chosen references with all references, ``(m, n)``.
+        to_chosen: cosines of anchors and their chosen references, ``(m, 1)``.
     """
-    to_chosen = S.gather(1, chosen[:, None])
-    inner = between[chosen] - S - to_chosen + 1.0
+    inner = between - S - to_chosen + 1.0
     to_reference, to_positive = 2.0 - 2.0 * S, 2.0 - 2.0 * to_chosen
     # below the rounding of a cosine there is no direction
     rounding = 16.0 * torch.finfo(S.dtype).eps
@@ -253,15 +262,19 @@ class LanguageGuidance(nn.Module):
         samples = embeddings_of("embeddings", embeddings)
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, len(self.class_embeddings), "language embedding")
-        words = unit(self.class_embeddings.to(samples.dtype))[labels]
-        of_images, of_words = Cosine()(samples), words @ words.T
+        spread = current()
+        rows = spread.batch(samples)
+        everyone, all_labels = spread.gather(samples, rows), spread.gather(labels, rows)
+        words = unit(self.class_embeddings.to(samples.dtype))
+        of_images = Cosine()(samples, None if everyone is samples else everyone)
+        of_words = words[labels] @ words[all_labels].T
         if self.mask_same_class:
-            same = labels[:, None] == labels[None, :]
+            same = labels[:, None] == all_labels[None, :]
             of_images = of_images.masked_fill(same, 1.0 + self.gamma)
             of_words = of_words.masked_fill(same, 1.0 + self.gamma)
         log_images = torch.log_softmax(of_images, dim=1)
         log_words = torch.log_softmax(of_words + self.gamma, dim=1)
-        return (log_images.exp() * (log_images - log_words)).sum(dim=1).mean()
+        return _mean((log_images.exp() * (log_images - log_words)).sum(dim=1))
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -290,8 +303,7 @@ class EmbeddingNorm(nn.Module):
         with full_precision(embeddings):
             samples = embeddings_of("embeddings", embeddings)
             # a vector of zeros has no direction to shrink in: torch's norm gives it a zero gradient
-            norm: Tensor = torch.linalg.vector_norm(samples, dim=1).mean()
-            return norm
+            return _mean(torch.linalg.vector_norm(samples, dim=1))
 
 
 class ZeroMean(nn.Module):
@@ -314,7 +326,7 @@ class ZeroMean(nn.Module):
     ) -> Tensor:
         """``mean |Σ x|``; what else losses take is accepted, so that it can stand beside them, and not used."""
         with full_precision(embeddings):
-            return embeddings_of("embeddings", embeddings).sum(dim=1).abs().mean()
+            return _mean(embeddings_of("embeddings", embeddings).sum(dim=1).abs())
 
 
 class Matryoshka(nn.Module):

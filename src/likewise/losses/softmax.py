@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -12,7 +13,11 @@ from likewise.core.checks import full_precision
 from likewise.core.formula import Formula, Number, PerAnchor, PerReference, s, sqrt, where
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
+from likewise.core.relation import Labels
+from likewise.core.similarity import unit
 from likewise.core.spec import Declaration, Penalty
+from likewise.core.spread import current
+from likewise.losses.blocks import blocks, in_blocks
 from likewise.losses.module import log_parameter, number
 from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
 
@@ -47,17 +52,19 @@ class SoftmaxLoss(ProxyLoss):
 
     def _bias(self, problem: Problem) -> Tensor:
         assert isinstance(self.bias, Tensor)
-        return self.bias.to(problem.dtype)
+        assert isinstance(problem.relation, Labels)
+        # of the classes that are compared
+        return self.bias.to(problem.dtype)[problem.relation.reference_labels]
 
     def declare(self) -> dict[Between, Declaration]:
         """The plainest of them: logits are inner products."""
         logit: Formula = s if self.bias is None else s + PerReference("bias", self._bias)
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
-    def logits(self, embeddings: Tensor) -> Tensor:
+    def logits_of(self, samples: Tensor, classes: slice) -> Tensor:
         """Inner products, and the bias."""
-        logits = super().logits(embeddings)
-        return logits if self.bias is None else logits + self.bias
+        logits = super().logits_of(samples, classes)
+        return logits if not isinstance(self.bias, Tensor) else logits + self.bias[classes].to(logits.dtype)
 
 
 class NormalizedSoftmaxLoss(ProxyLoss):
@@ -126,7 +133,7 @@ class SphereFaceLoss(ProxyLoss):
         psi: Formula = multiple
         for j in range(1, self.margin):
             piece = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
-            psi = where(s < math.cos(j * math.pi / self.margin), piece, psi)
+            psi = where(s < Number(math.cos(j * math.pi / self.margin)), piece, psi)
         length: Formula | float = self.scale
         if not self.normalize:
             length = self.scale * PerAnchor("‖x‖", _norm)
@@ -185,7 +192,7 @@ def arc_logit(margin: float, scale: float) -> Formula:
     """
     m = math.radians(margin)
     shifted = math.cos(m) * s - math.sin(m) * sqrt((1.0 - s) * (1.0 + s))
-    return scale * where(s < -math.cos(m), s - m * math.sin(m), shifted)
+    return scale * where(s < Number(-math.cos(m)), s - m * math.sin(m), shifted)
 
 
 class ArcFaceLoss(ProxyLoss):
@@ -292,21 +299,43 @@ class SoftTripleLoss(ProxyLoss):
     def declare(self) -> dict[Between, Declaration]:
         """A margin softmax over classes, and the pull between centres."""
         main = cross_entropy(self.la * (s - self.margin), self.la * s)
+        if self.tau == 0.0:  # no gradient, not one of zeros for every centre
+            return {Between.SAMPLES_CLASSES: main}
         return {Between.SAMPLES_CLASSES: (main, Penalty(self.tau * self.merging()))}
 
-    def _gram(self) -> Tensor:
-        """The cosines among each class's centres, ``(C, K, K)``."""
-        centres = self.unit_proxies().reshape(self.num_classes, self.centers, self.embedding_dim)
-        return centres @ centres.transpose(1, 2)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sparse and self.tau > 0.0:
+            raise ValueError(
+                f"SoftTripleLoss: sparse must be False unless tau is 0, because merging moves all centres, "
+                f"but tau is {self.tau:g}"
+            )
 
     def merging(self) -> Tensor:
         """The term that merges centres, before its weight: the mean distance within a class, halved."""
         if self.centers == 1:
             return self.proxies.new_zeros(())
         upper = torch.ones(self.centers, self.centers, dtype=torch.bool, device=self.proxies.device).triu(1)
-        with full_precision(self.proxies):
-            distances = (2.0 + 1e-5 - 2.0 * self._gram()).clamp_min(1e-12).sqrt()
-        return torch.where(upper, distances, 0.0).sum() / (self.num_classes * self.centers * (self.centers - 1))
+
+        def of_block(block: Tensor, _rows: slice, _inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            distances = (2.0 + 1e-5 - 2.0 * self._gram(block)).clamp_min(1e-12).sqrt()
+            return (torch.where(upper, distances, 0.0).sum(),)
+
+        proxies = self.accounted()
+        with full_precision(proxies):
+            sums, _ = in_blocks(proxies, self._cut(proxies), of_block)
+        total = current().total(torch.stack([each for (each,) in sums]).sum())
+        return total / (self.num_classes * self.centers * (self.centers - 1))
+
+    def _cut(self, proxies: Tensor) -> list[slice]:
+        """Centres of some classes at a time; a class takes its centres and their cosines."""
+        return blocks(len(proxies), self.embedding_dim + self.centers, proxies, self.centers)
+
+    def _gram(self, centres: Tensor) -> Tensor:
+        """The cosines among each class's centres, ``(classes · K, d) -> (classes, K, K)``, in float32 at least."""
+        wide = centres if centres.dtype == torch.float64 else centres.float()
+        by_class = unit(wide).reshape(-1, self.centers, self.embedding_dim)
+        return by_class @ by_class.transpose(1, 2)
 
     def centers_left(self, threshold: float = 0.01) -> Tensor:
         """How many different centres each class has left, ``(C,)``.
@@ -314,6 +343,9 @@ class SoftTripleLoss(ProxyLoss):
         Args:
             threshold: centres nearer to an earlier one than this Euclidean distance have merged with it.
         """
+        left = []
         with torch.no_grad():
-            merged = (2.0 - 2.0 * self._gram()).clamp_min(0.0).sqrt() < threshold
-            return self.centers - merged.tril(-1).any(dim=2).sum(dim=1)
+            for rows in self._cut(self.proxies):
+                merged = (2.0 - 2.0 * self._gram(self.proxies[rows])).clamp_min(0.0).sqrt() < threshold
+                left.append(self.centers - merged.tril(-1).any(dim=2).sum(dim=1))
+        return torch.cat(left)

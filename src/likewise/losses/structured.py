@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from likewise.backends import dense_masks
-from likewise.core.folds import LogSumExp
-from likewise.core.formula import OPERATIONS
+from likewise.backends import dense_masks, in_panels, in_rows, run
+from likewise.core.folds import NEGATIVES, LogSumExp, logsumexp
+from likewise.core.formula import OPERATIONS, PerAnchor, s, softplus
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
-from likewise.core.similarity import Cosine, Euclidean, Similarity, SimilarityLike
-from likewise.core.spec import Declaration, PartValues, WholeMatrix
+from likewise.core.relation import Labels
+from likewise.core.similarity import Cosine, Dot, Euclidean, Similarity, SimilarityLike
+from likewise.core.slots import Slots, few_positives, similarities_at
+from likewise.core.spec import Declaration, FromProblem, PartValues, WholeMatrix, per_anchor
 from likewise.losses.module import PairLoss
 
 
@@ -22,8 +28,9 @@ class AngularLoss(PairLoss):
 
     $$\log\Bigl(1+\sum_{n\in N_a}e^{4\tan^2\!\alpha\,(x_a+x_p)\cdot x_n-2(1+\tan^2\!\alpha)\,x_a\cdot x_p}\Bigr)$$
 
-    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  The sum over
-    negatives of $e^{c\,s_{an}}e^{c\,s_{pn}}$ is one matrix product.
+    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  Where no anchor has
+    many positives, each pair is an anchor $x_a+x_p$ of its own; with many, the sum over negatives of
+    $e^{c\,s_{an}}e^{c\,s_{pn}}$ is one matrix product for all pairs.
 
     Args:
         alpha: the angle α in degrees; the paper uses 36 to 55.  Above 66 the product would leave float32's range.
@@ -39,25 +46,89 @@ class AngularLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """A pair looks at its positive's negatives, so this looks at the matrix."""
-        return WholeMatrix(self._compute)
+        """Few positives: each pair is an anchor of its own; many: one matrix product for all pairs."""
+        return FromProblem(self._pairwise)
 
     def only_from_embeddings(self) -> str | None:
         """Positives meet negatives, and both are references."""
         return "it compares references with references"
 
+    def _pairwise(self, problem: Problem, engine: str) -> Declaration:
+        slots = few_positives(problem, engine)
+        if slots is None:
+            return WholeMatrix(self._compute if engine == "dense" else self._of_panel, streams="by rows")
+        return WholeMatrix(partial(self._on_pairs, slots=slots, engine=engine), "itself")
+
+    def _on_pairs(self, problem: Problem, slots: Slots, engine: str) -> list[PartValues]:
+        """The pairs as anchors: ``x_a + x_p`` against the negatives of a, one log-sum-exp for each pair."""
+        relation, (left, right) = problem.relation, problem.factors()
+        assert isinstance(relation, Labels)
+        anchors, place = slots.exists.nonzero(as_tuple=True)
+        positives = slots.index[anchors, place]
+        ends, mutual = anchors[None], relation.reference_labels is None or problem.share is not None
+        if mutual:  # a pair and its mirror image have the same negatives: once is enough
+            own = anchors if problem.share is None else anchors + problem.share.offset
+            # at either end by turns, so that processes which share the ends share the work
+            once = (own < positives) == ((own + positives) % 2 == 0)
+            anchors, positives = anchors[once], positives[once]
+            ends = torch.stack([own[once], positives])
+        references = relation.labels if relation.reference_labels is None else relation.reference_labels
+        pairs = Problem(
+            Labels(relation.labels[anchors], references, valid=relation.valid),
+            Dot(),
+            anchors=left.index_select(0, anchors) + right.index_select(0, positives),
+            references=right,
+        )
+        near = similarities_at(problem, anchors, positives)
+        tangent = math.tan(math.radians(self.alpha)) ** 2
+        pull = PerAnchor("s_ap", lambda _problem: near)
+        value = softplus(logsumexp(4.0 * tangent * s, NEGATIVES) - 2.0 * (1.0 + tangent) * pull)
+        part = per_anchor(value, needs=(NEGATIVES,))
+        # a batch without a positive pair leaves nothing to an engine
+        values = run([part], pairs, "mean", engine if len(anchors) else "dense")[0]
+        assert values.units is not None
+
+        counted = values.units.long()
+        of_pairs = torch.stack([values.total.double(), counted, counted * (values.total != 0)], dim=1)
+        by_anchor = of_pairs.new_zeros(problem.shape[1 if mutual else 0], 3)
+        for end in ends:
+            by_anchor = by_anchor.index_add(0, end, of_pairs)
+        if problem.share is not None:  # the other end may be another process's
+            by_anchor = problem.spread.scatter(by_anchor, problem.share)
+        total, units, nonzero = by_anchor.unbind(dim=1)
+        return [PartValues(total.to(values.total.dtype), units.long(), nonzero.long())]
+
     def _compute(self, problem: Problem) -> list[PartValues]:
-        assert problem.similarity is not None
-        S = problem.similarities()
-        positive, negative = dense_masks(problem)
-        between = S if problem.references is None else problem.similarity(problem.references)
+        between = problem.among_references()
+        return self._of_sums(problem, lambda of_anchor, c: of_anchor @ torch.exp(c * (between - 1.0)).T)
+
+    def _of_panel(self, problem: Problem) -> list[PartValues]:
+        """The same without similarities of all references: some positives at a time, made again in the backward pass."""
+        similarity, (left, right) = problem.similarity, problem.factors()
+        assert similarity is not None
+
+        def sums(of_anchor: Tensor, c: float) -> Tensor:
+            def some(of_anchor: Tensor, positives: Tensor) -> Tensor:
+                return of_anchor @ torch.exp(c * (similarity.of_factors(positives, right) - 1.0)).T
+
+            return torch.cat(
+                [
+                    checkpoint(some, of_anchor, rows, use_reentrant=False, preserve_rng_state=False)
+                    for rows in torch.split(right, max(len(left), 1))
+                ],
+                dim=1,
+            )
+
+        return self._of_sums(problem, sums)
+
+    def _of_sums(self, problem: Problem, sums: Callable[[Tensor, float], Tensor]) -> list[PartValues]:
+        S, (positive, negative) = problem.similarities(), dense_masks(problem)
         tangent = math.tan(math.radians(self.alpha)) ** 2
         c = 4.0 * tangent
         # cosines end at 1, so e^(c (s − 1)) cannot overflow; the limit on alpha keeps the products from vanishing
-        of_anchor = torch.exp(c * (S - 1.0)).masked_fill(~negative, 0.0)
-        sums = of_anchor @ torch.exp(c * (between - 1.0)).T
+        of_pairs = sums(torch.exp(c * (S - 1.0)).masked_fill(~negative, 0.0), c)
         keep = positive & negative.any(dim=1, keepdim=True)
-        logits = sums.masked_fill(~keep, 1.0).log() + 2.0 * c - 2.0 * (1.0 + tangent) * S
+        logits = of_pairs.masked_fill(~keep, 1.0).log() + 2.0 * c - 2.0 * (1.0 + tangent) * S
         value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
         return [PartValues(value.sum(dim=1), keep.sum(dim=1), (value != 0).sum(dim=1))]
 
@@ -88,24 +159,48 @@ class LiftedStructureLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
 
     def declare(self) -> Declaration:
-        """A pair looks at both its rows, so this looks at the matrix."""
-        return WholeMatrix(self._compute)
+        """A pair looks at both its rows, so there are two passes: what presses on each, then the pairs."""
+        return FromProblem(self._in_two_passes)
 
     def only_from_embeddings(self) -> str | None:
         """Both members of a pair must be anchors."""
         return "it is defined on unordered pairs of one set, where both members have negatives of their own"
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
-        S = problem.similarities()
-        positive, negative = dense_masks(problem)
-        positive = positive | positive.T  # a pair is unordered, however it was named
+    def _in_two_passes(self, problem: Problem, engine: str) -> Declaration:
+        # who is positive from the other end is in another row: labels say it, a mined relation does not
+        mutual = isinstance(problem.relation, Labels)
+        compute = partial(self._compute, engine=engine if mutual else "dense")
+        return WholeMatrix(compute, "itself" if mutual else "not")
+
+    def _compute(self, problem: Problem, engine: str) -> list[PartValues]:
+        pressure, has_negative = in_rows(problem, self._pressure, engine)
+        pressures, have_negatives = problem.everybodys(pressure), problem.everybodys(has_negative)
+
+        def pairs(problem: Problem, rows: slice) -> tuple[Tensor, ...]:
+            S, (positive, _) = problem.similarities(), dense_masks(problem)
+            if not isinstance(problem.relation, Labels):
+                positive = positive | _mirrored(positive, problem)  # a pair is unordered, however it was named
+            joint = torch.logaddexp(pressure[rows, None], pressures[None, :])
+            keep = positive & (has_negative[rows, None] | have_negatives[None, :])
+            value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
+            # every unordered pair stands in the matrix twice
+            return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
+
+        if engine == "dense":
+            return [PartValues(*pairs(problem, slice(None)))]
+        return [PartValues(*in_panels(problem, pairs))]
+
+    def _pressure(self, problem: Problem) -> tuple[Tensor, ...]:
+        """The logarithm of what each anchor's negatives add up to, and whether it has any."""
+        _, negative = dense_masks(problem)
         fold = LogSumExp()
-        pressure = fold.finish(fold.start(self.margin + S, negative))
+        pressure = fold.finish(fold.start(self.margin + problem.similarities(), negative))
         # far below any distance, yet finite: the logarithm of two empty sums has no slope
-        pressure = pressure.clamp_min(-1e6)
-        joint = torch.logaddexp(pressure[:, None], pressure[None, :])
-        has_negative = negative.any(dim=1)
-        keep = positive & (has_negative[:, None] | has_negative[None, :])
-        value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
-        # every unordered pair stands in the matrix twice
-        return [PartValues(value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0)]
+        return pressure.clamp_min(-1e6), negative.any(dim=1)
+
+
+def _mirrored(positive: Tensor, problem: Problem) -> Tensor:
+    """The same pairs named from their other end."""
+    if problem.share is None:
+        return positive.T
+    return problem.everybodys(positive)[:, problem.share.own].T

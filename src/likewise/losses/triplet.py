@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from likewise.backends import dense_masks
 from likewise.core.folds import NEGATIVES, POSITIVES, add_up, count
-from likewise.core.formula import OPERATIONS, PerAnchor, is_nonzero, relu, s
+from likewise.core.formula import OPERATIONS, Formula, PerAnchor, relu, s, softplus
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem, class_values
 from likewise.core.relation import Triplets
 from likewise.core.similarity import Euclidean, Similarity, SimilarityLike
-from likewise.core.spec import Declaration, Part, PartValues, Penalty, Reduction, WholeMatrix
+from likewise.core.slots import FEW, few_positives
+from likewise.core.spec import Declaration, FromProblem, Part, PartValues, Penalty, Reduction, WholeMatrix
+from likewise.losses.all_quadruplets import all_quadruplets
+from likewise.losses.all_triplets import (
+    all_triplets,
+    as_formulas,
+    by_positive,
+    part_of_choices,
+    positives_as_formulas,
+    similarities_of,
+    sum_by_anchor,
+)
 from likewise.losses.module import PairLoss
+from likewise.miners.module import Choice, TripletMiner
 
 
 class TripletLoss(PairLoss):
@@ -28,9 +39,15 @@ class TripletLoss(PairLoss):
     mean over the triplets that are not zero (``reduction="nonzero"``).  Schroff et al. 2015, Hoffer & Ailon 2015; Eq. 7
     of the unified view, Eq. 2.17 of the thesis; soft: Hermans et al. 2017.
 
-    All triplets are summed exactly without being written down: sorting each row says how many active triplets every pair
-    is in, and the loss is linear in the pairs with these counts, $O(B^2\log B)$ time and $O(B^2)$ memory.  The soft loss
-    has no such shortcut: it takes one pass over the matrix for each positive that an anchor can have.
+    All triplets are summed exactly without being written down.  Where no anchor has many positives, each of them is a
+    threshold for the anchor's negatives, a formula that every engine runs.  With many, sorting each row says how many
+    active triplets every pair is in, and the loss is linear in the pairs with these counts, $O(B^2\log B)$.  The soft loss
+    has no such shortcut: it takes one pass for each positive.  On a GPU the number of positives is asked of large batches
+    alone; small ones never wait.
+
+    A miner that is a rule (`likewise.miners.SemiHardMiner`, `BatchHardMiner`, `EasyPositiveMiner`) is summed in the same
+    way on large batches; of several pairs at exactly the chosen similarity each then gets its share of the gradient,
+    where a named triplet gives all of it to one of them.
 
     Args:
         margin: the margin λ.
@@ -46,118 +63,52 @@ class TripletLoss(PairLoss):
     margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
     soft: bool = option(default=False, kw_only=False, help="softplus in place of the hinge")
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    takes_triplets: ClassVar[bool] = True
 
     def declare(self) -> Declaration:
-        """Triplets are not pairs of one anchor folded side by side, so this looks at the matrix."""
-        return WholeMatrix(self._all)
+        """Few positives: a formula for each of them; many: counts from sorted rows."""
+        return FromProblem(self._every)
 
     def declare_on_triplets(self) -> Declaration:
         """One term for every triplet that was chosen."""
-        return WholeMatrix(self._given)
+        return FromProblem(lambda problem, engine: WholeMatrix(partial(self._given, engine=engine), "itself"))
 
-    def _all(self, problem: Problem) -> list[PartValues]:
-        every = soft_triplets if self.soft else all_triplets
-        return [every(problem.similarities(), *dense_masks(problem), self.margin)]
+    def declare_choices(self, miner: TripletMiner, problem: Problem, engine: str) -> Declaration | None:
+        """What a miner's rule chooses, where it can be summed without being written down."""
+        if engine == "dense" and miner.band is None:
+            return None
+        choices = miner.choices(lambda: positives_as_formulas(problem, engine))
+        if choices is not None:
+            return part_of_choices(choices, self._terms)
+        return None if miner.band is None else WholeMatrix(partial(self._all, band=miner.band), "by rows")
 
-    def _given(self, problem: Problem) -> list[PartValues]:
-        S, triplets = problem.similarities(), problem.relation
+    def _terms(self, positive: Formula, negative: Formula) -> list[Formula]:
+        violation = negative - (positive - self.margin)
+        return [softplus(violation) if self.soft else relu(violation)]
+
+    def _every(self, problem: Problem, engine: str) -> Declaration:
+        positives = positives_as_formulas(problem, engine)
+        if positives is None:
+            return WholeMatrix(self._all, "by rows")
+        return part_of_choices([Choice(positive, s) for positive in positives], self._terms)
+
+    def _all(self, problem: Problem, band: float | None = None) -> list[PartValues]:
+        S, (positive, negative) = problem.similarities(), dense_masks(problem)
+        if not self.soft:
+            return [all_triplets(S, positive, negative, self.margin, band)]
+
+        def terms(S: Tensor, to_positive: Tensor, _index: Tensor) -> tuple[list[Tensor], Tensor | None]:
+            value = OPERATIONS["softplus"].compute(S - to_positive + self.margin)
+            return [value], None if band is None else (to_positive - band < S) & (to_positive > S)
+
+        return [by_positive(S, positive, negative, terms)]
+
+    def _given(self, problem: Problem, engine: str) -> list[PartValues]:
+        triplets = problem.relation
         assert isinstance(triplets, Triplets)
-        violation = S[triplets.anchors, triplets.negatives] - S[triplets.anchors, triplets.positives] + self.margin
-        value = OPERATIONS["softplus" if self.soft else "relu"].compute(violation)
-        return [PartValues(*sum_by_anchor(value, triplets, len(S)))]
-
-
-def sum_by_anchor(values: Tensor, triplets: Triplets, anchors: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Per anchor: the sum of its triplets' values, their number, and how many are not zero; gaps do not count."""
-    valid = torch.ones_like(values) if triplets.valid is None else triplets.valid.to(values.dtype)
-    values = values * valid
-
-    def add(what: Tensor) -> Tensor:
-        return what.new_zeros(anchors).index_add(0, triplets.anchors, what)
-
-    return add(values), add(valid), add(is_nonzero(values).to(values.dtype))
-
-
-def all_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> PartValues:
-    """Every triplet's hinge, exactly, by counting: see `TripletLoss`."""
-    total, active = _AllTriplets.apply(S, positive, negative, margin)  # type: ignore[no-untyped-call]
-    return PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), active)
-
-
-def triplet_counts(S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> tuple[Tensor, Tensor]:
-    """How many active triplets, ``s_an > s_ap − margin``, each pair is in, and how many each anchor has.
-
-    Each row is sorted once: the negatives' similarities, then the positives' thresholds ``s_ap − margin``.  Equal keys
-    stay in that order, so that a negative *at* a threshold is not counted as above it.
-    """
-    n = S.shape[1]
-    keys = torch.cat([S.masked_fill(~negative, -torch.inf), (S - margin).masked_fill(~positive, torch.inf)], dim=1)
-    order = keys.argsort(dim=1, stable=True)
-    is_threshold = order >= n
-    real = torch.cat([negative, positive], dim=1).gather(1, order)
-    thresholds_below = (is_threshold & real).cumsum(dim=1, dtype=torch.int32)
-    negatives_below = (~is_threshold & real).cumsum(dim=1, dtype=torch.int32)
-    negatives_above = negatives_below[:, -1:] - negatives_below
-    counts = torch.where(is_threshold, negatives_above, thresholds_below) * real
-    back = torch.empty_like(counts).scatter_(1, order, counts)
-    of_negatives, of_positives = back[:, :n], back[:, n:]
-    return (of_negatives - of_positives).to(S.dtype), of_positives.sum(dim=1)
-
-
-class _AllTriplets(torch.autograd.Function):
-    """The sum over active triplets is ``Σ_j counts_j s_j + margin · active``, with its slope in the counts."""
-
-    @staticmethod
-    def forward(ctx: Any, S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> tuple[Tensor, Tensor]:
-        counts, active = triplet_counts(S, positive, negative, margin)
-        ctx.save_for_backward(counts)
-        ctx.mark_non_differentiable(active)
-        # large sums that nearly cancel: float64 keeps what float32 would lose, and never dips below zero
-        total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
-        return total.clamp_min(0.0).to(S.dtype), active
-
-    @staticmethod
-    def backward(ctx: Any, grad_total: Tensor, _grad_active: Tensor) -> tuple[Tensor, None, None, None]:
-        (counts,) = ctx.saved_tensors
-        return grad_total[:, None] * counts, None, None, None
-
-
-def soft_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float) -> PartValues:
-    """Every triplet's softplus: one B x B matrix per positive an anchor can have, never all of them at once."""
-
-    def terms(S: Tensor, slot: Tensor) -> Tensor:
-        softplus: Tensor = OPERATIONS["softplus"].compute(S - S.gather(1, slot[:, None]) + margin)
-        return softplus
-
-    return by_positive(S, positive, negative, terms)
-
-
-def by_positive(S: Tensor, positive: Tensor, negative: Tensor, terms: Callable[[Tensor, Tensor], Tensor]) -> PartValues:
-    """Sum a function of every triplet: the k-th positive of all anchors at a time, against all their negatives.
-
-    Args:
-        S: similarities, ``(m, n)``.
-        positive: the positive pairs.
-        negative: the negative pairs.
-        terms: from similarities and one positive for each anchor, ``(m,)``, to the terms of all references, ``(m, n)``.
-    """
-    # the one place where a loss asks the device for a number; a compiled graph takes every column for a slot instead
-    unknown = torch.compiler.is_compiling() or positive.is_meta
-    slots = S.shape[1] if unknown else max(int(positive.sum(dim=1).max()), 1)
-    # the positives of each anchor first, in a stable order
-    index = positive.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :slots]
-
-    def of_slot(S: Tensor, slot: Tensor) -> tuple[Tensor, Tensor]:
-        value = torch.where(positive.gather(1, slot[:, None]) & negative, terms(S, slot), 0.0)
-        return value.sum(dim=1), is_nonzero(value).sum(dim=1)
-
-    # a matrix for each slot may stay where there is room for all of them; else each is made again in the backward pass
-    roomy = slots * S.numel() <= 2**24
-    total, nonzero = S.sum(dim=1) * 0.0, torch.zeros(len(S), dtype=torch.int64, device=S.device)
-    for slot in index.unbind(dim=1):
-        value, number = of_slot(S, slot) if roomy else checkpoint(of_slot, S, slot, use_reentrant=False)
-        total, nonzero = total + value, nonzero + number
-    return PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), nonzero)
+        to_positive, to_negative = similarities_of(problem, triplets, engine)
+        value = OPERATIONS["softplus" if self.soft else "relu"].compute(to_negative - to_positive + self.margin)
+        return [PartValues(*sum_by_anchor(value, triplets, problem.shape[0]))]
 
 
 class MarginLoss(PairLoss):
@@ -194,6 +145,7 @@ class MarginLoss(PairLoss):
         default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    takes_triplets: ClassVar[bool] = True
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
     suggested_lr: ClassVar[float | None] = 5e-5
 
@@ -231,16 +183,41 @@ class MarginLoss(PairLoss):
 
     def declare_on_triplets(self) -> Declaration:
         """Both terms of every triplet that was chosen."""
-        return (WholeMatrix(self._given), *self._penalty())
+        given = FromProblem(lambda problem, engine: WholeMatrix(partial(self._given, engine=engine), "itself"))
+        return (given, *self._penalty())
 
-    def _given(self, problem: Problem) -> list[PartValues]:
-        S, triplets = problem.similarities(), problem.relation
+    def declare_choices(self, miner: TripletMiner, problem: Problem, engine: str) -> Declaration | None:
+        """What a miner's rule chooses, where it can be summed without being written down."""
+        if engine == "dense" and miner.band is None:
+            return None
+        choices = miner.choices(lambda: positives_as_formulas(problem, engine))
+        if choices is not None:
+            beta = PerAnchor("beta", self._boundary)
+            terms = part_of_choices(choices, lambda p, n: [relu(self.margin - p - beta), relu(self.margin + beta + n)])
+            return (terms, *self._penalty())
+        if miner.band is None:
+            return None
+        return (WholeMatrix(partial(self._in_band, band=miner.band), "by rows"), *self._penalty())
+
+    def _in_band(self, problem: Problem, band: float) -> list[PartValues]:
+        S, (positive, negative) = problem.similarities(), dense_masks(problem)
+        beta = self._boundary(problem)[:, None, None]
+
+        def terms(S: Tensor, to_positive: Tensor, _index: Tensor) -> tuple[list[Tensor], Tensor | None]:
+            pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + S)
+            inside = (to_positive - band < S) & (to_positive > S)
+            return [pull.expand_as(inside), push.expand_as(inside)], inside
+
+        return [by_positive(S, positive, negative, terms)]
+
+    def _given(self, problem: Problem, engine: str) -> list[PartValues]:
+        triplets = problem.relation
         assert isinstance(triplets, Triplets)
+        to_positive, to_negative = similarities_of(problem, triplets, engine)
         beta = self._boundary(problem)[triplets.anchors]
-        pull = torch.relu(self.margin - S[triplets.anchors, triplets.positives] - beta)
-        push = torch.relu(self.margin + beta + S[triplets.anchors, triplets.negatives])
+        pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + to_negative)
         # one part: positive and negative terms are units of the same average
-        pulls, pushes = (sum_by_anchor(terms, triplets, len(S)) for terms in (pull, push))
+        pulls, pushes = (sum_by_anchor(terms, triplets, problem.shape[0]) for terms in (pull, push))
         return [PartValues(*(a + b for a, b in zip(pulls, pushes, strict=True)))]
 
 
@@ -250,8 +227,8 @@ class QuadrupletLoss(PairLoss):
     $$\mathrm{mean}\,[s_{an}-s_{ap}+\lambda_1]_+ + \mathrm{mean}\,[s_{nk}-s_{ap}+\lambda_2]_+$$
 
     over all triplets, and over all $(a,p,n,k)$ whose classes of $a$, $n$ and $k$ are all different; each mean over the
-    terms that are not zero.  Chen et al. 2017, in similarity form.  All quadruplets are summed exactly by sorting
-    pairs, $O(B^2\log B)$ in place of $O(B^4)$.
+    terms that are not zero.  Chen et al. 2017, in similarity form.  All quadruplets are summed exactly: each negative pair
+    finds its place among the sorted positive pairs, $O(B^2\log B)$ in place of $O(B^4)$.
 
     Args:
         margin1: the margin of the triplets.
@@ -274,8 +251,8 @@ class QuadrupletLoss(PairLoss):
     takes_references: ClassVar[bool] = False
 
     def declare(self) -> Declaration:
-        """A positive pair meets negative pairs of other anchors, so this looks at the matrix."""
-        return WholeMatrix(self._compute)
+        """All triplets, and positive pairs among the negative pairs of other anchors."""
+        return FromProblem(self._every)
 
     def declare_on_triplets(self) -> Declaration:
         """Triplets name no second negative."""
@@ -287,53 +264,23 @@ class QuadrupletLoss(PairLoss):
         """Similarities of a set with itself are needed, and the classes of all three."""
         return "it compares pairs of different anchors and needs everyone's label"
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
+    def _every(self, problem: Problem, engine: str) -> Declaration:
         if problem.labels is None:
             raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
-        S = problem.similarities()
-        positive, negative = dense_masks(problem)
-        return [
-            all_triplets(S, positive, negative, self.margin1),
-            all_quadruplets(S, positive, negative, problem.labels, self.margin2),
-        ]
+        slots = few_positives(problem, engine, most=problem.shape[1])
+        if slots is None:
+            compute = partial(all_quadruplets, margin=self.margin2, slots=None, engine="dense")
+            return (
+                WholeMatrix(self._triplets, "by rows"),
+                WholeMatrix(lambda problem: [compute(problem)]),
+            )
+        compute = partial(all_quadruplets, margin=self.margin2, slots=slots, engine=engine)
+        quadruplets = WholeMatrix(lambda problem: [compute(problem)], "itself")
+        if slots.index.shape[1] > FEW[-1]:
+            return WholeMatrix(self._triplets, "by rows"), quadruplets
+        triplets = [Choice(positive, s) for positive in as_formulas(slots, problem, engine)]
+        hinges = part_of_choices(triplets, lambda positive, negative: [relu(negative - (positive - self.margin1))])
+        return hinges, quadruplets
 
-
-def all_quadruplets(S: Tensor, positive: Tensor, negative: Tensor, labels: Tensor, margin: float) -> PartValues:
-    """Every positive pair's hinges against the negative pairs that do not touch its class.
-
-    A negative pair touches two classes.  So: all negative pairs, less those with their first member in the class, less
-    those with their second.
-    """
-    rows, columns = labels[:, None].expand_as(S), labels[None, :].expand_as(S)
-    everything = torch.zeros_like(rows)
-    excess, active = sums_above(S, negative, everything, S - margin, everything)
-    for members in (rows, columns):
-        touching, touching_active = sums_above(S, negative, members, S - margin, rows)
-        excess, active = excess - touching, active - touching_active
-    same = (rows == columns).double()
-    pairs = negative.sum(dim=1).double(), negative.sum(dim=0).double()
-    eligible = negative.sum() - same @ (pairs[0] + pairs[1])
-    total = torch.where(positive, excess, 0.0).sum(dim=1).clamp_min(0.0).to(S.dtype)
-    return PartValues(total, positive.sum(dim=1) * eligible, torch.where(positive, active, 0).sum(dim=1))
-
-
-def sums_above(
-    values: Tensor, is_value: Tensor, value_group: Tensor, thresholds: Tensor, threshold_group: Tensor
-) -> tuple[Tensor, Tensor]:
-    """For each threshold ``t``: ``Σ (v − t)`` over the values above it in its group, and their number.
-
-    One sort by (group, key) and running sums in float64; a value *at* a threshold is not above it.
-    """
-    n = values.numel()
-    keys = torch.cat([values.masked_fill(~is_value, 0.0).reshape(-1), thresholds.reshape(-1)]).double()
-    groups = torch.cat([value_group.reshape(-1), threshold_group.reshape(-1)])
-    counted = torch.cat([is_value.reshape(-1), torch.zeros_like(thresholds, dtype=torch.bool).reshape(-1)])
-    order = keys.detach().argsort(stable=True)
-    order = order[groups[order].argsort(stable=True)]
-    keys, groups, counted = keys[order], groups[order], counted[order]
-    ends = torch.searchsorted(groups, groups, right=True) - 1  # where each one's group ends
-    running, number = torch.where(counted, keys, 0.0).cumsum(dim=0), counted.cumsum(dim=0)
-    above = number[ends] - number
-    excess = running[ends] - running - above * keys
-    back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))[n:]
-    return excess[back].view_as(thresholds), above[back].view_as(thresholds)
+    def _triplets(self, problem: Problem) -> list[PartValues]:
+        return [all_triplets(problem.similarities(), *dense_masks(problem), self.margin1)]

@@ -1,6 +1,6 @@
 """Miners: which pairs or triplets of a batch to learn from."""
 
-from likewise.miners.module import Miner, PairMiner, TripletMiner
+from likewise.miners.module import Choice, Miner, PairMiner, TripletMiner
 from likewise.miners.pairs import MultiSimilarityMiner, PairMarginMiner, ValidTripletMiner
 from likewise.miners.triplets import (
     BatchHardMiner,
@@ -12,6 +12,7 @@ from likewise.miners.triplets import (
 
 __all__ = [
     "BatchHardMiner",
+    "Choice",
     "DistanceWeightedMiner",
     "EasyPositiveMiner",
     "Miner",

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from likewise.backends import dense_masks
-from likewise.core.checks import full_precision
+from likewise.backends.streamed import panels
+from likewise.core.checks import check_values, full_precision, may_look
 from likewise.core.formula import Formula
 from likewise.core.hyper import check_hyperparameters
 from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
 from likewise.core.relation import Masks, Mined, Relation, Triplets
 from likewise.core.similarity import Cosine, SimilarityLike, as_similarity
+from likewise.core.slots import may_ask
 
 
 class Miner(ABC):
@@ -23,8 +28,8 @@ class Miner(ABC):
         check_hyperparameters(self)
 
     @abstractmethod
-    def refine(self, problem: Problem) -> Relation:
-        """The relation that is left of a problem's."""
+    def refine(self, problem: Problem, engine: str = "dense") -> Relation:
+        """The relation that is left of a problem's; with any engine but the dense one, without making the matrix."""
 
 
 class PairMiner(Miner):
@@ -47,7 +52,7 @@ class PairMiner(Miner):
     def keep(self) -> tuple[Formula, Formula]:
         """The conditions under which a positive and a negative pair are kept."""
 
-    def refine(self, problem: Problem) -> Mined:
+    def refine(self, problem: Problem, engine: str = "dense") -> Mined:
         """Write the conditions beside the relation; nothing is computed yet."""
         return Mined(problem.relation, *self.keep())
 
@@ -77,22 +82,81 @@ class PairMiner(Miner):
             return anchors, positives, negative_anchors, negatives
 
 
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Triplets with one positive for each anchor, as formulas: none of them is written down.
+
+    Args:
+        positive: the positive's similarity, one per anchor.
+        negative: the negative's similarity, one per anchor; or `likewise.core.s`: every negative pair.
+        keep: which of these triplets are chosen; ``None``: all.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, POSITIVES, largest, s, smallest
+        >>> Choice(smallest(s, POSITIVES), largest(s, NEGATIVES)).negative
+        max[negatives](s)
+    """
+
+    positive: Formula
+    negative: Formula
+    keep: Formula | None = None
+
+
+NO_POSITIVE = 1e38
+"""A similarity above this stands for a positive that does not exist."""
+
+
 class TripletMiner(Miner):
     """A miner that chooses triplets.
 
     Triplet losses take the triplets; every other loss takes the pairs that they touch.
     """
 
+    @property
+    def band(self) -> float | None:
+        """The λ of a miner that chooses every triplet with ``s_ap − λ < s_an < s_ap``; ``None`` for any other."""
+        return None
+
     @abstractmethod
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
-        """Triplets from similarities ``(m, n)`` and the masks of what may be chosen; gaps are marked as not valid."""
+        """Triplets from similarities ``(m, n)`` and the masks of what may be chosen; gaps are marked as not valid.
 
-    def refine(self, problem: Problem) -> Triplets:
+        On a large batch it is called on panels, some anchors against all references.
+        """
+
+    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice] | None:
+        """What the miner chooses, as formulas; ``None`` where it cannot be said so.
+
+        Args:
+            positives: gives the similarities of each anchor's first, second, … positive as formulas, above
+                `NO_POSITIVE` where there is none; ``None`` where there are many.
+        """
+        return None
+
+    def refine(self, problem: Problem, engine: str = "dense") -> Triplets:
         """Choose triplets by the current similarities, without gradient."""
-        S = problem.similarities().detach()
+        if engine == "dense":
+            S = problem.similarities().detach()
+            with torch.no_grad():
+                positive, negative = dense_masks(problem)
+                return self.mine(S, positive, negative, problem).sized(*S.shape).compact()
+        found = []
+        ask = may_ask(prepared(problem), engine)
         with torch.no_grad():
-            positive, negative = dense_masks(problem)
-            return self.mine(S, positive, negative, problem).sized(*S.shape).compact()
+            for rows in panels(problem):
+                panel = problem.rows(rows)
+                S, (positive, negative) = panel.similarities(), dense_masks(panel)
+                with check_values() if ask else nullcontext():
+                    chosen = self.mine(S, positive, negative, panel)
+                chosen = chosen.sized(*S.shape).compact(wait=ask)
+                found.append((chosen.anchors + rows.start, chosen.positives, chosen.negatives, chosen.valid))
+        anchors, positives, negatives = (torch.cat([each[i] for each in found]) for i in range(3))  # type: ignore[misc]
+        gaps = [each[3] for each in found if each[3] is not None]
+        return Triplets(anchors, positives, negatives, torch.cat(gaps) if gaps else None, problem.shape)
+
+    def touched(self, problem: Problem, engine: str = "dense") -> Relation:
+        """The pairs that the chosen triplets touch."""
+        return self.refine(problem, engine)
 
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Triplets:
         """Mine a matrix of cosine similarities."""
@@ -116,9 +180,26 @@ class TripletMiner(Miner):
         return chosen.anchors, chosen.positives, chosen.negatives
 
 
-def one_negative_per_pair(negatives: Tensor, valid: Tensor) -> Triplets:
-    """Triplets from a matrix that names one negative for each (anchor, positive)."""
-    m, n = negatives.shape
-    anchors = torch.arange(m, device=negatives.device)[:, None].expand(m, n)
-    positives = torch.arange(n, device=negatives.device)[None, :].expand(m, n)
+def prepared(problem: Problem) -> Tensor:
+    """What similarities are made of, made with its graph before the graph is switched off: the loss will need it."""
+    return problem.similarities() if problem.anchors is None else problem.factors()[0]
+
+
+def candidates(positive: Tensor) -> tuple[Tensor, Tensor]:
+    """The positives of each row as indices, and which of them exist, ``(m, k)`` both.
+
+    Where values may be looked at ``k`` is the largest number of positives; elsewhere every column is a candidate, because
+    a smaller number would have to be asked of the device.
+    """
+    m, n = positive.shape
+    if not may_look(positive):
+        return torch.arange(n, device=positive.device)[None, :].expand(m, n), positive
+    most = max(int(positive.sum(dim=1).max()), 1) if m else 1
+    index = positive.to(torch.uint8).topk(most, dim=1).indices.sort(dim=1).values
+    return index, positive.gather(1, index)
+
+
+def one_negative_each(positives: Tensor, negatives: Tensor, valid: Tensor) -> Triplets:
+    """Triplets from matrices ``(m, k)`` that name k positives of each anchor, and a negative for each of them."""
+    anchors = torch.arange(len(positives), device=positives.device)[:, None].expand_as(positives)
     return Triplets(anchors.reshape(-1), positives.reshape(-1), negatives.reshape(-1), valid.reshape(-1))

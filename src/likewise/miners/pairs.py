@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from likewise.core.folds import NEGATIVES, POSITIVES, largest, smallest
-from likewise.core.formula import Formula, s
+from likewise.core.formula import Formula, Number, s
 from likewise.core.hyper import hyper
 from likewise.miners.module import PairMiner
 
@@ -92,4 +92,5 @@ class PairMarginMiner(PairMiner):
 
     def keep(self) -> tuple[Formula, Formula]:
         """A threshold for each side."""
-        return s < self.positive_margin, s > self.negative_margin
+        # as formulas: torch.compile cannot compare one with a number that changes between calls
+        return s < Number(self.positive_margin), s > Number(self.negative_margin)

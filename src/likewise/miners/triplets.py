@@ -1,22 +1,35 @@
 """Triplet miners: an anchor, a positive and a negative at a time.
 
-None of them loops over anchors.  On a GPU none waits for the device either, but for `SemiHardMiner` with a margin, whose
-number of triplets depends on the data.
+None of them loops over anchors.  Inside a loss none waits for a GPU either while the batch is small; on a large one it is
+asked how many positives an anchor has.  `SemiHardMiner` with a margin has no fixed number of triplets: losses take it as
+a condition, and only ``triplets()``, which names them, waits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import torch
 from torch import Tensor
 
+from likewise.backends import dense_masks
+from likewise.backends.streamed import panels
 from likewise.core.checks import one_of
+from likewise.core.folds import NEGATIVES, POSITIVES, count, largest, smallest
+from likewise.core.formula import Formula, s, where
 from likewise.core.hyper import hyper, option
 from likewise.core.problem import Problem
-from likewise.core.relation import Triplets
-from likewise.miners.module import TripletMiner, one_negative_per_pair
+from likewise.core.relation import Masks, Relation, Triplets
+from likewise.miners.module import (
+    NO_POSITIVE,
+    Choice,
+    TripletMiner,
+    candidates,
+    one_negative_each,
+    prepared,
+)
 
 
 def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
@@ -25,6 +38,16 @@ def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, 
     place = torch.searchsorted(ordered, limit.contiguous()) - 1
     found = (place >= 0) & (ordered.gather(1, place.clamp_min(0)) > -torch.inf)
     return index.gather(1, place.clamp_min(0)), found
+
+
+_NOBODY = -3e38
+
+
+def _hardest_below_formula(positive: Formula) -> Choice:
+    """The same as formulas: of several negatives at that similarity each gets its share of the gradient."""
+    hardest = largest(where(s < positive, s, _NOBODY), NEGATIVES)
+    found = (hardest > _NOBODY / 2) & (positive < NO_POSITIVE)
+    return Choice(positive, where(found, hardest, 0.0), found)
 
 
 @dataclass(frozen=True)
@@ -55,8 +78,9 @@ class SemiHardMiner(TripletMiner):
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
         """Sort the negatives of each row once; a positive finds its place among them."""
         if self.margin is None:
-            chosen, found = _hardest_below(S, negative, S)
-            return one_negative_per_pair(chosen, found & positive)
+            candidate, exists = candidates(positive)
+            chosen, found = _hardest_below(S, negative, S.gather(1, candidate))
+            return one_negative_each(candidate, chosen, found & exists)
         ordered, index = S.masked_fill(~negative, -torch.inf).sort(dim=1)
         positives = S.contiguous()
         first = torch.searchsorted(ordered, positives - self.margin, right=True)
@@ -66,6 +90,30 @@ class SemiHardMiner(TripletMiner):
         offset = torch.arange(len(pair), device=S.device) - (number.cumsum(0) - number)[pair]
         anchors, positives = pair // S.shape[1], pair % S.shape[1]
         return Triplets(anchors, positives, index[anchors, first.reshape(-1)[pair] + offset])
+
+    @property
+    def band(self) -> float | None:
+        """The margin."""
+        return self.margin
+
+    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice] | None:
+        """For each positive the hardest negative below it, or a condition on all negatives."""
+        each = positives()
+        if each is None:
+            return None
+        margin = self.margin
+        if margin is None:
+            return [_hardest_below_formula(positive) for positive in each]
+        return [Choice(positive, s, (positive - margin < s) & (s < positive)) for positive in each]
+
+    def touched(self, problem: Problem, engine: str = "dense") -> Relation:
+        """With a margin: the pairs that have somebody in the band, without naming the triplets."""
+        if self.margin is None or engine != "dense":
+            return self.refine(problem, engine)
+        S = problem.similarities().detach()
+        with torch.no_grad():
+            of_positives, of_negatives = band_counts(S, *dense_masks(problem), self.margin, below=True)
+            return Masks(of_positives > 0, of_negatives > 0)
 
 
 @dataclass(frozen=True)
@@ -85,6 +133,12 @@ class BatchHardMiner(TripletMiner):
         hardest_negative = S.masked_fill(~negative, -torch.inf).argmax(dim=1)
         anchors = torch.arange(len(S), device=S.device)
         return Triplets(anchors, hardest_positive, hardest_negative, positive.any(dim=1) & negative.any(dim=1))
+
+    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice]:
+        """Two folds; of several pairs at an extreme each gets its share of the gradient."""
+        found = (count(POSITIVES) > 0) & (count(NEGATIVES) > 0)
+        hardest = smallest(s, POSITIVES), largest(s, NEGATIVES)
+        return [Choice(where(found, hardest[0], 0.0), where(found, hardest[1], 0.0), found)]
 
 
 @dataclass(frozen=True)
@@ -117,6 +171,16 @@ class EasyPositiveMiner(TripletMiner):
         else:
             chosen, found = (x.squeeze(1) for x in _hardest_below(S, negative, S.gather(1, easiest[:, None])))
         return Triplets(torch.arange(len(S), device=S.device), easiest, chosen, found & positive.any(dim=1))
+
+    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice]:
+        """A fold over the positives, then one over the negatives; ties share their gradient."""
+        exists = count(POSITIVES) > 0
+        easiest = where(exists, largest(s, POSITIVES), 2.0 * NO_POSITIVE)
+        if self.negatives == "semihard":
+            choice = _hardest_below_formula(easiest)
+            return [replace(choice, positive=where(exists, easiest, 0.0))]
+        found = exists & (count(NEGATIVES) > 0)
+        return [Choice(where(found, easiest, 0.0), where(found, largest(s, NEGATIVES), 0.0), found)]
 
 
 @dataclass(frozen=True)
@@ -167,9 +231,10 @@ class DistanceWeightedMiner(TripletMiner):
         distances = problem.similarity.distances(S.double())
         weights = self.weights(distances, negative, dim)
         running = weights.cumsum(dim=1)
-        drawn = torch.rand(S.shape, dtype=torch.float64, device=S.device, generator=self.generator) * running[:, -1:]
-        chosen = torch.searchsorted(running, drawn, right=True).clamp_max(S.shape[1] - 1)
-        return one_negative_per_pair(chosen, positive & (weights.gather(1, chosen) > 0.0))
+        candidate, exists = candidates(positive)
+        drawn = torch.rand(candidate.shape, dtype=torch.float64, device=S.device, generator=self.generator)
+        chosen = torch.searchsorted(running, drawn * running[:, -1:], right=True).clamp_max(S.shape[1] - 1)
+        return one_negative_each(candidate, chosen, exists & (weights.gather(1, chosen) > 0.0))
 
     def weights(self, distances: Tensor, negative: Tensor, dim: int) -> Tensor:
         """Unnormalised probabilities ``(m, n)`` of each negative, the largest of a row being one.
@@ -210,15 +275,73 @@ class RandomMiner(TripletMiner):
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: Problem) -> Triplets:
         """An anchor in proportion to its triplets, then one of its positives and one of its negatives."""
         positives, negatives = positive.sum(dim=1), negative.sum(dim=1)
+        anchors, u, valid = self._draw(positives, negatives)
+        return Triplets(
+            anchors,
+            _pick(positive, anchors, positives[anchors], u[1]),
+            _pick(negative, anchors, negatives[anchors], u[2]),
+            valid,
+        )
+
+    def refine(self, problem: Problem, engine: str = "dense") -> Triplets:
+        """Anchors are drawn from all of the batch, so panels are counted first and looked into afterwards."""
+        if engine == "dense":
+            return super().refine(problem)
+        prepared(problem)
+        with torch.no_grad():
+            counted = [tuple(mask.sum(dim=1) for mask in dense_masks(problem.rows(rows))) for rows in panels(problem)]
+            positives, negatives = (torch.cat(each) for each in zip(*counted, strict=True))
+            anchors, u, valid = self._draw(positives, negatives)
+            chosen = torch.zeros(2, len(anchors), dtype=torch.int64, device=anchors.device)
+            for rows in panels(problem):
+                inside = (anchors >= rows.start) & (anchors < rows.stop)
+                here = (anchors - rows.start).clamp(0, rows.stop - rows.start - 1)
+                masks = dense_masks(problem.rows(rows))
+                for i, (mask, number) in enumerate(zip(masks, (positives, negatives), strict=True)):
+                    picked = _pick(mask, here, number[anchors], u[i + 1])
+                    chosen[i] = torch.where(inside, picked, chosen[i])
+            return Triplets(anchors, chosen[0], chosen[1], valid, problem.shape).compact()
+
+    def _draw(self, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Anchors, the random numbers that will choose their partners, and whether there are any."""
         running = (positives * negatives).cumsum(0)
-        u = torch.rand(3, self.n, dtype=torch.float64, device=S.device, generator=self.generator)
-        anchors = torch.searchsorted(running, (u[0] * running[-1]).long(), right=True).clamp_max(len(S) - 1)
+        u = torch.rand(3, self.n, dtype=torch.float64, device=running.device, generator=self.generator)
+        anchors = torch.searchsorted(running, (u[0] * running[-1]).long(), right=True).clamp_max(len(running) - 1)
+        return anchors, u, (positives * negatives)[anchors] > 0
 
-        def pick(mask: Tensor, number: Tensor, share: Tensor) -> Tensor:
-            # the members of a row first, in order; then the k-th of them
-            members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-            k = torch.minimum((share * number[anchors]).long(), number[anchors] - 1).clamp_min(0)
-            return members[anchors, k]
 
-        valid = (positives * negatives)[anchors] > 0
-        return Triplets(anchors, pick(positive, positives, u[1]), pick(negative, negatives, u[2]), valid)
+def _pick(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> Tensor:
+    """The member of each named row's mask that a share between 0 and 1 of its members names."""
+    # the members of a row first, in order; then the k-th of them
+    members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+    k = torch.minimum((share * number).long(), number - 1).clamp_min(0)
+    return members[rows, k]
+
+
+def band_counts(
+    S: Tensor, positive: Tensor, negative: Tensor, width: float, *, below: bool = False
+) -> tuple[Tensor, Tensor]:
+    """In how many triplets with ``s_ap − width < s_an`` each pair is: as their positive, and as their negative.
+
+    The negatives of a row are sorted, and its positives' thresholds; each pair then finds its place among the others.
+    A negative *at* a threshold is not above it.
+
+    Args:
+        S: similarities, ``(m, n)``.
+        positive: the positive pairs.
+        negative: the negative pairs.
+        width: how far below the positive a negative may be.
+        below: count only triplets with ``s_an < s_ap`` too.
+    """
+    S = S.contiguous()
+    n = S.shape[1]
+    threshold = S - width
+    negatives = S.masked_fill(~negative, -torch.inf).sort(dim=1).values
+    thresholds = threshold.masked_fill(~positive, torch.inf).sort(dim=1).values
+    of_positives = n - torch.searchsorted(negatives, threshold, right=True)
+    of_negatives = torch.searchsorted(thresholds, S)
+    if below:
+        positives = S.masked_fill(~positive, torch.inf).sort(dim=1).values
+        of_positives = (of_positives - n + torch.searchsorted(negatives, S)).clamp_min(0)
+        of_negatives = (of_negatives - torch.searchsorted(positives, S, right=True)).clamp_min(0)
+    return of_positives * positive, of_negatives * negative

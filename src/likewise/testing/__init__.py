@@ -6,5 +6,17 @@ They ship with the library, so that a loss outside it can be held to the same co
 from likewise.testing.batches import LABELS, Batch, make_batch
 from likewise.testing.losses import LossCase, LossContract, Oracle
 from likewise.testing.miners import MinerCase, MinerContract
+from likewise.testing.waiting import nobody_waits, value_without_waiting
 
-__all__ = ["LABELS", "Batch", "LossCase", "LossContract", "MinerCase", "MinerContract", "Oracle", "make_batch"]
+__all__ = [
+    "LABELS",
+    "Batch",
+    "LossCase",
+    "LossContract",
+    "MinerCase",
+    "MinerContract",
+    "Oracle",
+    "make_batch",
+    "nobody_waits",
+    "value_without_waiting",
+]

@@ -22,6 +22,7 @@ from likewise.core.similarity import as_similarity
 from likewise.core.spec import REDUCTIONS, parts_of
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing.batches import LABELS, POOR, Batch, make_batch
+from likewise.testing.waiting import value_without_waiting
 
 Numbers = list[list[float]]
 
@@ -367,8 +368,10 @@ class LossContract:
         _close(compiled_gradient, gradient)
 
     def test_never_waits_for_the_device(self, case: LossCase) -> None:
-        """It runs on tensors without values, so nothing in it asks what a value is."""
+        """Forward and backward ask no tensor for a value or for a shape that depends on one, and run without values."""
         embeddings, labels = make_batch("ragged")
+        loss = case.make()
+        _close(value_without_waiting(loss, embeddings, labels), loss(embeddings, labels).detach())
         value = case.make().to("meta")(embeddings.to("meta"), labels.to("meta"))
         assert value.shape == ()
 

@@ -1,0 +1,53 @@
+"""What generated kernels call.  Needs Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _place(tile, row_tiles, column_tiles, GROUP: tl.constexpr):
+    """Which tile comes next: GROUP rows of tiles at a time, column by column, so that both sides stay in the cache."""
+    in_group = GROUP * column_tiles
+    first = (tile // in_group) * GROUP
+    height = tl.minimum(row_tiles - first, GROUP)
+    return first + (tile % in_group) % height, (tile % in_group) // height
+
+
+@triton.jit
+def _product(
+    A, R, rows, columns, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """A tile of inner products, accumulated in float32."""
+    k = tl.arange(0, BK)
+    left = A + rows[:, None] * D + k[None, :]
+    right = R + columns[None, :] * D + k[:, None]
+    products = tl.zeros([BM, BN], tl.float32)
+    for start in range(0, D, BK):
+        if D % BK == 0:
+            a, b = tl.load(left), tl.load(right)
+        else:
+            a = tl.load(left, mask=(start + k < D)[None, :], other=0.0)
+            b = tl.load(right, mask=(start + k < D)[:, None], other=0.0)
+        products = tl.dot(a, b, products, input_precision=PRECISION)
+        left += BK
+        right += BK
+    return products
+
+
+@triton.jit
+def _softplus(x):
+    """``log(1 + eˣ)``, exact where it is tiny too: ``log(1 + e)`` alone would lose a small ``e``."""
+    e = tl.exp(-tl.abs(x))
+    one = 1.0 + e
+    log = tl.where(one == 1.0, e, e * tl.log(one) / tl.where(one == 1.0, 1.0, one - 1.0))
+    return tl.maximum(x, 0.0) + log
+
+
+@triton.jit
+def _sigmoid(x):
+    """``1 / (1 + e⁻ˣ)``, without overflow on either side."""
+    e = tl.exp(-tl.abs(x))
+    return tl.where(x >= 0.0, 1.0, e) / (1.0 + e)

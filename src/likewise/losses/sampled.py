@@ -1,0 +1,136 @@
+r"""Sampled negatives: a batch is compared with its own classes and some of the others (Partial FC, An et al. 2021, 2022).
+
+With the classes $S$ of a call, $D=\sum_c e^{z_c}$ and $D_S=\sum_{c\in S}e^{z_c}$, a softmax loss misses
+$\log D-\log D_S=-\log(1-P)$, where $P$ is the probability that the full softmax gives to the classes left out.  So the
+sampled loss is never above the full one, whatever is drawn, and its gradient lets those classes alone.
+
+Each class drawn may stand for the $(C-u)/(k-u)$ that it was drawn from, $u$ classes of $k$ being the batch's: then the
+expected denominator is the full one.  The loss is its logarithm, and a logarithm of a mean is above the mean of the
+logarithms: the corrected loss is too small on average, by about half the variance of $D_S/D$, and no longer for every draw.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from likewise.core.checks import may_look
+from likewise.core.folds import LogSumExp, Side, Sum
+from likewise.core.formula import Apply, Folded, Formula, PerReference, exp
+from likewise.core.spec import Declaration, Part, parts_of
+
+
+def number_of_classes(sampled: object, classes: int) -> int:
+    """How many classes a call compares a batch with: a share up to one, or a number above one.
+
+    Examples:
+        >>> number_of_classes(0.1, 1000), number_of_classes(64, 1000), number_of_classes(64, 10)
+        (100, 64, 10)
+        >>> number_of_classes(-1, 1000)
+        Traceback (most recent call last):
+        ...
+        ValueError: sampled must be a share of the classes, up to 1, or a whole number of them, above 1, but it is -1
+    """
+    number = isinstance(sampled, Real) and not isinstance(sampled, bool)
+    if not number or not 0.0 < float(sampled) < math.inf or (sampled > 1 and sampled != int(sampled)):  # type: ignore[arg-type, operator, call-overload]
+        raise ValueError(
+            f"sampled must be a share of the classes, up to 1, or a whole number of them, above 1, but it is {sampled!r}"
+        )
+    share = float(sampled)  # type: ignore[arg-type]
+    return min(classes, math.ceil(share * classes) if share <= 1.0 else int(share))
+
+
+def draw(
+    labels: Tensor, classes: int, number: int, generator: torch.Generator | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Choose classes: those of the batch, and others uniformly, without replacement, and without waiting for a device.
+
+    Args:
+        labels: class indices of the batch, ``(m,)``.
+        classes: how many classes there are.
+        number: how many are chosen.
+        generator: draws; by default the device's own generator.
+
+    Returns:
+        The chosen classes in order, ``(number,)``; where among them each label is, ``(m,)``, −1 for one that found no
+        room; and the logarithm of how many classes each stands for, ``(number,)``: none but itself for a class of the batch.
+
+    Examples:
+        >>> import torch
+        >>> chosen, positions, log_weights = draw(torch.tensor([7, 3, 7]), 10, 6)
+        >>> chosen[positions].tolist(), log_weights.exp().sum().round()
+        ([7, 3, 7], tensor(10.))
+    """
+    if number < len(labels) and may_look(labels):
+        there = len(torch.unique(labels))
+        if there > number:
+            raise ValueError(
+                f"sampled must leave room for all classes of a batch, of which there are {there}, "
+                f"but it is {number} of {classes}"
+            )
+    # float64: among ten million keys of 24 bits, equal ones would be common
+    keys = torch.rand(classes, dtype=torch.float64, device=labels.device, generator=generator)
+    keys.index_fill_(0, labels, 2.0)
+    chosen = keys.topk(number, sorted=False).indices.sort().values
+    positions = torch.searchsorted(chosen, labels).clamp_max(number - 1)
+    positions = torch.where(chosen[positions] == labels, positions, -1)
+    drawn = keys[chosen] < 1.5
+    others = drawn.sum()
+    stands_for = (classes - number + others) / others.clamp_min(1)
+    return chosen, positions, torch.where(drawn, stands_for.log(), 0.0)
+
+
+def reweighed_parts(declaration: Declaration, log_weights: Tensor) -> Declaration:
+    """What a loss declared, each of its parts reweighed.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import NEGATIVES, logsumexp, per_anchor, s
+        >>> reweighed_parts(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2))[0].total
+        logsumexp[negatives](s + log(weight))
+    """
+    parts, penalties, whole = parts_of(declaration)
+    return (*(reweighed(part, log_weights) for part in parts), *penalties, *whole)
+
+
+def reweighed(part: Part, log_weights: Tensor) -> Part:
+    """A part whose folds over negatives take each reference as often as it stands for others.
+
+    Args:
+        part: folds over negatives are log-sum-exps, sums or counts of them.
+        log_weights: one number per reference.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import NEGATIVES, logsumexp, per_anchor, s
+        >>> reweighed(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2)).total
+        logsumexp[negatives](s + log(weight))
+    """
+    weights = PerReference("log(weight)", lambda problem: log_weights.to(problem.dtype))
+    made: dict[Formula, Formula] = {}
+    return replace(
+        part, **{name: _reweigh(getattr(part, name), weights, made) for name in ("total", "units", "nonzero")}
+    )
+
+
+def _reweigh(node: Formula, log_weights: PerReference, made: dict[Formula, Formula]) -> Formula:
+    if node in made:
+        return made[node]
+    new = node
+    if isinstance(node, Apply):
+        arguments = tuple(_reweigh(each, log_weights, made) for each in node.arguments)
+        if any(left is not right for left, right in zip(arguments, node.arguments, strict=True)):
+            new = Apply(node.operation, arguments)
+    elif isinstance(node, Folded) and node.over is not Side.POSITIVES:
+        if isinstance(node.fold, LogSumExp):
+            new = Folded(node.fold, node.over, _reweigh(node.curve, log_weights, made) + log_weights)
+        elif isinstance(node.fold, Sum):
+            new = Folded(node.fold, node.over, _reweigh(node.curve, log_weights, made) * exp(log_weights))
+        elif node.fold.name != "count":
+            raise TypeError(f"corrected needs negatives in a log-sum-exp or a sum, but the loss has a {node.fold.name}")
+    made[node] = new
+    return new

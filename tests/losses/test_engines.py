@@ -1,0 +1,248 @@
+"""Every pair loss on every engine that needs no GPU: the same value and gradient, without the matrix."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from likewise import losses, miners
+from likewise.backends import streamed
+from likewise.core import Labels, Masks, Triplets, where
+from likewise.core.folds import NEGATIVES, POSITIVES, largest
+from likewise.core.formula import s
+from likewise.core.spec import mean_over_batch
+from likewise.losses import all_triplets
+from likewise.testing import make_batch
+from tests.losses.cases import CASES
+
+TRIPLET_LOSSES = {
+    "hinge": partial(losses.TripletLoss, 0.3),
+    "soft": partial(losses.TripletLoss, 0.3, soft=True),
+    "margin": losses.MarginLoss,
+    "multi-similarity": losses.MultiSimilarityLoss,
+}
+MINERS = {
+    "semi-hard": miners.SemiHardMiner(),
+    "semi-hard band": miners.SemiHardMiner(0.2),
+    "batch hard": miners.BatchHardMiner(),
+    "easy positive": miners.EasyPositiveMiner(),
+    "easy positive, hard": miners.EasyPositiveMiner(negatives="hard"),
+    "pairs": miners.MultiSimilarityMiner(),
+}
+LABELS = {
+    "few": torch.arange(60) % 17,
+    "two classes": torch.arange(60) % 2,
+    "alone": torch.arange(60),
+}
+
+
+@pytest.fixture(autouse=True)
+def thin_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven rows at a time."""
+    monkeypatch.setattr(streamed, "LEAST_ROWS", 7)
+    monkeypatch.setattr(streamed, "BUDGET", {"cpu": 1, "cuda": 1})
+
+
+def batch(labels: str) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    centres = torch.randn(60, 6, generator=generator, dtype=torch.float64)
+    y = LABELS[labels]
+    order = torch.randperm(60, generator=generator)
+    return (centres[y] + torch.randn(60, 6, generator=generator, dtype=torch.float64))[order], y[order]
+
+
+def both(loss, embeddings: Tensor, *args, **options) -> tuple[Tensor, Tensor]:
+    leaf = embeddings.clone().requires_grad_()
+    value = loss(leaf, *args, **options)
+    (gradient,) = torch.autograd.grad((value * torch.linspace(1.0, 2.0, max(value.numel(), 1))).sum(), leaf)
+    return value.detach(), gradient
+
+
+def agree(make, *args, **options) -> None:
+    expected = both(make(backend="dense"), *args, **options)
+    torch.testing.assert_close(both(make(backend="streamed"), *args, **options), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
+def test_streamed_equals_dense(case, labels: str) -> None:
+    if getattr(case.make(), "num_classes", None):
+        labels = "two classes"
+    for reduction in ("nonzero", "none"):
+        agree(partial(case.make, reduction=reduction), *batch(labels))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
+def test_streamed_equals_dense_with_a_memory(case) -> None:
+    """References of which some are the anchors themselves, and some do not exist."""
+    if not case.make().takes_references or getattr(case.make(), "num_classes", None):
+        pytest.skip("it takes no references")
+    anchors, y = batch("few")
+    everyone, theirs = (
+        torch.cat([anchors, make_batch("ragged", dim=6).embeddings]),
+        torch.cat([y, torch.arange(15) % 5]),
+    )
+    valid = torch.arange(75) % 11 != 3
+    relation = Labels(y, theirs, own=torch.arange(60), valid=valid)
+    agree(case.make, anchors, references=everyone, relation=relation)
+    # who does not exist could be left out as well
+    kept = valid.nonzero().squeeze(1)
+    own = torch.where(valid[:60], valid.cumsum(0)[:60] - 1, -1)
+    less = Labels(y, theirs[kept], own=own)
+    without = both(case.make(backend="streamed"), anchors, references=everyone[kept], relation=less)
+    torch.testing.assert_close(
+        both(case.make(backend="dense"), anchors, references=everyone, relation=relation), without, rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("miner", MINERS)
+@pytest.mark.parametrize("loss", TRIPLET_LOSSES)
+def test_rules_equal_named_triplets(loss: str, miner: str, labels: str) -> None:
+    """What a rule sums without naming triplets is what the named triplets sum to."""
+    embeddings, y = batch(labels)
+    make = partial(TRIPLET_LOSSES[loss], miner=MINERS[miner])
+    for reduction in ("nonzero", "none"):
+        agree(partial(make, reduction=reduction), embeddings, y)
+    if not isinstance(MINERS[miner], miners.PairMiner):
+        similarity = make().similarity
+        named = Triplets(*MINERS[miner].triplets(embeddings, y, similarity=similarity))
+        expected = both(TRIPLET_LOSSES[loss](reduction="nonzero"), embeddings, relation=named)
+        for backend in ("dense", "streamed"):
+            mined = both(make(backend=backend, reduction="nonzero"), embeddings, y)
+            torch.testing.assert_close(mined, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("labels", ["few", "two classes"])
+@pytest.mark.parametrize("loss", ["hinge", "soft", "margin"])
+def test_a_batch_that_must_not_be_asked(loss: str, labels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: nobody looks at a value, and the result is the same."""
+    embeddings, y = batch(labels)
+    for miner in (None, MINERS["semi-hard band"], MINERS["semi-hard"]):
+        make = partial(TRIPLET_LOSSES[loss], miner=miner)
+        expected = both(make(), embeddings, y)
+        with monkeypatch.context() as patch:
+            patch.setattr("likewise.core.slots.may_look", lambda _: False)
+            patch.setattr("likewise.miners.module.may_look", lambda _: False)
+            patch.setattr(all_triplets, "may_look", lambda _: False)
+            torch.testing.assert_close(both(make(), embeddings, y), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_ties_share_their_gradient() -> None:
+    """Two negatives at one similarity: half of the gradient each; a named triplet gives all of it to the first."""
+    embeddings = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6], [0.8, 0.6]])
+    y = torch.tensor([0, 0, 1, 2])
+    _, shared = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="streamed"), embeddings, y)
+    torch.testing.assert_close(shared[2], shared[3])
+    _, named = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="dense"), embeddings, y)
+    assert not torch.allclose(named[2], named[3])
+    torch.testing.assert_close(named[2] + named[3], shared[2] + shared[3])
+
+
+def test_conditions_on_the_whole_batch_in_panels() -> None:
+    """A pair miner may refer to a number of the whole batch, which no panel knows by itself."""
+
+    class AboveMean(miners.PairMiner):
+        def keep(self):
+            mean = mean_over_batch(s, NEGATIVES)
+            return s < where(largest(s, POSITIVES) > mean, 0.9, 0.8), mean < s
+
+    miner = object.__new__(AboveMean)
+    for make in (losses.TripletLoss, losses.FastAPLoss, losses.HistogramLoss, losses.MultiSimilarityLoss):
+        agree(partial(make, miner=miner), *batch("few"))
+
+
+def test_pairs_by_name() -> None:
+    embeddings, y = batch("few")
+    positive, negative = Labels(y).masks()
+    keep = torch.rand(60, 60, generator=torch.Generator().manual_seed(0)) < 0.5
+    relation = Masks(positive & keep, negative & keep)
+    for make in (losses.TripletLoss, losses.FastAPLoss, losses.HistogramLoss, losses.AngularLoss, losses.MarginLoss):
+        agree(make, embeddings, relation=relation)
+
+
+def test_a_form_that_does_not_stream_says_so() -> None:
+    embeddings, y = batch("few")
+    relation = Masks(*Labels(y).masks())
+    with pytest.raises(ValueError, match="backend must be 'auto' or 'dense' for a loss that is no formula") as caught:
+        losses.LiftedStructureLoss(backend="streamed")(embeddings, relation=relation)
+    assert "\n" not in str(caught.value)
+    losses.LiftedStructureLoss()(embeddings, relation=relation)
+
+
+@pytest.mark.parametrize("make", [miners.DistanceWeightedMiner, partial(miners.RandomMiner, 500)])
+def test_random_miners_in_panels(make) -> None:
+    """Triplets of the batch, as many as without panels."""
+    embeddings, y = batch("few")
+    problem = losses.module.problem_from_embeddings(
+        embeddings, y, None, None, None, losses.module.as_similarity("cosine")
+    )
+    positive, negative = Labels(y).masks()
+    whole = make(generator=torch.Generator().manual_seed(0)).refine(problem, "dense")
+    drawn = make(generator=torch.Generator().manual_seed(0)).refine(problem, "streamed")
+    assert positive[drawn.anchors, drawn.positives].all()
+    assert negative[drawn.anchors, drawn.negatives].all()
+    assert len(drawn.anchors) == len(whole.anchors)
+    if isinstance(make, partial):  # the same draws: they are made before anybody looks into a panel
+        assert torch.equal(drawn.anchors, whole.anchors)
+        assert torch.equal(drawn.positives, whole.positives)
+        assert torch.equal(drawn.negatives, whole.negatives)
+    _, gradient = both(losses.TripletLoss(1.0, miner=make(), backend="streamed"), embeddings, y)
+    assert gradient.any()
+
+
+PEAK = """
+import resource, sys, torch
+from likewise import losses, miners
+torch.set_num_threads(1)
+y = {labels}
+loss = {loss}
+x = torch.randn(4096, 32, requires_grad=True)
+loss.backend = "streamed"
+loss(x[:256], y[:256]).backward()
+loss.backend = "auto"
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+value = loss(x, y)
+value.backward()
+assert torch.isfinite(value) and torch.isfinite(x.grad).all()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (1 if sys.platform == "darwin" else 1024))
+"""
+FOUR, TWO = "torch.arange(4096) // 4", "torch.arange(4096) % 2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("loss", "labels"),
+    [
+        ("losses.TripletLoss(0.1)", FOUR),
+        ("losses.TripletLoss(0.1)", TWO),
+        ("losses.TripletLoss(0.1, soft=True)", FOUR),
+        ("losses.TripletLoss(0.1, miner=miners.SemiHardMiner())", FOUR),
+        ("losses.TripletLoss(0.1, miner=miners.SemiHardMiner(0.1))", FOUR),
+        ("losses.TripletLoss(0.1, miner=miners.BatchHardMiner())", TWO),
+        ("losses.MarginLoss(miner=miners.DistanceWeightedMiner())", FOUR),
+        ("losses.TripletLoss(0.1, miner=miners.RandomMiner(1000))", FOUR),
+        ("losses.FastAPLoss()", FOUR),
+        ("losses.HistogramLoss()", FOUR),
+        ("losses.LiftedStructureLoss()", FOUR),
+        ("losses.AngularLoss()", FOUR),
+        ("losses.QuadrupletLoss()", FOUR),
+        ("losses.MultiSimilarityLoss(miner=miners.SemiHardMiner())", FOUR),
+    ],
+)
+def test_memory_grows_with_the_batch_and_not_with_its_square(loss: str, labels: str) -> None:
+    """One matrix of 4,096 samples takes 64 MiB in float32; nobody takes one, where the dense engine takes ten."""
+    program = PEAK.format(loss=loss, labels=labels)
+    # what is freed goes back at once, so that the peak is of what is in use
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environment
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) < 4 * 4096**2
