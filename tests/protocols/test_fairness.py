@@ -93,6 +93,7 @@ UNFAIR = {
     "plan.patience": (3, {"model selection"}),
     "plan.trunk_warmup": (1, {"learning-rate multipliers"}),
     "plan.accumulate": (4, {"batch size"}),
+    "plan.chunk": (8, {"images at once"}),
     "plan.clip": (10.0, {"gradient clipping"}),
     "data.train.fingerprint": ("cc", {"training images"}),
     "data.val.fingerprint": ("cc", {"validation images"}),

@@ -10,6 +10,7 @@ from likewise.losses import (
     ContrastiveLoss,
     CrossBatchMemory,
     MarginLoss,
+    NormalizedSoftmaxLoss,
     ProxyAnchorLoss,
     ProxyNCALoss,
     WeightedSum,
@@ -187,3 +188,9 @@ def test_settings_reach_the_optimizer(settings, kind, options):
 def test_nothing_to_learn():
     with pytest.raises(ValueError, match=r"^model must have a parameter that learns"):
         make_optimizer([], Optimizer())
+
+
+def test_sparse_proxies_are_refused():
+    loss = NormalizedSoftmaxLoss(4, 3, sampled=2, sparse=True)
+    with pytest.raises(ValueError, match="loss must have sparse=False"):
+        parameter_groups(nn.Linear(2, 3), loss, Optimizer())

@@ -70,6 +70,8 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Callable[..., Tenso
     "all chances": (Modest, lambda: chancy, Optimizer("RMSprop", lr=1e-3, momentum=0.5), Plan()),
     "accumulated": (Modest, lambda: chancy, Optimizer(lr=1e-2), Plan(accumulate=2, clip=1.0)),
     "warm-up": (small, proxies, Optimizer(lr=1e-2, lrs={"trunk": 1e-3}), Plan(trunk_warmup=2, ema=0.5)),
+    "chunks": (Modest, lambda: chancy, Optimizer(lr=1e-2), Plan(chunk=3)),
+    "chunks and norms": (small, proxies, Optimizer(lr=1e-2), Plan(chunk=3, accumulate=2, clip=1.0, ema=0.7)),
     "half": (small, proxies, Optimizer(lr=1e-2), Plan(precision="bf16")),
 }
 
@@ -105,7 +107,7 @@ def test_stopped_in_the_middle_of_an_epoch(tmp_path, photos, name):
     assert len(run.metrics("val")) == EPOCHS + 1
 
 
-@pytest.mark.parametrize("name", ["memory", "all chances"])
+@pytest.mark.parametrize("name", ["memory", "all chances", "chunks"])
 def test_broken_in_the_middle_of_an_epoch(tmp_path, photos, name):
     """An exception leaves no checkpoint of its own: it goes on from the last one, of the epoch or of the step."""
     whole = go(tmp_path / "whole", photos, CASES[name])

@@ -165,6 +165,17 @@ def test_surroundings():
     assert set(around["hardware"]) >= {"cpu", "cores", "device"}
 
 
+def test_the_hardware_is_what_is_used(monkeypatch):
+    """A training that stays on the CPU did not run on the GPU that is there, too."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _=None: "a card")
+    used, there = (surroundings(device)["hardware"] for device in (torch.device("cpu"), torch.device("cuda", 1)))
+    assert (used["device"], used["devices"]) == ("cpu", 0)
+    assert (there["device"], there["devices"]) == ("a card", 2)
+    assert surroundings()["hardware"]["device"] == "a card"
+
+
 def test_evaluations(run):
     run.record_evaluation("val", {"R@1": np.float64(0.25)}, model="best")
     [line] = run.evaluations()

@@ -40,6 +40,8 @@ BAD = [
     (Plan, "validate_every", -1, "validate_every must be a whole number ≥ 0, but it is -1"),
     (Plan, "trunk_warmup", 0.5, "trunk_warmup must be a whole number ≥ 0, but it is 0.5"),
     (Plan, "accumulate", 0, "accumulate must be a whole number ≥ 1, but it is 0"),
+    (Plan, "chunk", 0, "chunk must be a whole number ≥ 1, but it is 0"),
+    (Plan, "chunk", 2.5, "chunk must be a whole number ≥ 1, but it is 2.5"),
     (Plan, "log_every", 0, "log_every must be a whole number ≥ 1, but it is 0"),
     (Plan, "patience", 0, "patience must be a whole number ≥ 1, but it is 0"),
     (Plan, "clip", 0.0, "clip must be a number > 0, but it is 0.0"),

@@ -270,6 +270,15 @@ def test_the_description(tmp_path):
     assert said["data"] == {"train": {"batches": 3}, "val": {"batches": 3}, "test": None}
 
 
+def test_the_device_that_is_described_is_the_one_that_trains(tmp_path, monkeypatch):
+    import likewise.train.description as description
+
+    asked, real = [], description.surroundings
+    monkeypatch.setattr(description, "surroundings", lambda device=None: asked.append(device) or real(device))
+    go(tmp_path / "run", linear(), square, vectors())
+    assert asked == [torch.device("cpu")]
+
+
 def test_the_data_in_words(tmp_path, photos):
     from tests.train.small import loader
 

@@ -102,6 +102,11 @@ def _settings(
     return read
 
 
+def _at_once(run: Mapping[str, Any]) -> Any:
+    """How many images a batch norm sees; whoever has none that learns sees no difference."""
+    return None if at(run, "config.model.freeze_bn") is True else _in_plan("chunk")(run)
+
+
 def _in_plan(*keys: str) -> Callable[[Description], Any]:
     def read(run: Description) -> Any:
         plan = _section(run, "plan")
@@ -300,6 +305,7 @@ WHY = {
     "learning-rate multipliers": "Published code lets the last layer learn faster, unsaid (the thesis, 3.5.1).",
     "schedule": "A better schedule lifts any method; one optimiser must serve all (the reality check, fair comparisons).",
     "batch size": "A larger batch has more pairs and steadier gradients; one size must serve all (the reality check).",
+    "images at once": "A batch norm that is not frozen sees one chunk of a batch at a time (our own rule).",
     "budget": "Who trains longer gets further (our own rule).",
     "model selection": "Another rule to choose the model picks another model (the thesis, 3.5.2).",
     "split": "Other classes for training and validation are another task (the reality check, cross validation).",
@@ -338,6 +344,7 @@ ASPECTS = (
     Aspect("learning-rate multipliers", WHY["learning-rate multipliers"], (_multipliers,)),
     Aspect("schedule", WHY["schedule"], (_settings("schedule", ("name", "warmup"), _SCHEDULE),)),
     Aspect("batch size", WHY["batch size"], (_batch_size,)),
+    Aspect("images at once", WHY["images at once"], (_at_once,), derived=True),
     Aspect("budget", WHY["budget"], (_budget,)),
     Aspect("model selection", WHY["model selection"], (_in_plan("metric", "validate_every", "patience"),)),
     Aspect("training images", WHY["data"], (_part("train"), configured_data), folds=True),

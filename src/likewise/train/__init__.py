@@ -3,11 +3,11 @@
 from likewise.train.description import Data
 from likewise.train.embedding import Embedded, embed, evaluate
 from likewise.train.groups import Group, parameter_groups
-from likewise.train.loop import Collapsed, train
+from likewise.train.guards import Collapsed, NotFinite
+from likewise.train.loop import train
 from likewise.train.run import Run
 from likewise.train.sealed import Sealed
 from likewise.train.settings import Optimizer, Plan, Schedule
-from likewise.train.step import NotFinite
 
 __all__ = [
     "Collapsed",

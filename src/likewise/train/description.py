@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from likewise import __version__
@@ -86,6 +87,7 @@ def describe(
     plan: Plan,
     seed: int,
     config: Mapping[str, Any] | None,
+    device: torch.device | None = None,
 ) -> dict[str, Any]:
     """The complete description of a training, for ``run.yaml``.
 
@@ -97,7 +99,7 @@ def describe(
         >>> said["model"]["parameters"], said["groups"]
         (3, {'model': {'lr': 0.0001, 'parameters': 3}})
     """
-    around = surroundings()
+    around = surroundings(device)
     parameters = list(model.parameters())
     return {
         "likewise": __version__,

@@ -103,6 +103,11 @@ def _of_model(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
 def _of_loss(loss: object, optimizer: Optimizer, taken: set[str]) -> list[Group]:
     if not isinstance(loss, nn.Module):
         return []
+    if any(getattr(each, "sparse", False) is True for each in loss.modules()):
+        raise ValueError(
+            "loss must have sparse=False, but it has sparse=True: the optimisers here take dense gradients; "
+            "give sparse proxies torch.optim.SparseAdam or SGD in a loop of your own"
+        )
     own = getattr(loss, "parameter_groups", None)
     suggested: dict[int, float] = {}
     for group in own() if own is not None else []:

@@ -16,12 +16,10 @@ import torch
 from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
 from accelerate.utils import broadcast_object_list, gather_object
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.core import check_values
 from likewise.core.checks import one_of
-from likewise.data.aside import aside
 from likewise.data.loader import BatchLoader
 from likewise.train.checkpoint import (
     chance_tensors,
@@ -36,25 +34,17 @@ from likewise.train.checkpoint import (
 from likewise.train.description import Batches, Data, check_same, describe, length
 from likewise.train.embedding import embed, evaluate
 from likewise.train.groups import Group, make_optimizer, parameter_groups
-from likewise.train.processes import make_accelerator, on_every_process, seed_everything, stop_requests
+from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
+from likewise.train.processes import from_all, make_accelerator, on_every_process, seed_everything, stop_requests
 from likewise.train.run import Run
 from likewise.train.settings import Optimizer, Plan, Schedule
-from likewise.train.step import Average, Loss, Meter, NotFinite, RecordedStep, Step, Unrecordable
+from likewise.train.step import Average, Loss, Meter, RecordedStep, Step, Unrecordable
 
 ALIKE = 1e-4
 """Embeddings are alike when the squared length of their mean, of unit vectors, is as close as this to one."""
 
 ALIKE_CHECKS = 3
 """How often in a row that must be seen."""
-
-
-class Collapsed(RuntimeError):  # noqa: N818
-    """All embeddings have become alike: there is nothing left to train.
-
-    Examples:
-        >>> issubclass(Collapsed, RuntimeError)
-        True
-    """
 
 
 @dataclass
@@ -140,7 +130,7 @@ def train(
     _check(plan, groups, data)
     accelerator = make_accelerator(plan, Path(folder), device)
     _may_record(plan, accelerator, data)  # whatever is refused is refused before there is a folder
-    said = describe(model, loss, data, groups, optimizer, schedule, plan, seed, config)
+    said = describe(model, loss, data, groups, optimizer, schedule, plan, seed, config, accelerator.device)
     run = _begun(Path(folder), said, resume, accelerator)
     if run.finished:
         return run
@@ -177,6 +167,8 @@ class _Training:
     ) -> None:
         self.model, self.loss, self.data, self.groups = model, loss, data, groups
         self.schedule, self.plan, self.accelerator, self.run = schedule, plan, accelerator, run
+        if plan.trackers:
+            accelerator.init_trackers("likewise")  # they write at once, so not before the folder is this training's own
         device = accelerator.device
         both = [module for module in (model, loss) if isinstance(module, nn.Module)]
         self.modes = {part: part.training for module in both for part in module.modules()}
@@ -234,11 +226,12 @@ class _Training:
 
     def new_step(self) -> Step | RecordedStep:
         """A step in which those groups learn whose time has come."""
-        warming = self.progress.epoch < self.plan.trunk_warmup
+        plan = self.plan
+        warming = self.progress.epoch < plan.trunk_warmup
         for group in self.groups:
             for parameter in group.parameters:
                 parameter.requires_grad_(not (warming and group.name == "trunk"))
-        model: Any = torch.compile(self.model) if self.plan.compile else self.model
+        model: Any = torch.compile(self.model) if plan.compile else self.model
         step = Step(
             self.accelerator,
             on_every_process(model, self.accelerator),
@@ -246,8 +239,9 @@ class _Training:
             self.prepared,
             self.meter,
             average=self.average,
-            clip=self.plan.clip,
+            clip=plan.clip,
             watch=self.watch,
+            chunk=plan.chunk,
         )
         return RecordedStep(step) if self.record else step
 
@@ -259,7 +253,8 @@ class _Training:
             factor = self.schedule.factor(progress.step, self.steps_per_epoch, plan.epochs)
             for group, row in zip(self.groups, self.optimizer.param_groups, strict=True):
                 _set_rate(row, group.lr * factor)
-            pairs = [(batch[0].to(device), batch[1].to(device)) for batch in batches]
+            # a batch that is larger than a chunk need not be on the device at once
+            pairs = [(batch[0] if plan.chunk else batch[0].to(device), batch[1].to(device)) for batch in batches]
             try:
                 with nullcontext() if self.values_checked else check_values():
                     embeddings = step(pairs)
@@ -267,7 +262,7 @@ class _Training:
                 step = self.one_by_one(step, str(error))
                 embeddings = step(pairs)
             except NotFinite as error:
-                raise self.not_finite(str(error), progress.step + 1, batches) from None
+                raise self.not_finite(error, progress.step + 1, batches) from None
             self.values_checked = True
             progress.step += 1
             self.bar.update(1)
@@ -296,8 +291,7 @@ class _Training:
             return list(wishes)
         if not now and self.progress.step % self.plan.log_every:
             return [False] * len(wishes)
-        wanted = torch.tensor(wishes, dtype=torch.int64, device=self.accelerator.device)
-        return [bool(each) for each in self.accelerator.reduce(wanted, reduction="sum").tolist()]
+        return [any(each) for each in zip(*from_all(wishes, self.accelerator), strict=True)]
 
     def one_by_one(self, step: Step | RecordedStep, why: str) -> Step | RecordedStep:
         """What to do with a step that cannot be recorded: refuse if that was asked for, else make it and say so."""
@@ -311,9 +305,7 @@ class _Training:
         """Write a line, and stop if the numbers are none or the embeddings all alike."""
         progress, plan = self.progress, self.plan
         self.insist_on_numbers()
-        units = nn.functional.normalize(embeddings.float(), dim=1)
-        # one less the mean's squared length; an embedding that is zero has none of either
-        spread = max(0.0, float(units.square().sum(dim=1).mean() - units.mean(dim=0).square().sum()))
+        spread = spread_of(embeddings, self.accelerator)
         images = self.meter.count * len(embeddings) * self.accelerator.num_processes
         loss, seconds = self.meter.mean(), time.monotonic() - self.logged
         rates = {
@@ -324,7 +316,7 @@ class _Training:
         self.logged = time.monotonic()
         shown = {} if progress.best is None else {f"best {plan.metric}": f"{progress.best:.4f}"}
         self.bar.set_postfix(loss=f"{loss:.4f}", **shown, refresh=False)
-        if len(units) > 1:
+        if len(embeddings) * self.accelerator.num_processes > 1:
             progress.alike = progress.alike + 1 if spread <= ALIKE else 0
         if progress.alike == ALIKE_CHECKS:
             self.collapsed(spread)
@@ -340,34 +332,29 @@ class _Training:
         warnings.warn(message, stacklevel=2)
 
     def insist_on_numbers(self) -> None:
-        """Stop if a loss since the last look was not finite; nothing is kept of what followed from it."""
-        bad = self.meter.first_bad()
-        if bad is not None:
-            back = self.meter.count - bad
-            step = self.progress.step - (back - 1) // self.plan.accumulate
-            raise self.not_finite("the loss was not finite", step, self.again(back))
-        learned = [each.detach() for group in self.groups for each in group.parameters]
-        if not bool(nn.utils.get_total_norm(learned).isfinite()):
+        """Stop all processes if a loss of any since the last look was not finite; nothing is kept of what followed."""
+        bad, learned = self.meter.first_bad(), [each.detach() for group in self.groups for each in group.parameters]
+        back = 0 if bad is None else self.meter.count - bad  # how many losses ago
+        finite = bool(nn.utils.get_total_norm(learned).isfinite())
+        backs, finites = zip(*from_all([back, finite], self.accelerator), strict=True)
+        if any(backs):
+            back = int(max(backs))
+            whose = [rank for rank, each in enumerate(backs) if each == back]
+            error = NotFinite("the loss was not finite" + on(whose, self.accelerator), whose)
+            batches = self.again(back) if self.accelerator.process_index in whose else []
+            raise self.not_finite(error, self.progress.step - (back - 1) // self.plan.accumulate, batches)
+        if not all(finites):
+            whose = [rank for rank, each in enumerate(finites) if not each]
             raise NotFinite(
-                f"the parameters were not finite after step {self.progress.step}, although the losses were: "
-                "a gradient was not; last.safetensors is from before"
+                f"the parameters were not finite after step {self.progress.step}{on(whose, self.accelerator)}, "
+                "although the losses were: a gradient was not; last.safetensors is from before",
+                whose,
             )
 
-    def not_finite(self, what: str, step: int, batches: Sequence[Sequence[Tensor]]) -> NotFinite:
+    def not_finite(self, error: NotFinite, step: int, batches: Sequence[Sequence[Tensor]]) -> NotFinite:
         """Save the batch from which it came."""
-        file = self.run.folder / "not-finite.safetensors"
-        names = ("images", "labels", "indices")
-        tensors = {
-            name: torch.cat([batch[place].cpu() for batch in batches]).contiguous()
-            for place, name in enumerate(names)
-            if all(len(batch) > place and isinstance(batch[place], Tensor) for batch in batches)
-        }
-        with aside(file) as part:
-            save_file(tensors, part)
-        return NotFinite(
-            f"{what} at step {step}, in epoch {self.progress.epoch + 1}: the batch is in {file}; "
-            "a lower learning rate or clip=1.0 may help, and last.safetensors is from before"
-        )
+        when = f"step {step}, in epoch {self.progress.epoch + 1}"
+        return NotFinite(keep(error, when, batches, self.run.folder, self.accelerator), error.processes)
 
     def again(self, back: int) -> list[Sequence[Tensor]]:
         """A batch of this epoch, so many before the next one, made once more."""
@@ -382,9 +369,9 @@ class _Training:
         """Measure held-out classes, and keep the best model."""
         progress, begin = self.progress, time.monotonic()
         better = False
+        self.insist_on_numbers()
         if self.accelerator.is_main_process:
             assert self.data.val is not None
-            self.insist_on_numbers()
             if hasattr(self.data.val, "set_epoch"):
                 self.data.val.set_epoch(0)  # the same images each time
             scores = evaluate(embed(self.judged, self.data.val, precision=self.plan.precision))
@@ -537,6 +524,7 @@ def _may_record(plan: Plan, accelerator: Accelerator, data: Data) -> bool:
         accumulate=plan.accumulate,
         precision=plan.precision,
         compiled=plan.compile,
+        chunk=plan.chunk,
     )
     if reason is None and not isinstance(data.train, BatchLoader):
         reason = "a batch that was not finite could not be made again: data.train is not a BatchLoader"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,6 @@ def make_accelerator(plan: Plan, folder: Path, device: str | None) -> Accelerato
     )
     if plan.precision == "fp16" and accelerator.device.type == "cpu":
         raise ValueError("precision must not be 'fp16' on a CPU, which has no such thing: 'bf16' or 'no'")
-    if plan.trackers:
-        accelerator.init_trackers("likewise")
     return accelerator
 
 
@@ -59,11 +57,30 @@ def on_every_process(module: Any, accelerator: Accelerator) -> Any:
         >>> on_every_process(model, make_accelerator(Plan(), Path("runs"), "cpu")) is model
         True
     """
-    learns = isinstance(module, nn.Module) and any(each.requires_grad for each in module.parameters())
-    if accelerator.num_processes == 1 or not learns:
+    if accelerator.num_processes == 1 or not isinstance(module, nn.Module):
         return module
+    # a process's own share of the proxies is nobody else's business
+    shares = [name for name, each in module.named_parameters() if getattr(each, "is_shard", False)]
+    if not any(each.requires_grad for name, each in module.named_parameters() if name not in shares):
+        return module
+    DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, shares)  # type: ignore[no-untyped-call]
     ids = [accelerator.local_process_index] if accelerator.device.type == "cuda" else None
-    return DistributedDataParallel(module, device_ids=ids)
+    # a memory is alike on all processes already, and large
+    memory = any(name.endswith("references") for name, _ in module.named_buffers())
+    return DistributedDataParallel(module, device_ids=ids, broadcast_buffers=not memory)
+
+
+def from_all(numbers: Sequence[float], accelerator: Accelerator) -> list[list[float]]:
+    """The numbers of every process, in the order of their ranks: all know the same, and can do the same.
+
+    Examples:
+        >>> from_all([3, 4], make_accelerator(Plan(), Path("runs"), "cpu"))
+        [[3, 4]]
+    """
+    if accelerator.num_processes == 1:
+        return [list(numbers)]
+    mine = torch.tensor([list(numbers)], dtype=torch.float64, device=accelerator.device)
+    return [[float(each) for each in row] for row in accelerator.gather(mine).tolist()]
 
 
 def seed_everything(seed: int) -> None:

@@ -190,8 +190,11 @@ class Run:
                 os.fsync(file.fileno())
 
 
-def surroundings() -> dict[str, Any]:
+def surroundings(device: torch.device | None = None) -> dict[str, Any]:
     """What a run's numbers may depend on besides its settings: versions, hardware, the commit of the current folder.
+
+    Args:
+        device: what is computed on; ``None``: a GPU where there is one.
 
     Examples:
         >>> sorted(surroundings())
@@ -204,14 +207,15 @@ def surroundings() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    cuda = torch.cuda.is_available()
-    device = torch.cuda.get_device_name() if cuda else "cpu"
+    if device is None:
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cuda = device.type == "cuda"
     hardware = {
         "system": platform.platform(),
         "cpu": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "device": device,
+        "device": torch.cuda.get_device_name(device) if cuda else device.type,
         "devices": torch.cuda.device_count() if cuda else 0,
     }
     return {"commit": _commit(), "versions": versions, "hardware": hardware}

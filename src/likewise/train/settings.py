@@ -130,6 +130,8 @@ class Plan:
         patience: stop after so many validations without a better one; ``None``: never.
         trunk_warmup: epochs at the beginning in which only the other groups learn.
         accumulate: batches whose gradients make one step.
+        chunk: how many images go through the model at once; ``None``: the whole batch.  The loss sees the whole batch all
+            the same: a larger one is embedded in chunks, and each goes through the model once more for its gradients.
         clip: the largest norm of the gradients of all parameters together.
         ema: validate and keep an average of the parameters, with this decay a step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
@@ -157,6 +159,7 @@ class Plan:
     patience: int | None = None
     trunk_warmup: int = 0
     accumulate: int = 1
+    chunk: int | None = None
     clip: float | None = None
     ema: float | None = None
     precision: Precision = "no"
@@ -174,8 +177,9 @@ class Plan:
             whole_number(name, getattr(self, name), 0)
         for name in ("accumulate", "log_every"):
             whole_number(name, getattr(self, name), 1)
-        if self.patience is not None:
-            whole_number("patience", self.patience, 1)
+        for name in ("patience", "chunk"):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), 1)
         if self.clip is not None:
             _store(self, _POSITIVE, "clip")
         if self.ema is not None:

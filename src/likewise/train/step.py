@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,21 +13,14 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from likewise.core.checks import may_look
+from likewise.core.spread import spread_over
+from likewise.train.chunks import Chunks
+from likewise.train.guards import insist_on
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 WARM = 4
 """Steps before one is recorded: cuDNN chooses its algorithms in them, optimisers make their memory."""
-
-
-class NotFinite(RuntimeError):  # noqa: N818
-    """The loss was not a finite number; the message says where the batch was saved.
-
-    Examples:
-        >>> raise NotFinite("the loss was nan at step 3")
-        Traceback (most recent call last):
-        likewise.train.step.NotFinite: the loss was nan at step 3
-    """
 
 
 class Meter:
@@ -122,6 +116,7 @@ class Step:
         average: is updated after every step.
         clip: the largest norm of all gradients.
         watch: look at every loss before anything follows from it; on a GPU that would make the host wait.
+        chunk: how many images go through the model at once; ``None``: the whole batch.
 
     Examples:
         >>> from accelerate import Accelerator
@@ -146,6 +141,7 @@ class Step:
         average: Average | None = None,
         clip: float | None = None,
         watch: bool = True,
+        chunk: int | None = None,
     ) -> None:
         self.accelerator = accelerator
         self.model = model
@@ -155,33 +151,47 @@ class Step:
         self.average = average
         self.clip = clip
         self.watch = watch
+        self.chunk = chunk
         self.parameters = [each for group in optimizer.param_groups for each in group["params"]]
 
     def __call__(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
         """Make the step; the embeddings of the last batch, without gradient."""
         self.optimizer.zero_grad(set_to_none=True)
         for batch in batches[:-1]:
-            with self.accelerator.no_sync(self.model):
+            with self.accelerator.no_sync(self.model), self.accelerator.no_sync(self.loss):
                 self.backward(batch[0], batch[1], len(batches))
         embeddings = self.backward(batches[-1][0], batches[-1][1], len(batches))
         self.update()
         return embeddings
 
     def backward(self, images: Tensor, labels: Tensor, parts: int = 1) -> Tensor:
-        """Gradients of one batch."""
-        with self.accelerator.autocast():
-            embeddings: Tensor = self.model(images)
-        if may_look(embeddings) and not bool(embeddings.detach().isfinite().all()):
-            raise NotFinite("the embeddings were not finite")  # before a loss refuses them in its own words
-        value = self.loss(embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels)
+        """Gradients of one batch, which may be one of several parts of a step."""
+        # among several processes the share of one may fit and that of another not, and they must meet in the same places
+        if self.chunk is None or (len(images) <= self.chunk and self.accelerator.num_processes == 1):
+            with self.accelerator.autocast():
+                embeddings: Tensor = self.model(images.to(self.accelerator.device))
+            self.descend(embeddings, labels, parts)
+        else:
+            chunks = Chunks(self.accelerator, self.model, images, self.chunk)
+            embeddings = chunks.embed()
+            self.descend(embeddings, labels, parts)
+            chunks.backward(embeddings)
+        return embeddings.detach()
+
+    def descend(self, embeddings: Tensor, labels: Tensor, parts: int) -> None:
+        """From embeddings to the loss, and back to their gradient and whatever they came from."""
+        if may_look(embeddings):  # before a loss refuses them in its own words
+            finite = bool(embeddings.detach().isfinite().all())
+            insist_on(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
+        with spread_over():  # the loss of the whole batch, of which this process has a share
+            value = self.loss(embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels)
         if not isinstance(value, Tensor) or value.ndim:
             what = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
             raise ValueError(f"loss must return one number, but it returns {what}")
-        if self.watch and not bool(value.detach().isfinite().all()):
-            raise NotFinite(f"the loss was {float(value.detach())}")
+        if self.watch:
+            insist_on(float(value.detach()), "the loss was {value}", self.accelerator)
         self.meter.add(value)
         self.accelerator.backward(value if parts == 1 else value / parts)
-        return embeddings.detach()
 
     def update(self) -> None:
         """Follow the gradients."""
@@ -211,7 +221,9 @@ class RecordedStep:
         step: what to record.
 
     Examples:
-        >>> RecordedStep.possible(torch.device("cpu"), processes=1, accumulate=1, precision="no", compiled=False)
+        >>> RecordedStep.possible(
+        ...     torch.device("cpu"), processes=1, accumulate=1, precision="no", compiled=False, chunk=None
+        ... )
         'the device is cpu, not cuda'
     """
 
@@ -225,13 +237,14 @@ class RecordedStep:
 
     @staticmethod
     def possible(
-        device: torch.device, *, processes: int, accumulate: int, precision: str, compiled: bool
+        device: torch.device, *, processes: int, accumulate: int, precision: str, compiled: bool, chunk: int | None
     ) -> str | None:
         """Why a training cannot use it, or ``None`` if it can."""
         reasons = {
             f"the device is {device.type}, not cuda": device.type != "cuda",
             "there are several processes": processes > 1,
             "gradients are accumulated": accumulate > 1,
+            "a batch goes through the model in chunks, with states of chance in between": chunk is not None,
             "float16 scales its gradients by what it sees": precision == "fp16",
             "the model is compiled": compiled,
         }
@@ -253,6 +266,8 @@ class RecordedStep:
         return self._embeddings
 
     def _warm_up(self, batches: Sequence[Sequence[Tensor]]) -> Tensor:
+        if self._seen == 1:  # a memory is made in the first step, and stays where it is
+            self._places = _buffers(self.step.loss)
         self._seen += 1
         current = torch.cuda.current_stream()
         self._side.wait_stream(current)

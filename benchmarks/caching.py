@@ -1,0 +1,185 @@
+"""What a batch costs that goes through the network in chunks: time and memory of a step, beside the plain step.
+
+    python benchmarks/caching.py            EfficientNet-Lite0, 112 px, 512-d, on the CPU; writes results/caching-cpu.json
+    python benchmarks/caching.py --device cuda        the same on a GPU, with larger batches
+    python benchmarks/caching.py --quick    a smoke test with a small network; prints, and writes nothing
+
+Every row is a process of its own, so that the peak of its memory is its own: beyond what is there after a step of two
+images.  Ratios are to the plain step of the same batch in the same run; plain and chunked steps take turns.  With `f`
+for a forward pass and `b` for a backward pass of the whole batch, a plain step computes f + b, one in chunks 2 f + b.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from machine import GIB, MIB, machine, versions, write
+
+from likewise.losses import MultiSimilarityLoss
+from likewise.train.step import Meter, Step
+from likewise.trunks import Embedder
+
+RESULTS = Path(__file__).parent / "results"
+Row = dict[str, Any]
+
+
+def make(options: argparse.Namespace) -> tuple[Embedder, MultiSimilarityLoss, Accelerator, Any]:
+    torch.manual_seed(0)
+    accelerator = Accelerator(cpu=options.device == "cpu", mixed_precision="no" if options.device == "cpu" else "bf16")
+    model = Embedder(options.trunk, options.dim, freeze_bn=True).to(accelerator.device).train()
+    optimizer = accelerator.prepare_optimizer(torch.optim.SGD(model.parameters(), lr=1e-4, fused=True))
+    return model, MultiSimilarityLoss(), accelerator, optimizer
+
+
+def batch(options: argparse.Namespace, size: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    channels = 1 if options.trunk == "convnet" else 3
+    chance = torch.Generator(device).manual_seed(1)
+    images = torch.randn(size, channels, options.size, options.size, generator=chance, device=device)
+    return images, torch.arange(size, device=device) // 4
+
+
+def taken(call: Callable[[], object], cuda: bool) -> tuple[float, float]:
+    """Seconds of a call, and those that it computed.
+
+    On a GPU both are of the clock.  On a CPU they are of one core, where other programs do not count; what is not
+    computing is the system's time, which goes into fetching memory.
+    """
+
+    def now() -> tuple[float, float]:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return (time.perf_counter(),) * 2 if cuda else (used.ru_utime + used.ru_stime, used.ru_utime)
+
+    begin = now()
+    call()
+    if cuda:
+        torch.cuda.synchronize()
+    end = now()
+    return end[0] - begin[0], end[1] - begin[1]
+
+
+def peak_of(options: argparse.Namespace, size: int, chunk: int | None, sender: Connection) -> None:
+    """Bytes that a step takes at most, beyond what a step of two images has left behind; in a process of its own."""
+    torch.set_num_threads(1)
+    model, loss, accelerator, optimizer = make(options)
+    step = Step(accelerator, model, loss, optimizer, Meter(accelerator.device), chunk=chunk)
+    images, labels = batch(options, size, accelerator.device)
+    step([(images[:2], labels[:2])])
+    if options.device != "cpu":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step([(images, labels)])
+        sender.send(torch.cuda.max_memory_allocated() - before)
+        return
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins again from here
+    before = resident("VmRSS")
+    step([(images, labels)])
+    sender.send(resident("VmHWM") - before)
+
+
+def resident(name: str) -> int:
+    """Bytes of this process in memory, now (VmRSS) or at most (VmHWM)."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    [line] = [each for each in lines if each.startswith(name)]
+    return 1024 * int(line.split()[1])
+
+
+def peak(options: argparse.Namespace, size: int, chunk: int | None) -> int:
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=peak_of, args=(options, size, chunk, sender))
+    child.start()
+    sender.close()
+    found = int(receiver.recv())
+    child.join()
+    return found
+
+
+def compare(options: argparse.Namespace, size: int, chunks: list[int]) -> Row:
+    """One batch size: plain, and in chunks."""
+    model, loss, accelerator, optimizer = make(options)
+    images, labels = batch(options, size, accelerator.device)
+    ways: dict[int | None, Step] = {
+        chunk: Step(accelerator, model, loss, optimizer, Meter(accelerator.device), chunk=chunk)
+        for chunk in (None, *chunks)
+    }
+    cuda = images.is_cuda
+    times: dict[int | None, list[tuple[float, float]]] = {chunk: [] for chunk in ways}
+    forwards = []
+    for turn in range(options.turns + 1):
+        for chunk, step in ways.items():
+            took = taken(lambda step=step: step([(images, labels)]), cuda)  # type: ignore[misc]
+            if turn:  # the first one warms up
+                times[chunk].append(took)
+        with torch.no_grad(), accelerator.autocast():
+            forwards.append(taken(lambda: model(images), cuda)[1])
+
+    def ratio(chunk: int, which: int) -> float:
+        return statistics.median(
+            mine[which] / other[which] for mine, other in zip(times[chunk], times[None], strict=True)
+        )
+
+    plain, whole = (
+        (statistics.median(each[which] for each in times[None]) for which in (0, 1)),
+        peak(options, size, None),
+    )
+    total, computed = plain
+    share = statistics.median(forwards) / computed
+    row: Row = {
+        "batch": size,
+        "seconds": round(total, 3),
+        "computing": round(computed, 3),
+        "mib": round(whole / MIB, 1),
+    }
+    row |= {"forward_share": round(share, 3), "chunks": []}
+    for chunk in chunks:
+        memory = peak(options, size, chunk)
+        found = {"chunk": chunk, "time_ratio": round(ratio(chunk, 0), 3), "computing_ratio": round(ratio(chunk, 1), 3)}
+        row["chunks"].append({**found, "mib": round(memory / MIB, 1), "memory_ratio": round(memory / whole, 3)})
+        shown = f"{ratio(chunk, 0):.2f} of the time ({ratio(chunk, 1):.2f} of the computing)"
+        print(f"batch {size}, chunks of {chunk}: {shown}, {memory / whole:.2f} of the memory", flush=True)
+    print(
+        f"batch {size}: {total:.2f} s, {whole / GIB:.2f} GiB; a forward pass is {share:.2f} of the computing",
+        flush=True,
+    )
+    return row
+
+
+def main() -> None:
+    """Measure, print, write down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda")
+    parser.add_argument("--turns", type=int, default=5, help="of each way")
+    parser.add_argument("--quick", action="store_true", help="a smoke test, no file")
+    parser.add_argument("--out", type=Path, help="the file to write; by default results/caching-<device>.json")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    cuda = options.device != "cpu"
+    options.trunk, options.size, options.dim = (
+        ("convnet", 32, 64) if options.quick else ("efficientnet_lite0", 112, 512)
+    )
+    sizes = {1024: [128, 256]} if cuda else {64: [8, 16]}
+    report = {
+        "machine": {**machine(options.device), "threads": 1, **versions("torch", "likewise")},
+        "network": {"trunk": options.trunk, "size": options.size, "dim": options.dim, "frozen batch norm": True},
+        "precision": "bf16" if cuda else "float32",
+        "loss": "MultiSimilarityLoss",
+        "turns": options.turns,
+        "time": "wall clock" if cuda else "of one core",
+        "rows": [compare(options, size, chunks) for size, chunks in sizes.items()],
+    }
+    if not options.quick:
+        write(report, options.out or RESULTS / f"caching-{options.device}.json")
+
+
+if __name__ == "__main__":
+    main()

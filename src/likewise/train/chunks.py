@@ -1,0 +1,143 @@
+"""A batch that is too large for a network goes through it in chunks, twice, and the loss still sees all of it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from likewise.core.checks import may_look
+from likewise.train.checkpoint import chance_tensors, load_chance
+
+REPEATED = 0.05
+"""How far, of their own length, repeated embeddings may be from the first ones: half precision rounds at about 0.01."""
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """What a chunk's embeddings depend on, besides its images and the parameters."""
+
+    chance: dict[str, Tensor]
+    generators: list[Tensor]
+    buffers: list[Tensor]
+    versions: list[int]
+
+
+class Chunks:
+    """One batch on its way through a model in chunks (gradient caching).
+
+    First `embed`: all embeddings, without a graph.  The loss sends its gradient to them.  Then `backward`: every chunk
+    once more, now with a graph, for its rows of that gradient.  By the chain rule this is the gradient of the whole
+    batch; only one chunk's activations exist at a time, and it costs one more forward.
+
+    The second time a chunk meets the same random numbers and the same buffers.  Batch norms in training see a chunk at
+    a time, as if each were a batch: their running statistics follow the first pass, and the second leaves them alone.
+
+    Args:
+        accelerator: knows devices, precision and other processes.
+        model: from images to embeddings.
+        images: the batch; a chunk of it is brought to the device when its turn comes.
+        size: the largest number of images at once; chunks are as equal as possible, so that none is a lonely remainder.
+
+    Examples:
+        >>> accelerator, model = Accelerator(cpu=True), nn.Linear(2, 1, bias=False)
+        >>> chunks = Chunks(accelerator, model, torch.ones(5, 2), size=2)
+        >>> embeddings = chunks.embed()
+        >>> embeddings.sum().backward()
+        >>> chunks.backward(embeddings)
+        >>> chunks.sizes, model.weight.grad.tolist()
+        ([2, 2, 1], [[5.0, 5.0]])
+    """
+
+    def __init__(self, accelerator: Accelerator, model: nn.Module, images: Tensor, size: int) -> None:
+        self.accelerator, self.model = accelerator, model
+        self.parts = images.tensor_split(-(-len(images) // size))
+        self.learns = any(each.requires_grad for each in model.parameters())
+        self.moments: list[_Moment] = []
+        modules = list(model.modules())
+        norms = [each for each in modules if isinstance(each, _NormBase)]
+        statistics = {id(each) for norm in norms for each in norm.buffers(recurse=False)}
+        self._all = list(model.buffers())
+        self._read = [each for each in self._all if id(each) not in statistics]  # in training statistics are not read
+        held = [each for module in modules for each in vars(module).values()]
+        self._generators = list({id(each): each for each in held if isinstance(each, torch.Generator)}.values())
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many images each chunk has."""
+        return [len(part) for part in self.parts]
+
+    def embed(self) -> Tensor:
+        """Embeddings of all images, to which a loss can send a gradient if the model learns."""
+        found = []
+        with torch.no_grad():
+            for part in self.parts:
+                self.moments.append(self._now())
+                found.append(self._call(part))
+        return torch.cat(found).requires_grad_(self.learns)
+
+    def backward(self, embeddings: Tensor) -> None:
+        """Add what the gradient of the embeddings means for the parameters to their gradients.
+
+        Args:
+            embeddings: what `embed` gave, after the backward pass of the loss.
+        """
+        if embeddings.grad is None:  # nothing learns but the loss
+            return
+        after, buffers = self._now(), [each.clone() for each in self._all]
+        firsts, gradients = torch.split(embeddings.detach(), self.sizes), torch.split(embeddings.grad, self.sizes)
+        last = len(self.parts) - 1
+        for place, (part, moment) in enumerate(zip(self.parts, self.moments, strict=True)):
+            self._return_to(moment)
+            # processes meet once, at the last chunk
+            with nullcontext() if place == last else self.accelerator.no_sync(self.model):
+                again = self._call(part)
+                _check_repeated(firsts[place], again)
+                again.backward(gradients[place])  # type: ignore[no-untyped-call]
+        self._return_to(after)
+        for mine, kept in zip(self._all, buffers, strict=True):
+            mine.copy_(kept)
+
+    def _call(self, part: Tensor) -> Tensor:
+        with self.accelerator.autocast():
+            embeddings: Any = self.model(part.to(self.accelerator.device))
+        if not isinstance(embeddings, Tensor) or embeddings.ndim == 0 or len(embeddings) != len(part):
+            what = f"shape {tuple(embeddings.shape)}" if isinstance(embeddings, Tensor) else type(embeddings).__name__
+            raise ValueError(f"model must give one embedding for each of {len(part)} images, but it gives {what}")
+        return embeddings
+
+    def _now(self) -> _Moment:
+        """This moment; a buffer that was not written to since the one before is not copied again."""
+        before = self.moments[-1] if self.moments else None
+        versions = [each._version for each in self._read]
+        kept = [
+            before.buffers[place] if before is not None and before.versions[place] == versions[place] else each.clone()
+            for place, each in enumerate(self._read)
+        ]
+        return _Moment(chance_tensors(), [each.get_state() for each in self._generators], kept, versions)
+
+    @torch.no_grad()
+    def _return_to(self, moment: _Moment) -> None:
+        load_chance(moment.chance)
+        for generator, state in zip(self._generators, moment.generators, strict=True):
+            generator.set_state(state)
+        for buffer, kept, version in zip(self._read, moment.buffers, moment.versions, strict=True):
+            if buffer._version != version:
+                buffer.copy_(kept)
+
+
+def _check_repeated(first: Tensor, again: Tensor) -> None:
+    """What was repeated must be what it was, or the gradients would be those of something else."""
+    if not may_look(again):
+        return
+    apart, length = float((again.detach() - first).float().norm()), float(first.float().norm())
+    if apart > REPEATED * length:
+        raise ValueError(
+            "chunk must be None for a model that does not give the same embeddings twice, but these are "
+            f"{apart / max(length, 1e-30):.0%} of their length apart: it draws from a source of chance of its own"
+        )
