@@ -1,6 +1,6 @@
 """Speed and memory of every loss, side by side with pytorch-metric-learning, forward and backward.
 
-    python benchmarks/losses.py                 about ten minutes on two cores; writes benchmarks/results/losses-cpu.json
+    python benchmarks/losses.py                 about twenty minutes on two cores; writes results/losses-cpu.json
     python benchmarks/losses.py --quick         a smoke test of half a minute; prints, and writes nothing
     python benchmarks/plot_losses.py            the figure and the tables of docs/benchmarks.md, from that file
 
@@ -10,19 +10,27 @@ Run it on a machine that does nothing else.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from machine import GIB, MIB, machine, versions, write
 from measure import Settings, in_child, peak_memory, time_cell, time_floor
-from pairings import PAIRINGS, SAMPLES_PER_CLASS, Pairing
+from pairings import HEAD_CLASSES, HEADS, PAIRINGS, SAMPLES_PER_CLASS, Pairing
 
 RESULTS = Path(__file__).parent / "results"
 PROBE = 256
 LARGE = ("Triplet, all", 4096, 2 * GIB)
 """One loss at a large size, and the memory that it may take there."""
+
+PROBES = {2: (512, 1024), 3: (256, 512)}
+"""Batches from which the memory of a peer is predicted where it does not fit, by how it grows."""
+
+SHARE = 0.05
+"""How much of a peer's quadratic memory a large batch may take."""
 
 Row = dict[str, Any]
 
@@ -43,6 +51,10 @@ def main() -> None:
     report["rows"] = list(measure_rows(options, settings))
     if options.memory:
         report["large"] = measure_large(settings)
+    if options.memory and options.memory_size:
+        settings = replace(settings, memory_limit=16 * GIB, time_limit=120.0)
+        report["memory_size"] = options.memory_size
+        report["memory"] = list(measure_memory(options, settings))
     print(f"took {(time.perf_counter() - begin) / 60.0:.1f} minutes")
     if options.out is not None:
         write(report, options.out)
@@ -59,10 +71,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that one call may take")
     parser.add_argument("--losses", nargs="+", metavar="NAME", help="only these rows")
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave memory out")
+    parser.add_argument("--memory-size", type=int, default=8192, help="batch whose memory is compared; 0: none")
     parser.add_argument("--quick", action="store_true", help="a smoke test: size 64, 0.1 seconds, no memory, no file")
     parser.add_argument("--out", type=Path, help="the file to write; by default results/losses-<device>.json")
     options = parser.parse_args()
-    names = [pairing.name for pairing in PAIRINGS]
+    names = [row.name for row in (*PAIRINGS, *HEADS)]
     options.losses = options.losses or names
     if unknown := set(options.losses) - set(names):
         parser.error(f"--losses: no row is called {'; '.join(sorted(unknown))} (there are: {'; '.join(names)})")
@@ -82,7 +95,8 @@ def describe(device: str) -> dict[str, Any]:
 def arguments(options: argparse.Namespace) -> dict[str, Any]:
     """What the run was asked for."""
     names = ("sizes", "dim", "device", "seconds", "memory_limit", "time_limit")
-    return {**{name: getattr(options, name) for name in names}, "per_class": SAMPLES_PER_CLASS, "dtype": "float32"}
+    fixed = {"per_class": SAMPLES_PER_CLASS, "head_classes": HEAD_CLASSES, "dtype": "float32", "backend": "auto"}
+    return {**{name: getattr(options, name) for name in names}, **fixed}
 
 
 # ------------------------------------------------------------------------------------------------ rows
@@ -90,7 +104,8 @@ def arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 def measure_rows(options: argparse.Namespace, settings: Settings) -> Iterator[Row]:
     """One row for each loss and size."""
-    for pairing in PAIRINGS:
+    heads = [head.pairing(HEAD_CLASSES, settings.dim) for head in HEADS]
+    for pairing in (*PAIRINGS, *heads):
         if pairing.name not in options.losses:
             continue
         probe: Row | None = None
@@ -166,7 +181,52 @@ def measure_large(settings: Settings) -> Row:
     return row
 
 
+def measure_memory(options: argparse.Namespace, settings: Settings) -> Iterator[Row]:
+    """Peak memory of a batch so large that a matrix of it hurts; theirs where it fits, else predicted, and it says so."""
+    size = options.memory_size
+    for pairing in PAIRINGS:
+        if pairing.theirs is None or pairing.name not in options.losses:
+            continue
+        ours = in_child(peak_memory, pairing.name, "ours", size, settings=settings)
+        theirs = memory_of_peer(pairing, size, settings)
+        row: Row = {"loss": pairing.name, "size": size, "ours": ours, "theirs": theirs, "share": None}
+        if "bytes" in ours and "bytes" in theirs:
+            row["share"] = round(ours["bytes"] / max(theirs["bytes"], 1), 4)
+        row["within"] = row["share"] is not None and row["share"] < SHARE
+        print_memory(row)
+        yield row
+
+
+def memory_of_peer(pairing: Pairing, size: int, settings: Settings) -> Row:
+    """Measured, where smaller batches say that it fits into the limits; else predicted from them."""
+    sizes = PROBES[pairing.growth]
+    small, middle = (in_child(peak_memory, pairing.name, "theirs", probe, settings=settings) for probe in sizes)
+    for probe, found in zip(sizes, (small, middle), strict=True):
+        if "skipped" in found:
+            return {**found, "why": f"not even B = {probe:,}: {found['why']}"}
+    guess: Row = {"predicted": True, "from": list(sizes)}
+    for field in ("bytes", "seconds"):
+        # as it grew between the two, but no faster than the algorithm says
+        grew = math.log(max(middle[field], 1e-9) / max(small[field], 1e-9), sizes[1] / sizes[0])
+        power = min(float(pairing.growth), grew)
+        guess |= {field: middle[field] * (size / sizes[1]) ** power, f"{field}_power": round(power, 2)}
+    if guess["bytes"] < settings.memory_limit and guess["seconds"] < settings.time_limit:
+        measured = in_child(peak_memory, pairing.name, "theirs", size, settings=settings)
+        if "bytes" in measured:
+            return {**measured, "predicted": False}
+        guess["why"] = measured["why"]
+    return guess
+
+
 # ------------------------------------------------------------------------------------------------ output
+
+
+def print_memory(row: Row) -> None:
+    """One line on the memory of a large batch."""
+    sides = [f"{row[side]['bytes'] / MIB:,.0f} MiB" if "bytes" in row[side] else "-" for side in ("ours", "theirs")]
+    predicted = " (predicted)" if row["theirs"].get("predicted") else ""
+    share = "-" if row["share"] is None else f"{row['share']:.1%}"
+    print(f"{row['loss']:27}{row['size']:>6}  {sides[0]} / {sides[1]}{predicted}  {share}", flush=True)
 
 
 def print_floor(rows: list[Row]) -> None:

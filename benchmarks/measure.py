@@ -16,15 +16,13 @@ from typing import Any
 
 import torch
 from machine import GIB, MIB, cores, out_of_memory
-from pairings import PAIRINGS, Call, Pairing, floor, make_batch
-from torch import Tensor
+from pairings import Call, Pairing, find, floor, make_batch
+from torch import Tensor, nn
 
 TINY = 32
 ROUNDS = 10
 AGREEMENT = 1e-6
 """Relative difference of two float64 values below which they are the same number."""
-
-BY_NAME: dict[str, Pairing] = {pairing.name: pairing for pairing in PAIRINGS}
 
 
 @dataclass(frozen=True)
@@ -108,18 +106,30 @@ def _over_the_limit(settings: Settings) -> dict[str, Any]:
 class Step:
     """One forward and backward of a loss on one batch; calling it returns the seconds it took."""
 
-    def __init__(self, call: Call, embeddings: Tensor, labels: Tensor) -> None:
+    def __init__(self, call: Call, embeddings: Tensor, labels: Tensor, *, backward: bool = True) -> None:
         self.call = call
         self.embeddings = embeddings.detach().clone().requires_grad_(True)
         self.labels = labels
+        self.backward = backward
         self.value = float("nan")
 
+    @property
+    def leaves(self) -> list[Tensor]:
+        """What gets a gradient: the embeddings, and what the loss learns."""
+        return [self.embeddings, *(self.call.parameters() if isinstance(self.call, nn.Module) else ())]
+
+    def clear(self) -> None:
+        """Forget the gradients, as an optimiser does between steps."""
+        for leaf in self.leaves:
+            leaf.grad = None
+
     def __call__(self) -> float:
-        self.embeddings.grad = None
+        self.clear()
         self._wait()
         start = time.perf_counter()
         loss = self.call(self.embeddings, self.labels)
-        loss.backward()
+        if self.backward:
+            loss.backward()
         self._wait()
         took = time.perf_counter() - start
         self.value = float(loss.detach())
@@ -172,7 +182,7 @@ def time_floor(size: int, settings: Settings) -> dict[str, Any]:
 
 def time_cell(name: str, size: int, with_peer: bool, settings: Settings) -> dict[str, Any]:
     """Both sides of one loss at one size, with proof that they computed what they should."""
-    pairing, batch = BY_NAME[name], make_batch(size, settings.dim, settings.device)
+    pairing, batch = find(name, settings.dim), make_batch(size, settings.dim, settings.device)
     steps = {"ours": Step(pairing.call("ours", settings.device), *batch)}
     result: dict[str, Any] = {}
     if with_peer:
@@ -244,7 +254,7 @@ def peak_memory(name: str, side: str, size: int, settings: Settings) -> dict[str
     The baseline is the peak after the same call on a tiny batch and after the inputs exist, so that libraries, threads
     and buffers that are there once and for all do not count.
     """
-    call = BY_NAME[name].call(side, settings.device)
+    call = find(name, settings.dim).call(side, settings.device)
     torch.ones(MIB).add_(1.0)  # wakes every thread
     for _ in range(2):
         Step(call, *make_batch(TINY, settings.dim, settings.device))()

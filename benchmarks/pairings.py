@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from pytorch_metric_learning import distances
-from pytorch_metric_learning import losses as pml
-from pytorch_metric_learning import miners as pml_miners
 from torch import Tensor, nn
 
 from likewise import losses, miners
+
+try:
+    from pytorch_metric_learning import distances
+    from pytorch_metric_learning import losses as pml
+    from pytorch_metric_learning import miners as pml_miners
+except ModuleNotFoundError as missing:
+    # a bare GPU machine may not have it, or not what it needs; then its side of every row says so
+    PEER_MISSING = str(missing)
+else:
+    PEER_MISSING = ""
 
 Call = Callable[[Tensor, Tensor], Tensor]
 
@@ -48,6 +55,8 @@ class Pairing:
         if side == "ours":
             return self.ours().to(device)
         assert self.theirs is not None, f"{self.name} has no peer"
+        if PEER_MISSING:
+            raise NotImplementedError(PEER_MISSING)
         loss = self.theirs().to(device)
         if self.mined_by is None:
             return loss
@@ -60,6 +69,39 @@ class Pairing:
         loss = self.theirs().to(device)
         miner: Any = self.ours().miner
         return lambda embeddings, labels: loss(embeddings, labels, miner.triplets(embeddings, labels))
+
+
+@dataclass(frozen=True)
+class Head:
+    """One loss with proxies, on both sides; a pairing once the number of classes and the dimension are known.
+
+    Args:
+        name: what the row is called.
+        ours: makes our loss from the number of classes and the dimension.
+        theirs: makes theirs likewise; ``None`` where there is no such loss.
+    """
+
+    name: str
+    ours: Callable[[int, int], nn.Module]
+    theirs: Callable[[int, int], nn.Module] | None = None
+
+    def pairing(self, classes: int, dim: int) -> Pairing:
+        """Both sides for so many classes; both start from the same proxies."""
+
+        def ours() -> nn.Module:
+            torch.manual_seed(0)
+            return self.ours(classes, dim)
+
+        def theirs() -> nn.Module:
+            assert self.theirs is not None
+            loss, start = self.theirs(classes, dim), ours().get_parameter("proxies")
+            (weights,) = loss.parameters()
+            with torch.no_grad():
+                weights.copy_(start if weights.shape == start.shape else start.T)
+            return loss
+
+        note = f"{classes:,} classes"
+        return Pairing(self.name, ours, None if self.theirs is None else theirs, growth=1, note=note)
 
 
 def make_batch(size: int, dim: int, device: str = "cpu", seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -175,7 +217,7 @@ PAIRINGS: tuple[Pairing, ...] = (
     Pairing(
         "N-pairs",
         losses.NPairsLoss,
-        pml.NPairsLoss,
+        lambda: pml.NPairsLoss(),
         same_problem=False,
         note="theirs looks at one pair per class, ours at all pairs",
     ),
@@ -189,3 +231,48 @@ PAIRINGS: tuple[Pairing, ...] = (
     Pairing("RAW", lambda: losses.RAWLoss(2.0, 50.0, 0.5, 0.1)),
     Pairing("Quadruplet", lambda: losses.QuadrupletLoss(0.1, 0.05)),
 )
+
+HEADS: tuple[Head, ...] = (
+    Head("Softmax", lambda c, d: losses.SoftmaxLoss(c, d)),
+    Head(
+        "Normalised softmax",
+        lambda c, d: losses.NormalizedSoftmaxLoss(c, d, temperature=0.05),
+        lambda c, d: pml.NormalizedSoftmaxLoss(c, d, temperature=0.05),
+    ),
+    Head("ProxyNCA", lambda c, d: losses.ProxyNCALoss(c, d)),
+    # what is called ProxyNCA there has the positive in its denominator: ProxyNCA++ with T = 1 / scale
+    Head(
+        "ProxyNCA++",
+        lambda c, d: losses.ProxyNCAPPLoss(c, d, temperature=1 / 8),
+        lambda c, d: pml.ProxyNCALoss(c, d, softmax_scale=8),
+    ),
+    Head("SphereFace", lambda c, d: losses.SphereFaceLoss(c, d), lambda c, d: pml.SphereFaceLoss(c, d)),
+    Head("CosFace", lambda c, d: losses.CosFaceLoss(c, d), lambda c, d: pml.CosFaceLoss(c, d)),
+    Head("ArcFace", lambda c, d: losses.ArcFaceLoss(c, d), lambda c, d: pml.ArcFaceLoss(c, d)),
+    Head(
+        "Sub-centre ArcFace",
+        lambda c, d: losses.SubCenterArcFaceLoss(c, d, centers=3),
+        lambda c, d: pml.SubCenterArcFaceLoss(num_classes=c, embedding_size=d, sub_centers=3),
+    ),
+    # its regulariser is an argument of its own there; tau is ours
+    Head(
+        "SoftTriple",
+        lambda c, d: losses.SoftTripleLoss(c, d, centers=10, tau=0.0),
+        lambda c, d: pml.SoftTripleLoss(c, d, centers_per_class=10),
+    ),
+    Head("Proxy-Anchor", lambda c, d: losses.ProxyAnchorLoss(c, d), lambda c, d: pml.ProxyAnchorLoss(c, d)),
+    Head("Proxy repulsion", lambda c, d: losses.ProxyRepulsionLoss(c, d)),
+    Head("ProxyGML", lambda c, d: losses.ProxyGMLLoss(c, d)),
+)
+"""Losses with proxies: `Head.pairing` makes rows of them."""
+
+HEAD_CLASSES = 1000
+"""Classes of the heads in the table of the CPU."""
+
+
+def find(name: str, dim: int, classes: int = HEAD_CLASSES) -> Pairing:
+    """The row of that name; ``classes`` are those of a head."""
+    for pairing in PAIRINGS:
+        if pairing.name == name:
+            return pairing
+    return next(head for head in HEADS if head.name == name).pairing(classes, dim)

@@ -232,6 +232,20 @@ def large_block(report: Report) -> str:
     )
 
 
+def memory_large_block(report: Report) -> str:
+    """Memory of a batch whose matrix would hurt."""
+    if not report.get("memory"):
+        return "Not measured in this run."
+    size = report["memory_size"]
+    lines = [f"| B = {size:,} | ours in MiB | theirs in MiB | ours ÷ theirs |", "| :-- | --: | --: | --: |"]
+    for row in report["memory"]:
+        ours, theirs = (number(row[s]["bytes"] / 2**20) if "bytes" in row[s] else "–" for s in ("ours", "theirs"))
+        mark = " (predicted)" if row["theirs"].get("predicted") else ""
+        share = "–" if row["share"] is None else f"{100 * row['share']:.1f}%"
+        lines.append(f"| {row['loss']} | {ours} | {theirs}{mark} | {share} |")
+    return "\n".join(lines)
+
+
 BLOCKS: dict[str, Callable[[Report], str]] = {
     "machine": machine_block,
     "table": speed_block,
@@ -239,6 +253,7 @@ BLOCKS: dict[str, Callable[[Report], str]] = {
     "skipped": skipped_block,
     "memory": memory_block,
     "large": large_block,
+    "memory-large": memory_large_block,
     "agreement": agreement_block,
 }
 

@@ -1,0 +1,155 @@
+"""Heads over many classes on the CPU: block by block, dense, with sampled negatives, and pytorch-metric-learning's.
+
+    python benchmarks/classes.py            10,000 to 100,000 classes; writes results/classes-cpu.json
+    python benchmarks/classes.py --quick    a smoke test; prints, and writes nothing
+
+A step is the loss of a batch and all gradients.  All sides of a row take turns in one process, so that what else the
+machine does hits all of them; a ratio is the median over rounds of two times of one round.  Peaks of memory are those of
+fresh processes, beyond what is there once the proxies and the libraries are.  Values must agree before anything is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from machine import machine, versions, write
+from pytorch_metric_learning import losses as theirs
+from torch import nn
+
+from likewise import losses as ours
+
+RESULTS = Path(__file__).parent / "results"
+HEADS = ("ArcFaceLoss", "NormalizedSoftmaxLoss", "ProxyAnchorLoss")
+SHARE = 0.1
+Row = dict[str, Any]
+
+
+def side(head: str, name: str, classes: int, dim: int) -> nn.Module | None:
+    """One side of a row; ``None`` where there is none."""
+    if name == "pytorch-metric-learning":
+        made: nn.Module = getattr(theirs, head)(classes, dim)
+        return made
+    if name == "sampled":
+        kind = getattr(ours, head)
+        return None if kind.compares_all else kind(classes, dim, backend="streamed", sampled=SHARE, sparse=True)
+    return getattr(ours, head)(classes, dim, backend=name)
+
+
+def sides(head: str, classes: int, dim: int) -> dict[str, nn.Module]:
+    """All sides of a row, with the same proxies."""
+    names = ("streamed", "dense", "pytorch-metric-learning", "sampled")
+    made = {name: loss for name in names if (loss := side(head, name, classes, dim)) is not None}
+    start = next(iter(made["streamed"].parameters())).detach()
+    with torch.no_grad():
+        for loss in made.values():
+            for parameter in loss.parameters():
+                parameter.copy_(start if parameter.shape == start.shape else start.T)
+    return made
+
+
+def batch(size: int, classes: int, dim: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(size, dim, generator=generator), torch.randint(0, classes, (size,), generator=generator)
+
+
+def step(loss: nn.Module, embeddings: torch.Tensor, labels: torch.Tensor) -> float:
+    for parameter in loss.parameters():
+        parameter.grad = None
+    value = loss(embeddings.clone().requires_grad_(), labels)
+    value.backward()
+    return float(value.detach())
+
+
+def timed(loss: nn.Module, embeddings: torch.Tensor, labels: torch.Tensor) -> float:
+    begin = time.perf_counter()
+    step(loss, embeddings, labels)
+    return time.perf_counter() - begin
+
+
+def measure(head: str, classes: int, options: argparse.Namespace) -> Row:
+    torch.manual_seed(0)
+    embeddings, labels = batch(options.batch, classes, options.dim)
+    losses = sides(head, classes, options.dim)
+    values = {name: step(loss, embeddings, labels) for name, loss in losses.items()}
+    for name, value in values.items():
+        if name != "sampled" and abs(value - values["dense"]) > 1e-4 * abs(values["dense"]):
+            raise AssertionError(f"{head}, {classes} classes: {name} says {value}, dense {values['dense']}")
+    rounds = [{name: timed(loss, embeddings, labels) for name, loss in losses.items()} for _ in range(options.rounds)]
+    ratio = {
+        name: round(statistics.median(each[name] / each["streamed"] for each in rounds), 2)
+        for name in losses
+        if name != "streamed"
+    }
+    peaks = {name: in_child(peak, head, name, classes, options.batch, options.dim) for name in losses}
+    return {"head": head, "classes": classes, "times_of_streamed": ratio, "peak_mib": peaks}
+
+
+def peak(head: str, name: str, classes: int, size: int, dim: int) -> float:
+    """MiB of a step beyond the proxies."""
+
+    def status(name: str) -> float:
+        """MiB that Linux says of this process: now (VmRSS) or at most (VmHWM)."""
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+    small = side(head, name, 16 * size, dim)
+    assert small is not None
+    step(small, *batch(size, 16 * size, dim))  # libraries are loaded
+    loss = side(head, name, classes, dim)
+    assert loss is not None
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = status("VmRSS")
+    step(loss, *batch(size, classes, dim))
+    return round(status("VmHWM") - before, 1)
+
+
+def in_child(task: Callable[..., float], *arguments: Any) -> float:
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_child, args=(sender, task, arguments))
+    child.start()
+    sender.close()
+    result: float = receiver.recv()
+    child.join()
+    return result
+
+
+def _child(sender: Connection, task: Callable[..., float], arguments: tuple[Any, ...]) -> None:
+    sender.send(task(*arguments))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--classes", type=int, nargs="+", default=[10_000, 50_000, 100_000])
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    if options.quick:
+        options.classes, options.rounds, options.batch = [2000], 2, 64
+    rows = []
+    for head in HEADS:
+        for classes in options.classes:
+            rows.append(measure(head, classes, options))
+            print(rows[-1], flush=True)
+    if not options.quick:
+        described = {**machine("cpu"), **versions("torch", "pytorch-metric-learning", "likewise")}
+        described["threads"] = options.threads
+        arguments = {name: getattr(options, name) for name in ("classes", "batch", "dim", "rounds")}
+        report = {"machine": described, "arguments": {**arguments, "share": SHARE}, "rows": rows}
+        write(report, RESULTS / "classes-cpu.json")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""What the engines should reach on an H200, and what they reached: read from the rows, nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+Report = dict[str, Any]
+Row = dict[str, Any]
+
+FOLD_FORM = (
+    "Contrastive",
+    "Multi-similarity",
+    "Multi-similarity + miner",
+    "NT-Xent",
+    "SupCon",
+    "Circle",
+    "Generalised lifted",
+    "Tuplet margin",
+    "NCA",
+    "N-pairs",
+    "SNR contrastive",
+    "Binomial deviance",
+    "RAW",
+    "Intra-pair variance",
+    "Softmax",
+    "Normalised softmax",
+    "ProxyNCA",
+    "ProxyNCA++",
+    "SphereFace",
+    "CosFace",
+    "ArcFace",
+    "Proxy-Anchor",
+)
+"""Losses that are formulas; they have the tighter bars on small batches."""
+
+NEAR = ("Circle", "NT-Xent", "Contrastive", "Generalised lifted", "Binomial deviance")
+
+
+class Bar(NamedTuple):
+    """One thing asked for: in words, the limit, what was measured (nan: nothing), the unit."""
+
+    what: str
+    limit: float
+    found: float
+    unit: str
+    at_least: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """In a word."""
+        if math.isnan(self.found):
+            return "not measured"
+        reached = self.found >= self.limit if self.at_least else self.found <= self.limit
+        return "reached" if reached else "missed"
+
+
+def find(report: Report, **wanted: Any) -> Iterator[Row]:
+    """Rows with a number whose keys are so; a tuple: any of these."""
+    for row in report["rows"]:
+        key = row["key"]
+        matches = (key.get(k) in v if isinstance(v, tuple) else key.get(k) == v for k, v in wanted.items())
+        if "why" not in row and all(matches):
+            yield row
+
+
+def least(report: Report, field: str, **wanted: Any) -> float:
+    """The smallest of a field over such rows; nan where there is none."""
+    return min((row[field] for row in find(report, **wanted) if field in row), default=math.nan)
+
+
+def fastest(report: Report, **wanted: Any) -> Row | None:
+    """The fastest of such rows."""
+    return min(find(report, **wanted), key=lambda row: row["median_ms"], default=None)
+
+
+def field_of(row: Row | None, name: str) -> float:
+    """A number of a row, or nan."""
+    return float(row[name]) if row is not None and name in row else math.nan
+
+
+def products_of(row: Row | None) -> str:
+    """In which products a row's fastest time was reached."""
+    if row is None:
+        return ""
+    key = row["key"]
+    return ", bf16 input" if key["input"] == "bfloat16" else f", float32 input, `{key['products']}`"
+
+
+def bars(report: Report) -> list[Bar]:
+    """Everything that was asked for."""
+    return [*_large(report), *_heads(report), *_triplets(report), *_small(report), *_rates(report), *_exact(report)]
+
+
+def _large(report: Report) -> Iterator[Bar]:
+    fused = {"part": "large", "contender": "fused", "size": 32768}
+    half, single = {"input": "bfloat16"}, {"input": "float32", "products": "highest"}
+    plain, mined = {"loss": "Multi-similarity"}, {"loss": "Multi-similarity + miner"}
+    yield Bar("MultiSimilarity, B = 32,768, bf16", 18.0, least(report, "median_ms", **fused, **half, **plain), "ms")
+    yield Bar("… its memory", 512.0, least(report, "extra_mib", **fused, **half, **plain), "MiB")
+    yield Bar("… with its miner", 28.0, least(report, "median_ms", **fused, **half, **mined), "ms")
+    yield Bar("… exact in float32", 80.0, least(report, "median_ms", **fused, **single, **plain), "ms")
+    own = least(report, "median_ms", **fused, **half, **plain)
+    for loss in NEAR:
+        found = least(report, "median_ms", **fused, **half, loss=loss)
+        yield Bar(f"{loss} over MultiSimilarity, bf16", 1.5, found / own, "×")
+    for loss in ("Multi-similarity", "NT-Xent"):
+        row = fastest(report, part="large", contender="fused", size=131072, loss=loss)
+        yield Bar(f"{loss}, B = 131,072 runs{products_of(row)}", math.inf, field_of(row, "median_ms"), "ms")
+        yield Bar("… its memory", 2048.0, field_of(row, "extra_mib"), "MiB")
+
+
+def _heads(report: Report) -> Iterator[Bar]:
+    for loss in ("ArcFace", "Normalised softmax"):
+        rows = {"part": "proxies", "contender": "fused", "loss": loss, "size": 8192}
+        row = fastest(report, **rows, classes=100_000)
+        yield Bar(f"{loss}, 100k classes, B = 8,192{products_of(row)}", 20.0, field_of(row, "median_ms"), "ms")
+        beyond = field_of(row, "beyond_proxies_mib")
+        yield Bar("… beyond the proxies and their gradient", 1024.0, beyond, "MiB")
+        row = fastest(report, **rows, classes=1_000_000)
+        yield Bar(f"{loss}, a million classes runs{products_of(row)}", math.inf, field_of(row, "median_ms"), "ms")
+
+
+def _triplets(report: Report) -> Iterator[Bar]:
+    for loss in ("Triplet, all", "Triplet, semi-hard"):
+        rows = {"part": "triplets", "contender": "auto", "loss": loss, "input": "float32"}
+        for size, limit in ((8192, 20.0), (32768, math.inf)):
+            row = fastest(report, **rows, size=size)
+            runs = " runs" if math.isinf(limit) else ""
+            yield Bar(f"{loss}, B = {size:,}{runs}{products_of(row)}", limit, field_of(row, "median_ms"), "ms")
+
+
+def _small(report: Report) -> Iterator[Bar]:
+    rows = [row for row in find(report, part="small", contender="auto", size=128) if "compiled" not in row["key"]]
+    for name, folded, eager, graph in (("fold-form", True, 0.7, 0.15), ("the others", False, 1.5, 0.4)):
+        chosen = [row for row in rows if (row["key"]["loss"] in FOLD_FORM) is folded]
+        slowest = max(chosen, key=lambda row: row["median_ms"], default=None)
+        label = f" ({slowest['key']['loss']})" if slowest else ""
+        found = slowest["median_ms"] if slowest else math.nan
+        yield Bar(f"B = 128, {name}, eager, the slowest{label}", eager, found, "ms")
+        captured = [row for row in chosen if "median_ms" in row.get("graph", {})]
+        slowest = max(captured, key=lambda row: row["graph"]["median_ms"], default=None)
+        label = f" ({slowest['key']['loss']})" if slowest else ""
+        found = slowest["graph"]["median_ms"] if slowest else math.nan
+        yield Bar(f"… as a CUDA graph, the slowest{label}", graph, found, "ms")
+    missing = [row for row in report["rows"] if "why" in row and row["key"]["part"] == "small"]
+    missing = [row for row in missing if row["key"]["contender"] == "auto" and row["key"]["size"] == 128]
+    yield Bar("B = 128, losses without a number", 0.0, float(len(missing)) if rows else math.nan, "")
+    waiting = float(sum(row["waits"] for row in rows if "waits" in row)) if rows else math.nan
+    yield Bar("losses that wait for the device", 0.0, waiting, "")
+    yield Bar("losses that cannot be captured", 0.0, _count(rows, lambda row: "why" in row.get("graph", {})), "")
+
+
+def _count(rows: list[Row], holds: Callable[[Row], bool]) -> float:
+    return float(sum(map(holds, rows))) if rows else math.nan
+
+
+def _rates(report: Report) -> Iterator[Bar]:
+    for what, limit in (("forward", 75.0), ("forward + backward", 40.0)):
+        yield Bar(f"share of the product rate, {what}, bf16", limit, share(report, what, 32768), "%", True)
+
+
+def share(report: Report, what: str, size: int, given: str = "bfloat16", products: str = "highest") -> float:
+    """How much of the card's own product rate MultiSimilarity reaches, in percent."""
+    rows = {"part": "rate", "size": size, "input": given}
+    # "medium" multiplies in bf16 where an engine can; the card's own rate for that is bf16's
+    product = {"input": "bfloat16"} if products == "medium" else {"products": products}
+    card = max((row["tflops"] for row in find(report, **{**rows, **product}, what="product")), default=math.nan)
+    ours = find(report, **rows, what=what, products=products, loss="Multi-similarity", contender="fused")
+    return 100.0 * max((row["tflops"] for row in ours), default=math.nan) / card
+
+
+def _exact(report: Report) -> Iterator[Bar]:
+    for engine in ("streamed", "fused", "auto"):
+        rows = list(find(report, part="precision", contender=engine))
+        beyond = _count(rows, lambda row: not row["within"])
+        yield Bar(f"{engine}: cases over twice the dense engine's error, of {len(rows)}", 0.0, beyond, "")
+
+
+def print_bars(report: Report) -> None:
+    """The bars of the parts that were measured."""
+    for bar in bars(report):
+        if not math.isnan(bar.found):
+            sign = "≥" if bar.at_least else "≤"
+            limit = "" if math.isinf(bar.limit) else f"{sign} {bar.limit:g}"
+            print(f"{bar.verdict:>8}  {bar.what}: {bar.found:.4g} {bar.unit} {limit}")

@@ -1,0 +1,186 @@
+"""The figures and tables of docs/benchmarks-engines.md, from what `engines.py` wrote.  Needs matplotlib (docs extra).
+
+    python benchmarks/plot_engines.py
+
+Every number on that page stands between markers and is put there by this script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("agg")
+from engines_bars import find, share
+from engines_page import blocks
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, NullLocator
+from page import COLOURS, fill
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "benchmarks-engines.md"
+FIGURES = ROOT / "docs" / "assets" / "figures"
+
+Report = dict[str, Any]
+Row = dict[str, Any]
+PEER = "pytorch-metric-learning"
+INK, GREY = "#404040", "#858585"
+
+LINES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "fused, bf16": ({"contender": "fused", "input": "bfloat16"}, COLOURS[0], "o"),
+    "fused, float32 exact": ({"contender": "fused", "input": "float32", "products": "highest"}, COLOURS[2], "s"),
+    "streamed, float32": ({"contender": "streamed", "input": "float32", "products": "highest"}, COLOURS[4], "D"),
+    "dense, float32": ({"contender": "dense", "input": "float32", "products": "highest"}, COLOURS[3], "v"),
+    f"{PEER}, float32": ({"contender": PEER, "input": "float32", "products": "highest"}, COLOURS[1], "^"),
+    f"{PEER}, bf16": ({"contender": PEER, "input": "bfloat16"}, GREY, "x"),
+}
+"""The lines of a figure: which rows, which colour, which mark."""
+
+PANELS = ("Multi-similarity", "Multi-similarity + miner", "NT-Xent", "Circle", "Contrastive", "Generalised lifted")
+
+
+def main() -> None:
+    """Read the results, write the figures and fill the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=RESULTS / "engines-cuda.json", help="what engines.py wrote")
+    parser.add_argument("--cpu", type=Path, default=RESULTS / "engines-cpu.json", help="the same of a processor")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page to fill")
+    parser.add_argument("--figures", type=Path, default=FIGURES, help="the folder for the figures")
+    options = parser.parse_args()
+    report = json.loads(options.results.read_text())
+    cpu = json.loads(options.cpu.read_text()) if options.cpu.exists() else None
+    plt.rcParams.update({"font.size": 9, "text.color": INK, "axes.labelcolor": INK, "font.family": "sans-serif"})
+    options.figures.mkdir(parents=True, exist_ok=True)
+    draw_grid(report, "median_ms", "ms", options.figures / "engines-time.png")
+    draw_grid(report, "extra_mib", "MiB", options.figures / "engines-memory.png")
+    draw_rates(report, options.figures / "engines-rate.png")
+    draw_small(report, options.figures / "engines-small.png")
+    fill(options.page, blocks(report, cpu))
+
+
+# ------------------------------------------------------------------------------------------------ figures
+
+
+def draw_grid(report: Report, field: str, unit: str, path: Path) -> None:
+    """A panel for each loss: a number against the size of the batch, a line for each engine and library."""
+    figure, grid = plt.subplots(2, 3, figsize=(10.4, 5.6), sharex=True, sharey=True, layout="constrained")
+    for axes, loss in zip(grid.flat, PANELS, strict=True):
+        for name, (wanted, colour, mark) in LINES.items():
+            rows = sorted(find(report, part="large", loss=loss, **wanted), key=lambda row: row["key"]["size"])
+            points = [(row["key"]["size"], row[field]) for row in rows if field in row]
+            if points:
+                axes.plot(
+                    *zip(*points, strict=True), color=colour, marker=mark, markersize=5, linewidth=1.4, label=name
+                )
+        axes.set_title(loss, loc="left", color=INK, fontsize=10)
+        logarithmic(axes, [2048, 8192, 32768, 131072], lambda size, _: f"{size:,.0f}")
+    for axes in grid[:, 0]:
+        axes.set_ylabel(unit)
+    for axes in grid[-1]:
+        axes.set_xlabel("samples in the batch")
+    save(figure, grid.flat, path)
+
+
+def logarithmic(axes: Axes, ticks: list[int], words: Callable[[float, int], str]) -> None:
+    """Both axes by factors, and nothing on them but what is needed."""
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(ticks)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(words))
+    axes.tick_params(axis="x", labelsize=8)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    plain(axes)
+
+
+def plain(axes: Axes) -> None:
+    """Grey everything that is not data."""
+    axes.tick_params(colors=INK, length=0, which="both")
+    axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def save(figure: Any, panels: Any, path: Path) -> None:
+    """One legend for all panels, above them."""
+    shown = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        shown |= dict(zip(labels, handles, strict=True))
+    if shown:
+        place = {"loc": "outside upper center", "frameon": False, "labelcolor": INK}
+        figure.legend(shown.values(), shown.keys(), ncols=min(len(shown), 3), **place)
+    figure.savefig(path, dpi=160, facecolor="white")
+    plt.close(figure)
+
+
+def draw_rates(report: Report, path: Path) -> None:
+    """Bars: how much of the card's own product rate the fused engine reaches."""
+    wanted = [
+        (f"B = {size:,}, {words}", size, given, setting)
+        for size in (8192, 32768)
+        for words, given, setting in (
+            ("bf16", "bfloat16", "highest"),
+            ("TF32", "float32", "high"),
+            ("float32", "float32", "highest"),
+        )
+    ]
+    figure, axes = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
+    for place, (_, size, given, setting) in enumerate(wanted):
+        for side, what, colour in ((-0.19, "forward", COLOURS[0]), (0.19, "forward + backward", COLOURS[1])):
+            found = share(report, what, size, given, setting)
+            label = what if place == 0 else None
+            axes.barh(place + side, 0.0 if math.isnan(found) else found, height=0.34, color=colour, label=label)
+            axes.text(0.0 if math.isnan(found) else found, place + side, f" {words(found)}", va="center", fontsize=8)
+    axes.set_yticks(range(len(wanted)), [name for name, *_ in wanted])
+    axes.invert_yaxis()
+    axes.set_xlabel("percent of what torch.matmul reaches on the same matrices, MultiSimilarity, 512-d")
+    plain(axes)
+    save(figure, [axes], path)
+
+
+def words(found: float) -> str:
+    """A percentage, or that there is none."""
+    return "not measured" if math.isnan(found) else f"{found:.0f}%"
+
+
+def draw_small(report: Report, path: Path) -> None:
+    """Every loss at B = 128: eager, as a graph, and theirs."""
+    rows = {row["key"]["loss"]: row for row in small_rows(report, "auto")}
+    theirs = {row["key"]["loss"]: row["median_ms"] for row in small_rows(report, PEER)}
+    names = sorted(rows, key=lambda name: rows[name]["median_ms"])
+    figure, axes = plt.subplots(figsize=(7.6, max(2.0, 0.21 * len(names) + 1.0)), layout="constrained")
+    captured = {name: row["graph"]["median_ms"] for name, row in rows.items() if "median_ms" in row.get("graph", {})}
+    for values, label, colour, mark in (
+        (captured, "as a CUDA graph", COLOURS[2], "s"),
+        ({name: row["median_ms"] for name, row in rows.items()}, "eager", COLOURS[0], "o"),
+        (theirs, PEER, COLOURS[1], "^"),
+    ):
+        points = [(values[name], place) for place, name in enumerate(names) if name in values]
+        if points:
+            axes.plot(*zip(*points, strict=True), mark, color=colour, markersize=5, label=label)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(-0.7, len(names) - 0.3)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.set_xlabel("ms for a forward and backward, B = 128, 512-d")
+    plain(axes)
+    save(figure, [axes], path)
+
+
+def small_rows(report: Report, contender: str) -> list[Row]:
+    """The rows at B = 128 that were not compiled."""
+    return [row for row in find(report, part="small", contender=contender, size=128) if "compiled" not in row["key"]]
+
+
+if __name__ == "__main__":
+    main()
