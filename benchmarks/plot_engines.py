@@ -134,7 +134,8 @@ def draw_rates(report: Report, path: Path) -> None:
             ("float32", "float32", "highest"),
         )
     ]
-    figure, axes = plt.subplots(figsize=(7.2, 3.2), layout="constrained")
+    wanted = [entry for entry in wanted if not math.isnan(share(report, "forward", *entry[1:]))]
+    figure, axes = plt.subplots(figsize=(7.2, 0.8 + 0.4 * len(wanted)), layout="constrained")
     for place, (_, size, given, setting) in enumerate(wanted):
         for side, what, colour in ((-0.19, "forward", COLOURS[0]), (0.19, "forward + backward", COLOURS[1])):
             found = share(report, what, size, given, setting)

@@ -62,7 +62,19 @@ KINDS: Mapping[str, Kind] = {
         "likewise.losses",
         "torch.nn.Module",
         # bases; what takes objects that YAML cannot write; what no model could be trained with alone
-        left_out=frozenset({"PairLoss", "ProxyLoss", "CrossBatchMemory", "WeightedSum", "EmbeddingNorm", "ZeroMean"}),
+        left_out=frozenset(
+            # a training gathers by itself, and its checkpoints hold one process's proxies
+            {
+                "CrossBatchMemory",
+                "EmbeddingNorm",
+                "Gathered",
+                "PairLoss",
+                "ProxyLoss",
+                "ShardedProxies",
+                "WeightedSum",
+                "ZeroMean",
+            }
+        ),
         needed=frozenset({"num_classes", "embedding_dim", "class_embeddings"}),
     ),
     "miner": Kind("miner", "likewise.miners", "likewise.miners.Miner"),
