@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from likewise.backends.fused.once import once
 from likewise.backends.fused.operands import arrange
 from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, Shape, compile_source, shape_for
 from likewise.backends.fused.source import Recipe, Term, Tiles, forward_source, join_source, slope_source
@@ -275,7 +275,7 @@ class _Folds(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         job: Job = ctx.job
         left, *_ = ctx.saved_tensors

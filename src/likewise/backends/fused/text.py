@@ -58,34 +58,41 @@ def shape_of(roots: list[Formula], *, deep: bool = False) -> tuple[tuple[Any, ..
         >>> shape_of([3.0 * s])[0] == shape_of([4.0 * s])[0], shape_of([3.0 * s])[0] == shape_of([3.0 + s])[0]
         (True, False)
     """
-    places: dict[Formula, int] = {}
-    leaves: list[Leaf] = []
-    key: list[Any] = []
+    shape = _Shape({}, [], [], deep)
+    ends = [shape.visit(root) for root in roots]
+    return (*shape.key, *ends), shape.leaves
 
-    def visit(node: Formula) -> int:
-        place = places.get(node)
+
+@dataclass(eq=False)
+class _Shape:
+    """A shape while it is written down; a function that calls itself by name would keep what it saw in a cycle."""
+
+    places: dict[Formula, int]
+    leaves: list[Leaf]
+    key: list[Any]
+    deep: bool
+
+    def visit(self, node: Formula) -> int:
+        place = self.places.get(node)
         if place is not None:
             return place
         if isinstance(node, Apply):
-            entry: tuple[Any, ...] = (node.operation, *[visit(argument) for argument in node.arguments])
+            entry: tuple[Any, ...] = (node.operation, *[self.visit(argument) for argument in node.arguments])
         elif isinstance(node, Variable):
             entry = ("s",)
-        elif deep and isinstance(node, Folded):
-            entry = (type(node.fold), node.over, visit(node.curve))
+        elif self.deep and isinstance(node, Folded):
+            entry = (type(node.fold), node.over, self.visit(node.curve))
         else:
             leaf = leaf_of(node)
             if leaf is None:
                 assert isinstance(node, Number)
                 entry = ("=", float(node.value))
             else:
-                leaves.append(leaf)
+                self.leaves.append(leaf)
                 entry = (leaf.kind,)
-        key.append(entry)
-        places[node] = len(key) - 1
-        return len(key) - 1
-
-    ends = [visit(root) for root in roots]
-    return (*key, *ends), leaves
+        self.key.append(entry)
+        self.places[node] = len(self.key) - 1
+        return len(self.key) - 1
 
 
 # how each operation of `likewise.core.formula.OPERATIONS` is written in a kernel
@@ -189,17 +196,17 @@ def apart(formulas: Sequence[Formula]) -> tuple[Formula, ...]:
         (count[negatives](1.0), False)
     """
     made: dict[Formula, Formula] = {}
+    return tuple(_again(formula, made) for formula in formulas)
 
-    def again(node: Formula) -> Formula:
-        if node not in made:
-            copy = node
-            if isinstance(node, Apply):
-                copy = Apply(node.operation, tuple(map(again, node.arguments)))
-            elif isinstance(node, Folded):
-                copy = Folded(node.fold, node.over, again(node.curve))
-            elif isinstance(node, Total):
-                copy = Total(again(node.of))
-            made[node] = copy
-        return made[node]
 
-    return tuple(map(again, formulas))
+def _again(node: Formula, made: dict[Formula, Formula]) -> Formula:
+    if node not in made:
+        copy = node
+        if isinstance(node, Apply):
+            copy = Apply(node.operation, tuple(_again(argument, made) for argument in node.arguments))
+        elif isinstance(node, Folded):
+            copy = Folded(node.fold, node.over, _again(node.curve, made))
+        elif isinstance(node, Total):
+            copy = Total(_again(node.of, made))
+        made[node] = copy
+    return made[node]

@@ -15,15 +15,15 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from likewise.backends.fused.once import once
 from likewise.backends.fused.operands import SORT_FROM, Arranged, arrange
 from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, compile_source, shape_for
 from likewise.backends.fused.source import Recipe, Term, Tiles, forward_source, join_source, slope_source, state_names
 from likewise.backends.fused.text import Leaf, Writer, apart, shape_of
-from likewise.backends.fused.tiles import tiled
+from likewise.backends.fused.tiles import TILED, tiled
 from likewise.backends.passes import schedule
-from likewise.core.formula import Folded, Formula, Number, ingredients, s, slope
+from likewise.core.formula import Folded, Formula, Number, ingredients, s, slope, walk
 from likewise.core.problem import Problem
 from likewise.core.relation import Labels, Mined
 from likewise.core.spec import Part, Reduction
@@ -95,7 +95,9 @@ def _described(parts: list[Part], reduction: Reduction) -> tuple[list[Formula], 
 
 
 def _possible(roots: list[Formula], keep: Any) -> Any:
-    """Something, if a loss needs nothing but folds; ``None`` if it needs numbers from outside."""
+    """Something, if a loss needs nothing but folds that kernels know; ``None`` if it needs numbers from outside."""
+    if any(isinstance(node, Folded) and type(node.fold) not in TILED for node in walk(*roots, *keep)):
+        return None
     for formulas in (roots, list(keep)):
         stages = schedule(formulas)
         if len(stages) > 1 or stages[0].numbers:
@@ -296,7 +298,7 @@ class _Whole(torch.autograd.Function):
         return value
 
     @staticmethod
-    @once_differentiable
+    @once
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         by_left, by_right = (
             None if each is None else (each * gradient).to(dtype)

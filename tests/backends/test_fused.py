@@ -1,0 +1,75 @@
+"""The fused engine where there is no GPU: its kernels in Triton's interpreter, in a process that asks for it in time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+
+from likewise import losses
+from likewise.backends import choose
+from tests.backends import fused_gpu
+
+HERE = Path(__file__).parent
+EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
+
+
+def interpreted(part: str) -> str:
+    """Run one file of tests in Triton's interpreter; what it says if anything fails."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--tb=short",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment |= {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [*command, str(HERE / f"fused_{part}.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=HERE.parents[1],
+    )
+    return "" if result.returncode == 0 else f"{result.stdout}\n{result.stderr}"
+
+
+def test_kernels_in_the_interpreter() -> None:
+    pytest.importorskip("triton")
+    with ThreadPoolExecutor(2) as both:
+        failures = [report for report in both.map(interpreted, ["losses", "calls", "inputs", "formulas"]) if report]
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("task", fused_gpu.CHECKS, ids=[task.__name__ for task in fused_gpu.CHECKS])
+def test_on_a_gpu(task) -> None:
+    task()
+
+
+def test_without_a_gpu_it_is_refused() -> None:
+    assert os.environ.get("TRITON_INTERPRET") != "1"
+    for loss in (losses.MultiSimilarityLoss(backend="fused"), losses.ArcFaceLoss(3, 3, backend="fused")):
+        with pytest.raises(ValueError, match="backend must be 'dense' or 'streamed' on this device, cpu") as caught:
+            loss(EMBEDDINGS, LABELS)
+        assert "\n" not in str(caught.value)
+
+
+def test_without_triton_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(sys.modules[choose.__module__], "_triton_is_there", lambda: False)
+    with pytest.raises(ImportError, match=r"needs Triton.*pip install triton") as caught:
+        losses.MultiSimilarityLoss(backend="fused")(EMBEDDINGS, LABELS)
+    assert "\n" not in str(caught.value)

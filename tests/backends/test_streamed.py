@@ -1,0 +1,391 @@
+"""The streamed engine: panels of any height, no matrix anywhere, four products, and the dense engine's meaning."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from functools import partial, reduce
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from likewise import losses, miners
+from likewise.backends import DenseEngine, StreamedEngine, by_rows, in_rows, passes, streamed
+from likewise.core import (
+    BOTH,
+    NEGATIVES,
+    POSITIVES,
+    Cosine,
+    Labels,
+    Masks,
+    PartValues,
+    PerAnchor,
+    PerReference,
+    Problem,
+    Relation,
+    Total,
+    add_up,
+    count,
+    hyper,
+    largest,
+    logsumexp,
+    mean,
+    mean_over_batch,
+    per_anchor,
+    per_pair,
+    s,
+    smallest,
+    softplus,
+    square,
+)
+from likewise.core.formula import Number
+from likewise.core.spread import ALONE, Rows
+from likewise.losses import PairLoss
+
+M, N, D = 41, 59, 6
+
+
+@pytest.fixture(autouse=True)
+def thin_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven rows at a time."""
+    monkeypatch.setattr(streamed, "LEAST_ROWS", 7)
+    monkeypatch.setattr(streamed, "BUDGET", {"cpu": 1, "cuda": 1})
+
+
+def batch(m: int = M, d: int = D, classes: int = 9, dtype: torch.dtype = torch.float64, seed: int = 0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes, (m,), generator=generator)
+    centres = torch.randn(classes, d, generator=generator, dtype=torch.float64)
+    return (centres[labels] + torch.randn(m, d, generator=generator, dtype=torch.float64)).to(dtype), labels
+
+
+def outcome(loss: nn.Module, tensors: list[Tensor], *args: Any, **kwargs: Any) -> list[Tensor]:
+    leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+    value = loss(leaves[0], *args, **({"references": leaves[1]} if len(leaves) > 1 else {}), **kwargs)
+    weight = torch.linspace(1.5, 2.5, max(value.numel(), 1), dtype=value.dtype).reshape(value.shape)
+    learned = [parameter for parameter in loss.parameters() if parameter.requires_grad]
+    return [value.detach(), *torch.autograd.grad((value * weight).sum(), [*leaves, *learned])]
+
+
+class Everything(PairLoss):
+    """Folds in folds, a learned scalar, a number per anchor, per reference and for the batch."""
+
+    scale: float = hyper(default=1.3, help="scale")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.learned = nn.Parameter(torch.tensor(self.scale))
+        self.bias = nn.Parameter(torch.linspace(-1.0, 1.0, N))
+
+    def declare(self):
+        scale = Number(self.learned)
+        bias = PerReference("bias", lambda problem: self.bias[: problem.shape[1]].to(problem.dtype))
+        length = PerAnchor("length", lambda problem: problem.anchors.norm(dim=1))
+        negatives = logsumexp(scale * s + bias, NEGATIVES)
+        pull = add_up(softplus(negatives - scale * s - mean_over_batch(square(s), NEGATIVES)), POSITIVES)
+        value = pull + length * largest(s, NEGATIVES) - smallest(s, POSITIVES) + 0.01 * Total(length)
+        return per_anchor(value), per_pair(NEGATIVES, square(s) / (1.0 + count(NEGATIVES)))
+
+
+class AboveMean(miners.PairMiner):
+    """Conditions on the whole batch, which no panel knows."""
+
+    def keep(self):
+        return s < mean_over_batch(s, POSITIVES) + 0.2, mean_over_batch(s, NEGATIVES) < s
+
+    def __post_init__(self) -> None:
+        pass
+
+
+# ------------------------------------------------------------------------------------------------ meaning
+
+
+@pytest.mark.parametrize("height", [1, 7, 16, 40, 41, 1000])
+@pytest.mark.parametrize(
+    "miner", [None, miners.MultiSimilarityMiner(0.1), AboveMean()], ids=["all", "mined", "above mean"]
+)
+def test_panels_of_any_height(height: int, miner: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "LEAST_ROWS", height)
+    embeddings, labels = batch()
+    references, theirs = batch(N, seed=1)
+    for reduction in ("mean", "none"):
+        make = partial(Everything, reduction=reduction, miner=miner)
+        for tensors, more in (([embeddings], {}), ([embeddings, references], {"reference_labels": theirs})):
+            expected = outcome(make(backend="dense").double(), tensors, labels, **more)
+            found = outcome(make(backend="streamed").double(), tensors, labels, **more)
+            torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean", "squared_euclidean", "snr"])
+def test_as_exact_as_the_matrix(similarity: str, dtype: torch.dtype) -> None:
+    embeddings, labels = batch(dtype=dtype)
+    make = partial(losses.MultiSimilarityLoss, 2.0, 5.0, similarity=similarity)
+    true = outcome(make(backend="dense"), [embeddings.double()], labels)
+    errors = []
+    for backend in ("dense", "streamed"):
+        found = outcome(make(backend=backend), [embeddings], labels)
+        assert (found[0].dtype, found[1].dtype) == (torch.float32, dtype)
+        errors.append([float((x.double() - t).norm() / t.norm()) for x, t in zip(found, true, strict=True)])
+    for dense, own in zip(*errors, strict=True):
+        assert own <= 2.0 * dense + 4.0 * torch.finfo(torch.float32).eps
+
+
+def test_it_may_be_differentiated_twice() -> None:
+    embeddings, labels = batch(9, 3, 3)
+    found = []
+    for backend in ("dense", "streamed"):
+        leaf = embeddings.clone().requires_grad_()
+        loss = losses.MultiSimilarityLoss(backend=backend)
+        (slope,) = torch.autograd.grad(loss(leaf, labels), leaf, create_graph=True)
+        found.append(torch.autograd.grad(slope.square().sum(), leaf)[0])
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
+def test_back_twice() -> None:
+    embeddings, labels = batch()
+    leaf = embeddings.clone().requires_grad_()
+    value = Everything(backend="streamed").double()(leaf, labels)
+    first, second = (torch.autograd.grad(value, leaf, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_without_a_graph() -> None:
+    embeddings, labels = batch()
+    loss = losses.MultiSimilarityLoss(backend="streamed")
+    expected = loss(embeddings.clone().requires_grad_(), labels)
+    assert not loss(embeddings, labels).requires_grad
+    with torch.no_grad():
+        assert torch.equal(loss(embeddings.requires_grad_(), labels), expected.detach())
+
+
+# ------------------------------------------------------------------------------------------------ cost
+
+
+class Largest(TorchDispatchMode):
+    """The size of the largest tensor that anybody makes."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for each in result if isinstance(result, list | tuple) else [result]:
+            if isinstance(each, Tensor) and not (each._is_view() or each.numel() == 0):
+                self.numel = max(self.numel, each.untyped_storage().nbytes() // each.element_size())
+        return result
+
+
+@pytest.mark.parametrize(
+    "miner", [None, miners.MultiSimilarityMiner(0.1), AboveMean()], ids=["all", "mined", "above mean"]
+)
+def test_nobody_makes_the_matrix(miner: object) -> None:
+    """Nothing is larger than seven rows of it, forward or back."""
+    embeddings, labels = batch(97, 4)
+    for make in (losses.MultiSimilarityLoss, losses.NTXentLoss, losses.SupConLoss):
+        with Largest() as seen:
+            outcome(make(backend="streamed", miner=miner), [embeddings], labels)
+        assert seen.numel <= 7 * 97
+    with Largest() as seen:
+        outcome(losses.MultiSimilarityLoss(backend="dense"), [embeddings], labels)
+    assert seen.numel >= 97 * 97  # it would be seen
+
+
+def products(task: Any) -> float:
+    """How many products of anchors and references a task makes."""
+    with FlopCounterMode(display=False) as counter:
+        task()
+    return counter.get_total_flops() / (2 * M * N * D)
+
+
+def step(loss: nn.Module, tensors: list[Tensor], *args: Any, **kwargs: Any) -> None:
+    anchors, references = (tensor.clone().requires_grad_() for tensor in tensors)
+    loss(anchors, *args, references=references, **kwargs).backward()
+
+
+@pytest.mark.parametrize("miner", [None, miners.MultiSimilarityMiner(0.1)], ids=["all", "mined"])
+def test_four_products(miner: object) -> None:
+    """One forward; back, each panel is made once more, and two products take its gradient to both sides."""
+    (anchors, labels), (references, theirs) = batch(), batch(N, seed=1)
+    more = {"reference_labels": theirs}
+    loss = losses.MultiSimilarityLoss(backend="streamed", miner=miner)
+    assert products(lambda: loss(anchors, labels, references, **more)) == 1.0
+    assert products(lambda: step(loss, [anchors, references], labels, **more)) == 4.0
+    dense = losses.MultiSimilarityLoss(backend="dense", miner=miner)
+    assert products(lambda: step(dense, [anchors, references], labels, **more)) == 3.0
+
+
+def test_a_statistic_of_the_batch_takes_one_more() -> None:
+    (anchors, labels), (references, theirs) = batch(), batch(N, seed=1)
+    loss = losses.MultiSimilarityLoss(backend="streamed", miner=AboveMean())
+    assert products(lambda: step(loss, [anchors, references], labels, reference_labels=theirs)) == 5.0
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (7, 3), (8, 3), (100, 10**6), (1000, 50), (0, 5)])
+@pytest.mark.parametrize("budget", [1, 10**5, 10**9])
+def test_panels_cover_every_row_once(m: int, n: int, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "BUDGET", {"cpu": budget, "cuda": budget})
+    problem = Problem(Labels(torch.zeros(m, dtype=torch.long)), similarities=torch.empty(m, n, device="meta"))
+    problem.relation = Labels(torch.zeros(m, dtype=torch.long), torch.zeros(n, dtype=torch.long))
+    cut = list(streamed.panels(problem))
+    assert [row for rows in cut for row in range(rows.start, rows.stop)] == list(range(m))
+    heights = [rows.stop - rows.start for rows in cut]
+    assert len(cut) >= 1
+    assert max(heights) - min(heights) <= max(heights[0] - heights[-1], 0)  # all alike but for the last
+    assert max(heights) <= max(7, budget // (streamed.COPIES * n * 4))
+
+
+def test_nothing_grows() -> None:
+    embeddings, labels = batch(20)
+    loss = Everything(backend="streamed").double()
+
+    def live() -> int:
+        return sum(issubclass(type(each), Tensor) for each in gc.get_objects())
+
+    outcome(loss, [embeddings], labels)
+    gc.collect()
+    before = live()
+    gc.disable()
+    try:
+        for _ in range(20):
+            outcome(loss, [embeddings], labels)
+        assert live() == before
+    finally:
+        gc.enable()
+
+
+# ------------------------------------------------------------------------------------------------ tools
+
+
+def test_by_rows_and_in_rows() -> None:
+    """Losses that are no formula: any number of parts, with any of their counts."""
+    embeddings, labels = batch(20)
+
+    def compute(panel: Problem) -> list[PartValues]:
+        S, (positive, negative) = panel.similarities(), panel.relation.masks()
+        return [
+            PartValues((S * positive).sum(dim=1), positive.sum(dim=1), None),
+            PartValues((S * S * negative).sum(dim=1), None, negative.sum(dim=1)),
+        ]
+
+    results = []
+    for backend in ("dense", "streamed"):
+        leaf = embeddings.clone().requires_grad_()
+        problem = Problem(Labels(labels), Cosine(), anchors=leaf)
+        values = by_rows(problem, compute, backend)
+        sum(part.total.sum() for part in values).backward()
+        results.append((values, leaf.grad))
+        (rows,) = in_rows(problem, lambda panel: (panel.similarities().sort(dim=1).values[:, :3],), backend)
+        assert rows.shape == (20, 3)
+    torch.testing.assert_close(results[0][1], results[1][1])
+    for ours, theirs in zip(results[0][0], results[1][0], strict=True):
+        for a, b in zip(ours, theirs, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None:
+                torch.testing.assert_close(a, b)
+
+
+def test_a_miner_that_needs_the_batch_by_rows() -> None:
+    embeddings, labels = batch(20)
+    problem = Problem(
+        AboveMean().refine(Problem(Labels(labels), Cosine(), anchors=embeddings), "dense"), Cosine(), anchors=embeddings
+    )
+
+    def compute(panel: Problem) -> tuple[Tensor]:
+        return (streamed.dense_masks(panel)[1].sum(dim=1),)
+
+    torch.testing.assert_close(in_rows(problem, compute, "dense"), in_rows(problem, compute, "streamed"))
+
+
+class Odd(Relation):
+    """A relation that cannot be cut."""
+
+    def __init__(self, masks: Masks) -> None:
+        self.of = masks
+
+    device = property(lambda self: self.of.device)
+
+    def masks(self, rows: slice = slice(None), columns: slice = slice(None)) -> tuple[Tensor, Tensor]:
+        return self.of.masks(rows, columns)
+
+    def sized(self, anchors: int, references: int) -> Odd:
+        return self
+
+
+def test_a_relation_that_cannot_be_cut_is_refused() -> None:
+    embeddings, labels = batch(20)
+    relation = Odd(Masks(*Labels(labels).masks()))
+    losses.ContrastiveLoss(backend="dense")(embeddings, relation=relation)
+    with pytest.raises(TypeError, match="Odd cannot be cut into rows; give backend='dense'") as caught:
+        losses.ContrastiveLoss(backend="streamed")(embeddings, relation=relation)
+    assert "\n" not in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------ shares of references
+
+
+class Shares:
+    """As many processes as there are shares, played one after the other by this one."""
+
+    def __init__(self, everyones: list[Tensor], rank: int) -> None:
+        self.everyones, self.size, self.rank = everyones, len(everyones), rank
+
+    def gather(self, own: Tensor, rows: Rows) -> Tensor:
+        assert torch.equal(own[0], self.everyones[self.rank])
+        return torch.stack(self.everyones)
+
+
+@pytest.mark.parametrize("kind", [DenseEngine, StreamedEngine])
+def test_states_of_shares_make_the_whole(kind: type) -> None:
+    """Every fold over references in three shares, one of which has no positive of some anchor."""
+    (anchors, labels), (references, theirs) = batch(20), batch(N, seed=1)
+    terms = [
+        fold(curve, over)
+        for over in (POSITIVES, NEGATIVES, BOTH)
+        for fold, curve in ((logsumexp, 30.0 * s), (add_up, s), (mean, s), (largest, s), (smallest, s))
+    ] + [count(POSITIVES), count(NEGATIVES, s > 0.1)]
+    cuts = [slice(0, 3), slice(3, 40), slice(40, N)]
+
+    def problem(rows: slice) -> Problem:
+        return Problem(Labels(labels, theirs[rows]), Cosine(), anchors=anchors, references=references[rows])
+
+    states = [kind(problem(rows)).states(terms, {}) for rows in cuts]
+    flat = [torch.stack([vector.double() for state in each for vector in state]) for each in states]
+    whole = kind(problem(slice(0, N))).fold([terms], {})
+    for rank in range(3):
+        joined = passes.merged(terms, states[rank], Shares(flat, rank))
+        for term, state in zip(terms, joined, strict=True):
+            torch.testing.assert_close(term.fold.finish(state), whole[term])
+    assert passes.merged(terms, states[0], ALONE) is states[0]
+    by_hand = [reduce(term.fold.merge, [each[k] for each in states]) for k, term in enumerate(terms)]
+    torch.testing.assert_close(
+        [term.fold.finish(x) for term, x in zip(terms, by_hand, strict=True)], list(whole.values())
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the schedule
+
+
+def fresh_parts() -> Iterator[list[Any]]:
+    stays = per_pair(POSITIVES, s)
+    yield [stays]
+    yield [stays, per_anchor(logsumexp(s - largest(s, NEGATIVES), NEGATIVES))]
+    yield [stays, per_pair(NEGATIVES, square(s - mean_over_batch(s, NEGATIVES)))]
+    yield [stays]
+
+
+def test_a_schedule_is_that_of_its_parts() -> None:
+    """It is kept beside the first part; the others may be others next time, and so may the reduction."""
+    embeddings, labels = batch(20)
+    problem = Problem(Labels(labels), Cosine(), anchors=embeddings)
+    for parts in fresh_parts():
+        for reduction in ("mean", "nonzero", "sum", "none"):
+            values = passes.run(parts, problem, DenseEngine(problem), reduction)
+            assert len(values) == len(parts)
+            again = [passes.run([part], problem, DenseEngine(problem), reduction)[0] for part in parts]
+            torch.testing.assert_close([value.total for value in values], [value.total for value in again])
+            assert all((value.units is None) == (reduction != "mean") for value in values)
+            assert all((value.nonzero is None) == (reduction != "nonzero") for value in values)
