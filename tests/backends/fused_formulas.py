@@ -14,6 +14,7 @@ from likewise.core import (
     POSITIVES,
     Cosine,
     Labels,
+    Mined,
     Part,
     PerAnchor,
     PerReference,
@@ -165,6 +166,17 @@ def test_stubborn_miners(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         take(monkeypatch, way)
         reduction = "nonzero" if way == "general" else "mean"
         check(partial(declared, part, miner=keeping(*CONDITIONS[name]), reduction=reduction), *batch(m))
+
+
+@pytest.mark.parametrize("way", ["short", "general"])
+def test_mined_twice_is_refused(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(6)
+    once = Mined(Labels(labels), *CONDITIONS["per anchor"])
+    loss = declared(per_pair(NEGATIVES, s), miner=keeping(*CONDITIONS["nobody"]), backend="fused")
+    with pytest.raises(TypeError, match="takes one miner, but the relation is mined already; give") as caught:
+        loss(embeddings, relation=once)
+    assert "\n" not in str(caught.value)
 
 
 def test_means_of_what_is_mined(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,6 +229,8 @@ def arrange(problem: Problem) -> Arranged:
     if problem.dtype != torch.float32:
         raise TypeError(f"the fused engine computes in float32, but embeddings are {problem.dtype}; give 'streamed'")
     relation = problem.relation.base if isinstance(problem.relation, Mined) else problem.relation
+    if isinstance(relation, Mined):
+        raise TypeError("the fused engine takes one miner, but the relation is mined already; give backend='streamed'")
     itself = problem.references is None and isinstance(relation, Labels) and relation.reference_labels is None
     rows, columns, marks = _order(relation, problem.anchors.shape[1], *problem.shape)
     dtype = torch.bfloat16 if torch.get_float32_matmul_precision() == "medium" else torch.float32
