@@ -25,7 +25,8 @@ BACKENDS: tuple[str, ...] = ("auto", "dense", "streamed", "fused")
 STREAM_FROM = {"cpu": 2**22, "cuda": 2**28}
 """Pairs from which on a matrix is streamed, by kind of device (docs/benchmarks-engines.md).
 
-On two cores streaming is faster from 2,048 squared on (76 ms against 91), in a fraction of the memory.  On a GPU streaming is slower at any size that was measured, up to 16,384 squared, and begins where the matrix takes a GiB.
+On two cores streaming is faster from 2,048 squared on (76 ms against 91), in a fraction of the memory.  On a GPU it is
+slower at any size that was measured, up to 16,384 squared, and begins where the matrix takes a GiB.
 """
 
 FUSE_FROM = 2**23
