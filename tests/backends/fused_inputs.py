@@ -28,7 +28,7 @@ from likewise.core import (
     s,
     smallest,
 )
-from tests.backends.fused_common import WAYS, WHOLE, batch, check, declared, outcome, program, take
+from tests.backends.fused_common import WAYS, batch, check, declared, outcome, program, take
 
 BY_SIDE = per_anchor(
     logsumexp(3.0 * s, NEGATIVES) - mean(s, POSITIVES) + 0.1 * add_up(relu(s + 1.0), BOTH) + largest(s, NEGATIVES)
@@ -64,17 +64,16 @@ def test_shapes_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_largest_and_smallest_find_their_pair_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back, a tile may be cut otherwise than forward, and its products differ in the last bit; a maximum must not."""
     part = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
-    cut = program.shape_for
+    cut = program.Operands.cut
 
-    def by_purpose(m: int, n: int, width: int, bytes_each: int, large, device) -> program.Shape:
-        shape = cut(m, n, width, bytes_each, large, device)
+    def by_purpose(self: program.Operands, m: int, n: int, large) -> program.Shape:
+        shape = cut(self, m, n, large)
         depth = 16 if (large is program.SLOPES) == (m >= 19) else 64
         return program.Shape(shape.rows, shape.columns, depth, shape.warps, shape.stages)
 
+    monkeypatch.setattr(program.Operands, "cut", by_purpose)
     for way in WAYS:
         take(monkeypatch, way)
-        for module in (WHOLE, pytest.importorskip("likewise.backends.fused.engine")):
-            monkeypatch.setattr(module, "shape_for", by_purpose)
         embeddings, labels = batch(34 if way == "sorted" else 19, 70)
         check(partial(declared, part), embeddings, labels)
 

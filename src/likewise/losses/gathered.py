@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from likewise.core.relation import Relation
 from likewise.core.spread import ALONE, current, spread_over
-from likewise.losses.module import groups_of
+from likewise.losses.module import given, groups_of, loss_of
 
 
 class Gathered(nn.Module):
@@ -34,9 +34,7 @@ class Gathered(nn.Module):
 
     def __init__(self, loss: nn.Module, *, group: Any = None) -> None:
         super().__init__()
-        if not isinstance(loss, nn.Module):
-            raise TypeError(f"loss must be a loss, a torch module, but it is a {type(loss).__name__}")
-        self.loss = loss
+        self.loss = loss_of(loss)
         self.group = group
 
     def forward(
@@ -49,9 +47,9 @@ class Gathered(nn.Module):
         relation: Relation | None = None,
     ) -> Tensor:
         """The loss of all processes' samples; references are shares, too, and a relation other than labels names all."""
-        given = {"references": references, "reference_labels": reference_labels, "relation": relation}
+        options = given(references=references, reference_labels=reference_labels, relation=relation)
         with together(self.group):
-            value: Tensor = self.loss(embeddings, labels, **{k: v for k, v in given.items() if v is not None})
+            value: Tensor = self.loss(embeddings, labels, **options)
         return value
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:

@@ -262,6 +262,18 @@ def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]
     return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
 
 
+def loss_of(loss: object) -> nn.Module:
+    """Check what a wrapper is given to wrap."""
+    if not isinstance(loss, nn.Module):
+        raise TypeError(f"loss must be a loss, a torch module, but it is a {type(loss).__name__}")
+    return loss
+
+
+def given(**options: object) -> dict[str, Any]:
+    """The options that were given, to be passed on."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def groups_of(losses: Iterable[nn.Module], lr: float | None) -> list[dict[str, Any]]:
     """The parameter groups of several losses, each parameter once; what has none of its own is one group."""
     groups: list[dict[str, Any]] = []

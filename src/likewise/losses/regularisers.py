@@ -21,7 +21,7 @@ from likewise.core.spec import PartValues, equal_share, reduce
 from likewise.core.spread import current
 from likewise.losses.all_triplets import by_positive
 from likewise.losses.memory import CrossBatchMemory
-from likewise.losses.module import groups_of
+from likewise.losses.module import given, groups_of, loss_of
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
 from likewise.losses.proxy_module import ProxyLoss
@@ -33,17 +33,6 @@ def _number(name: str, value: object, least: float | None = 0.0) -> float:
     if not number or (least is not None and float(value) < least):  # type: ignore[arg-type]
         raise ValueError(f"{name} must be a number{'' if least is None else f' ≥ {least:g}'}, but it is {value!r}")
     return float(value)  # type: ignore[arg-type]
-
-
-def _loss(loss: object) -> nn.Module:
-    if not isinstance(loss, nn.Module):
-        raise TypeError(f"loss must be a loss, a torch module, but it is a {type(loss).__name__}")
-    return loss
-
-
-def _given(**options: object) -> dict[str, Any]:
-    """The options that were given, to be passed on."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
@@ -227,7 +216,7 @@ class LanguageGuidance(nn.Module):
         mask_same_class: bool = False,
     ) -> None:
         super().__init__()
-        self.loss = _loss(loss)
+        self.loss = loss_of(loss)
         self.weight = _number("weight", weight)
         self.gamma = _number("gamma", gamma)
         self.mask_same_class = mask_same_class
@@ -246,7 +235,7 @@ class LanguageGuidance(nn.Module):
         if labels is None or relation is not None:
             raise TypeError("labels must be given, and no relation: the language term looks classes up by their labels")
         term = self.divergence(embeddings, labels)
-        options = _given(references=references, reference_labels=reference_labels)
+        options = given(references=references, reference_labels=reference_labels)
         return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)
 
     def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -347,7 +336,7 @@ class Matryoshka(nn.Module):
 
     def __init__(self, loss: nn.Module, dims: Iterable[int], weights: Iterable[float] | None = None) -> None:
         super().__init__()
-        self.loss = _loss(loss)
+        self.loss = loss_of(loss)
         if not isinstance(dims, Iterable):
             raise TypeError(f"dims must be several whole numbers, but it is a {type(dims).__name__}")
         self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
@@ -380,7 +369,7 @@ class Matryoshka(nn.Module):
             raise ValueError(
                 f"embeddings must have at least the {widest} dimensions of dims, but have {embeddings.shape[1]}"
             )
-        options = _given(reference_labels=reference_labels, relation=relation)
+        options = given(reference_labels=reference_labels, relation=relation)
         total: Tensor | None = None
         for dim, weight in zip(self.dims, self.weights, strict=True):
             cut = {} if references is None else {"references": references[:, :dim]}
@@ -416,7 +405,7 @@ class WeightedSum(nn.Module):
         super().__init__()
         if not isinstance(losses, Mapping) or not losses:
             raise ValueError(f"losses must be a mapping from at least one loss to its weight, but it is {losses!r}")
-        self.losses = nn.ModuleList(_loss(loss) for loss in losses)
+        self.losses = nn.ModuleList(loss_of(loss) for loss in losses)
         self.weights = tuple(_number("a weight", weight, None) for weight in losses.values())
 
     def forward(
@@ -429,7 +418,7 @@ class WeightedSum(nn.Module):
         relation: Relation | None = None,
     ) -> Tensor:
         """The weighted sum; a scalar beside losses with one value per anchor is shared equally among the anchors."""
-        options = _given(references=references, reference_labels=reference_labels, relation=relation)
+        options = given(references=references, reference_labels=reference_labels, relation=relation)
         values = [w * loss(embeddings, labels, **options) for loss, w in zip(self.losses, self.weights, strict=True)]
         lengths = {len(value) for value in values if value.ndim}
         if len(lengths) > 1:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from likewise.backends.fused.once import once
 from likewise.backends.fused.operands import arrange
-from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, Shape, compile_source, shape_for
+from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, Shape, compile_source, join
 from likewise.backends.fused.source import Recipe, Term, Tiles, forward_source, join_source, slope_source
 from likewise.backends.fused.text import Leaf, apart, leaf_of, shape_of
 from likewise.backends.fused.tiles import tiled
@@ -158,7 +158,7 @@ class Job:
         operands: Operands = self.arranged.operands
         if self.exact:
             m, n = len(operands.left), len(operands.right)
-        return shape_for(m, n, operands.left.shape[1], operands.left.element_size(), table, operands.left.device)
+        return operands.cut(m, n, table)
 
     # ------------------------------------------------------------------------------------------------ forward
 
@@ -171,16 +171,17 @@ class Job:
         shape = self.shape(m, n, SLOPES if self.exact else FOLDING)
         width = sum(term.width for term in terms)
         at_once = shape.columns * max(1, PARTIAL // (4 * width * m))
-        join = compile_source(join_source(terms))
+        joining = compile_source(join_source(terms))
         pieces = []
         for first in range(0, n, at_once):
             end = min(n, first + at_once)
             tiles = operands.left.new_empty(-(-(end - first) // shape.columns), width, m, dtype=torch.float32)
             for kernel in kernels:
-                operands.launch(kernel, shape, tiles, None, (0, m), (first, end), given)
-            pieces.append(_join(join, terms, tiles))
-        joined = pieces[0] if len(pieces) == 1 else _join(join, terms, torch.stack([piece[:width] for piece in pieces]))
-        return joined
+                operands.launch(kernel, shape, tiles, tiles, (0, m), (first, end), given)
+            pieces.append(_joined(joining, terms, tiles))
+        if len(pieces) == 1:
+            return pieces[0]
+        return _joined(joining, terms, torch.stack([piece[:width] for piece in pieces]))
 
     # ------------------------------------------------------------------------------------------------ backward
 
@@ -206,11 +207,10 @@ def _sources(recipe: Recipe, terms: list[Term], ordered: bool, options: tuple[An
     return [forward_source(recipe, terms, tiles) for tiles in split]
 
 
-def _join(kernel: Launcher, terms: list[Term], tiles: Tensor) -> Tensor:
-    """Join what tiles left, ``(tiles, width, m)``, for each row: states, sums of slopes, finished folds."""
-    count, width, m = tiles.shape
+def _joined(kernel: Launcher, terms: list[Term], tiles: Tensor) -> Tensor:
+    _, width, m = tiles.shape
     joined = tiles.new_empty(width + len(terms), m)
-    kernel(-(-m // 128), (count, m, width, tiles.device), (tiles, joined, m, count, 128), warps=4)
+    join(kernel, tiles, joined)
     return joined
 
 
@@ -220,6 +220,7 @@ class _Slopes:
     terms: list[Term]
     weights: list[Tensor]
     known: dict[Formula, Any]
+    _ready: dict[tuple[Formula, bool], tuple[list[Launcher], list[Any]]] = field(default_factory=dict)
 
     @property
     def symmetric(self) -> bool:
@@ -229,21 +230,13 @@ class _Slopes:
     def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
         """The gradient by the similarities (or by a number per reference) of a rectangle, in one matrix or two."""
         operands: Operands = self.job.arranged.operands
-        kernels, leaves = self.job.kernels("slope", self.terms, (by, self.symmetric and by is s, split))
-        given = [*self.job.given(leaves, self.known), *self.weights]
-        height, width = rows[1] - rows[0], columns[1] - columns[0]
-        shape = self.job.shape(height, width, SLOPES)
+        if (by, split) not in self._ready:  # the same for every panel
+            kernels, leaves = self.job.kernels("slope", self.terms, (by, self.symmetric and by is s, split))
+            self._ready[by, split] = kernels, [*self.job.given(leaves, self.known), *self.weights]
+        kernels, given = self._ready[by, split]
+        shape = self.job.shape(rows[1] - rows[0], columns[1] - columns[0], SLOPES)
         # what goes into a product may be rounded, what is only added up may not
-        dtype = torch.bfloat16 if operands.left.dtype == torch.bfloat16 and by is s else torch.float32
-        # rows that begin at multiples of 16 are stored in whole vectors
-        out, rest = (
-            operands.left.new_empty(height, width + -width % 16, dtype=dtype)[:, :width] if there else None
-            for there in (True, split)
-        )
-        assert out is not None
-        for kernel in kernels:
-            operands.launch(kernel, shape, out, rest, rows, columns, given)
-        return (out,) if rest is None else (out, rest)
+        return operands.slopes(kernels, shape, rows, columns, given, split=split, rounded=by is s)
 
 
 class _Folds(torch.autograd.Function):

@@ -6,7 +6,7 @@ import functools
 import itertools
 import linecache
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -96,6 +96,8 @@ FOLDING = {2: Shape(128, 256, 64, 8, 3), 4: Shape(128, 128, 32, 8, 3)}
 SLOPES = {2: Shape(128, 128, 64, 8, 3), 4: Shape(128, 128, 32, 8, 3)}
 """For slopes, whose curves need more registers."""
 GROUP = 8
+ROWS = 128
+"""Of a program that joins tiles."""
 
 
 @functools.cache
@@ -109,15 +111,6 @@ def processors(device: torch.device) -> int:
     while any(count % factor == 0 for factor in range(2, int(count**0.5) + 1)):
         count -= 1
     return count
-
-
-def shape_for(m: int, n: int, width: int, bytes_each: int, large: dict[int, Shape], device: torch.device) -> Shape:
-    """Large tiles where they keep every processor busy, small ones elsewhere."""
-    shape = large[bytes_each]
-    if triton.cdiv(m, shape.rows) * triton.cdiv(n, shape.columns) < processors(device) or device.type != "cuda":
-        shape = SMALL
-    depth = min(shape.depth, max(16, triton.next_power_of_2(width)))
-    return Shape(shape.rows, shape.columns, depth, shape.warps, shape.stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,12 +137,50 @@ class Operands:
     codes: Tensor | None
     precision: str
 
+    def cut(self, m: int, n: int, large: dict[int, Shape]) -> Shape:
+        """How a rectangle is cut: into large tiles where they keep every processor busy, into small ones elsewhere."""
+        shape, device = large[self.left.element_size()], self.left.device
+        if triton.cdiv(m, shape.rows) * triton.cdiv(n, shape.columns) < processors(device) or device.type != "cuda":
+            shape = SMALL
+        depth = min(shape.depth, max(16, triton.next_power_of_2(self.left.shape[1])))
+        return replace(shape, depth=depth)
+
+    def slopes(
+        self,
+        kernels: list[Launcher],
+        shape: Shape,
+        rows: tuple[int, int],
+        columns: tuple[int, int],
+        leaves: list[Any],
+        *,
+        split: bool,
+        rounded: bool = True,
+    ) -> tuple[Tensor, ...]:
+        """Write a rectangle of slopes, in one matrix, or in two of which the second has what 16 bits lose of the first.
+
+        Args:
+            kernels: that write it, each its own tiles.
+            shape: of the tiles.
+            rows: the first and the one behind the last.
+            columns: likewise.
+            leaves: what the kernels are given.
+            split: two matrices.
+            rounded: a product follows, in whose dtype the slopes may be.
+        """
+        height, width = rows[1] - rows[0], columns[1] - columns[0]
+        dtype = torch.bfloat16 if self.left.dtype == torch.bfloat16 and rounded else torch.float32
+        # rows that begin at multiples of 16 are stored in whole vectors
+        both = self.left.new_empty(1 + split, height, width + -width % 16, dtype=dtype)[:, :, :width]
+        for kernel in kernels:
+            self.launch(kernel, shape, both[0], both[-1], rows, columns, leaves)
+        return tuple(both.unbind(0))
+
     def launch(
         self,
         kernel: Launcher,
         shape: Shape,
         out: Tensor,
-        rest: Tensor | None,
+        rest: Tensor,
         rows: tuple[int, int],
         columns: tuple[int, int],
         leaves: list[Any],
@@ -164,7 +195,7 @@ class Operands:
         arguments = (
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
-            out, out if rest is None else rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
+            out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
             width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, wide,
         )  # fmt: skip
         tensors = [self.left, self.right, *labels, *ids, out, *[leaf for leaf in leaves if isinstance(leaf, Tensor)]]
@@ -173,3 +204,9 @@ class Operands:
             out.dtype, self.left.device, aligned(*tensors),
         )  # fmt: skip
         kernel(programs, key, arguments, warps=shape.warps, stages=shape.stages)
+
+
+def join(kernel: Launcher, tiles: Tensor, joined: Tensor) -> None:
+    """Join what tiles left, ``(tiles, width, m)``, for each row: states, sums of slopes, finished folds."""
+    count, width, m = tiles.shape
+    kernel(triton.cdiv(m, ROWS), (count, m, width, tiles.device), (tiles, joined, m, count, ROWS), warps=4)

@@ -83,6 +83,18 @@ class _Peaked(Tiled):
     width = 2
     weight_count = 2
 
+    @abstractmethod
+    def moved(self, largest: str) -> str:
+        """What a sum relative to one largest value is multiplied by to be relative to the peak of both."""
+
+    def joined(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
+        lines = [
+            f"peak = tl.maximum({old[0]}, {new[0]})",
+            f"before, now = {self.moved(old[0])}, {self.moved(new[0])}",
+            f"{old[0]}, {old[1]} = peak, {old[1]} * before + {new[1]} * now",
+        ]
+        return lines, "before", "now"
+
     def parts(self, state: list[str]) -> str:
         return f"tl.maximum({state[1]}, 1.0)"
 
@@ -99,13 +111,8 @@ class _LogSumExp(_Peaked):
         weight = writer.write(_kept(keep, f"tl.exp({value} - {peak}[:, None])", "0.0"))
         return [peak, writer.write(f"tl.sum({weight}, axis=1)")], weight
 
-    def joined(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
-        lines = [
-            f"peak = tl.maximum({old[0]}, {new[0]})",
-            f"before, now = tl.exp({old[0]} - peak), tl.exp({new[0]} - peak)",
-            f"{old[0]}, {old[1]} = peak, {old[1]} * before + {new[1]} * now",
-        ]
-        return lines, "before", "now"
+    def moved(self, largest: str) -> str:
+        return f"tl.exp({largest} - peak)"
 
     def finished(self, state: list[str]) -> str:
         return f"tl.log({self.parts(state)}) + {state[0]}"
@@ -132,13 +139,8 @@ class _Max(_Peaked):
         weight = writer.write(f"({reached}).to(tl.float32)")
         return [peak, writer.write(f"tl.sum({weight}, axis=1)")], weight
 
-    def joined(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
-        lines = [
-            f"peak = tl.maximum({old[0]}, {new[0]})",
-            f"before, now = ({old[0]} == peak).to(tl.float32), ({new[0]} == peak).to(tl.float32)",
-            f"{old[0]}, {old[1]} = peak, {old[1]} * before + {new[1]} * now",
-        ]
-        return lines, "before", "now"
+    def moved(self, largest: str) -> str:
+        return f"({largest} == peak).to(tl.float32)"
 
     def finished(self, state: list[str]) -> str:
         return f"{self.sign}{state[0]}"

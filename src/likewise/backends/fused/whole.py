@@ -18,7 +18,7 @@ from torch import Tensor
 
 from likewise.backends.fused.once import once
 from likewise.backends.fused.operands import SORT_FROM, Arranged, arrange
-from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, compile_source, shape_for
+from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, compile_source, join
 from likewise.backends.fused.source import Recipe, Term, Tiles, forward_source, join_source, slope_source, state_names
 from likewise.backends.fused.text import Leaf, Writer, apart, shape_of
 from likewise.backends.fused.tiles import TILED, tiled
@@ -32,7 +32,6 @@ from likewise.core.spread import ALONE
 UP_TO = 4096
 """Anchors up to which one program adds them up."""
 
-ROWS = 128
 INDENT = "    "
 
 _PLANS: dict[Any, Plan | None] = {}
@@ -275,15 +274,15 @@ class _Whole(torch.autograd.Function):
         operands = arranged.operands
         m, n = len(operands.left), len(operands.right)
         table = SLOPES if plan.exact else FOLDING
-        shape = shape_for(m, n, operands.left.shape[1], operands.left.element_size(), table, operands.left.device)
+        shape = operands.cut(m, n, table)
         count = triton.cdiv(n, shape.columns)
         joined_states = []
         for folding, joining, terms, folds in plan.folds:
             width = sum(term.width for term in terms)
             buffer = left.new_empty(count * width * m + (width + len(terms)) * m, dtype=torch.float32)
             tiles, joined = buffer[: count * width * m].view(count, width, m), buffer[count * width * m :].view(-1, m)
-            operands.launch(folding.compiled, shape, tiles, None, (0, m), (0, n), _given(folding, known, numbers))
-            joining.compiled(triton.cdiv(m, ROWS), (m, count, left.device), (tiles, joined, m, count, ROWS), warps=4)
+            operands.launch(folding.compiled, shape, tiles, tiles, (0, m), (0, n), _given(folding, known, numbers))
+            join(joining.compiled, tiles, joined)
             known.update(zip(folds, joined[width:], strict=True))
             joined_states.append(joined)
         value = left.new_empty((), dtype=torch.float32)
@@ -334,11 +333,6 @@ class _Written:
 
     def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
         """The gradient of a rectangle."""
-        left = self.operands.left
-        height, width = rows[1] - rows[0], columns[1] - columns[0]
-        shape = shape_for(height, width, left.shape[1], left.element_size(), SLOPES, left.device)
-        dtype = torch.bfloat16 if left.dtype == torch.bfloat16 else torch.float32
-        both = left.new_empty(1 + split, height, width + -width % 16, dtype=dtype)[:, :, :width]
+        shape = self.operands.cut(rows[1] - rows[0], columns[1] - columns[0], SLOPES)
         given = [*_given(self.plan.slopes, self.known, self.numbers), *self.weights.unbind(0)]
-        self.operands.launch(self.plan.slopes.compiled, shape, both[0], both[-1], rows, columns, given)
-        return tuple(both.unbind(0))
+        return self.operands.slopes([self.plan.slopes.compiled], shape, rows, columns, given, split=split)
