@@ -340,10 +340,9 @@ def _next(search: Search, tried: Sequence[Tried]) -> list[Point]:
         return []
     seen = [dict(one.point) for one in tried]
     given = [{path: point[path] for path in search.space} for point in search.begin]
-    given = [point for point in given if point not in seen]
-    if given:
-        return list(given[:room])
-    return next_points(search.space, tried, room, search.how, search.seed)
+    given = [point for point in given if point not in seen][:room]
+    rest = room - len(given)
+    return [*given, *(next_points(search.space, tried, rest, search.how, search.seed) if rest else [])]
 
 
 def _race(trial: Trial) -> tuple[str, str, int, int, dict[str, Label]]:

@@ -282,14 +282,23 @@ class RecordedStep:
         self._images = images.clone(memory_format=torch.preserve_format)
         self._labels = labels.clone()
         self.step.optimizer.zero_grad(set_to_none=True)
-        graph = torch.cuda.CUDAGraph()
+        graph, chance = torch.cuda.CUDAGraph(), torch.cuda.get_rng_state(images.device)
         try:
             with torch.cuda.graph(graph):
                 self._embeddings = self.step.backward(self._images, self._labels)
                 self.step.update()
         except RuntimeError as error:
+            _renew_chance(images.device, chance)
             raise Unrecordable(f"the step cannot be recorded: {str(error).splitlines()[0]}") from error
         self._graph = graph
+
+
+def _renew_chance(device: torch.device, state: Tensor) -> None:
+    """Give a device's generator a new inside: a recording that failed leaves the old one waiting for its end for ever."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    fresh = torch.Generator(device=torch.device("cuda", index))
+    fresh.set_state(state)
+    torch.cuda.default_generators[index].graphsafe_set_state(fresh.graphsafe_get_state())
 
 
 def _buffers(loss: Loss) -> list[int]:

@@ -1,0 +1,96 @@
+"""Do our losses train a network as well as pytorch-metric-learning's?  On real birds, on the same batches and seeds.
+
+    python benchmarks/birds_parity.py plan FOLDER      CUB-200-2011 at 128 px in data/CUB_200_2011 (or --root)
+    likewise work FOLDER                               here, or where FOLDER is taken to; several workers at once
+    python benchmarks/birds_parity.py report FOLDER    writes results/birds-parity.json and fills docs/reality-check.md
+
+The recipe is recipes/cub128.yaml: no validation, the last epoch, nothing tuned.  Every loss is trained three times by
+either library, from the same weights, proxies and batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+from birds_rows import ROWS
+from machine import write
+
+from likewise.cli.study import StudyFile, begin, board_of, read_study
+from likewise.metrics import t_interval
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "birds-parity.json"
+SEEDS = (0, 1, 2)
+OURS, THEIRS = "likewise", "pytorch-metric-learning"
+METRICS = ("R@1", "R@8", "RP", "MAP@R")
+
+
+def study(root: str, weights: str) -> StudyFile:
+    """Both sides of every row."""
+    base = yaml.safe_load((HERE.parent / "recipes" / "cub128.yaml").read_text())
+    for left_to_the_study in ("loss", "split", "seed"):
+        del base[left_to_the_study]
+    base["data"]["init_args"] = {"root": root}
+    base["model"]["weights"] = weights
+    methods = {
+        f"{row}, {library}": {
+            "loss": {"class_path": "birds_rows.Side", "init_args": {"row": row, "theirs": library == THEIRS}}
+        }
+        for row in ROWS
+        for library in (OURS, THEIRS)
+    }
+    return StudyFile("birds-parity", methods=methods, base=base, seeds=list(SEEDS), protocol="classic")
+
+
+def report(folder: Path) -> dict[str, Any]:
+    """For each loss and metric: both means, and the difference of the same seed with its interval."""
+    board = board_of(folder, read_study(folder / "study.yaml"))
+    found: dict[tuple[str, str], dict[int, Any]] = {}
+    for result in board.results():
+        if result.status == "done":
+            row, library = result.trial.method.rsplit(", ", 1)
+            found.setdefault((row, library), {})[result.trial.seed] = result
+    rows = []
+    for row in ROWS:
+        ours, theirs = (found.get((row, library), {}) for library in (OURS, THEIRS))
+        seeds = sorted(set(ours) & set(theirs))
+        if not seeds:
+            continue
+        one: dict[str, Any] = {"loss": row, "note": getattr(ROWS[row], "note", ""), "seeds": len(seeds)}
+        for metric in METRICS:
+            pairs = [(ours[seed].test[metric], theirs[seed].test[metric]) for seed in seeds]
+            one[metric] = {
+                OURS: [a for a, _ in pairs],
+                THEIRS: [b for _, b in pairs],
+                "difference": asdict(t_interval([a - b for a, b in pairs])) if len(pairs) > 1 else None,
+                "seed noise": statistics.stdev([b for _, b in pairs]) if len(pairs) > 1 else None,
+            }
+        one["seconds"] = {
+            library: statistics.median(each.seconds for each in side.values())
+            for library, side in ((OURS, ours), (THEIRS, theirs))
+        }
+        rows.append(one)
+    machines = sorted({result.machine for side in found.values() for result in side.values()})
+    return {"recipe": "recipes/cub128.yaml", "machines": machines, "rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("plan", "report"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--root", default="data/CUB_200_2011", help="where the birds are, on the machine that trains")
+    parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
+    given = parser.parse_args()
+    if given.what == "plan":
+        print(begin(given.folder, study(given.root, given.weights)).counts())
+    else:
+        write(report(given.folder), RESULTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""A fair search on birds: every loss gets the same rounds, the same budget and the same freedom, on validation classes.
+
+    python benchmarks/birds_search.py plan FOLDER      the next round of trials of every loss
+    likewise work FOLDER                               here, or where FOLDER is taken to; stop and go on at will
+    python benchmarks/birds_search.py report FOLDER    writes results/birds-search.json: what was tried, and the best
+
+CUB-200-2011 at 128 px, the recipe of recipes/cub128.yaml, but a tenth of the training classes is held out (the thesis'
+fixed validation set) and the epoch is chosen on it.  What is searched of each loss is what it declares; of each training
+the learning rate, and that of what the loss learns.  The first point is the configuration itself.  Test classes are not
+looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from machine import write
+
+from likewise import losses, miners
+from likewise.cli.study import StudyFile, board_of, write_study
+from likewise.cli.tuning import defaults_first
+from likewise.protocols.bayes import Bayesian
+from likewise.protocols.board import Board
+from likewise.protocols.protocol import PROTOCOLS
+from likewise.protocols.search import Search, best, history, is_over, plan
+from likewise.protocols.space import Range, Setting, space_of
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "birds-search.json"
+ROUNDS, AT_ONCE = 10, 5
+RATE = Range(3e-5, 1e-3, log=True)
+LEARNED_RATE = Range(1e-3, 1e-1, log=True)
+NAME = "birds-search"
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A loss in the contest.
+
+    Args:
+        loss: the class of the loss whose hyper-parameters are searched.
+        options: its arguments, where they are not the defaults.
+        miner: the class of its miner, which is searched with it.
+        fixed: arguments that make the method what it is, and are not searched.
+        around: the class of a wrapper, with arguments, and what of the wrapper is searched.
+        learns: whether the loss has parameters of its own, which learn at a rate of their own.
+    """
+
+    loss: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    miner: str | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    around: tuple[str, Mapping[str, Any], Mapping[str, Range]] | None = None
+    learns: bool = False
+
+    def config(self) -> Tree:
+        """The loss as a configuration has it."""
+        arguments: Tree = {**self.options, **self.fixed}
+        if self.miner is not None:
+            arguments["miner"] = {"class_path": self.miner}
+        loss: Tree = {"class_path": self.loss, "init_args": arguments}
+        if self.around is None:
+            return loss
+        wrapper, given, _ = self.around
+        return {"class_path": wrapper, "init_args": {"loss": loss, **given}}
+
+    def space(self) -> dict[str, Setting]:
+        """What is searched."""
+        miner = None if self.miner is None else getattr(miners, self.miner)
+        declared = space_of(getattr(losses, self.loss), miner)
+        space = {path: setting for path, setting in declared.items() if path.removeprefix("loss.") not in self.fixed}
+        if self.around is not None:
+            space = {path.replace("loss.", "loss.loss.", 1): setting for path, setting in space.items()}
+            space |= {f"loss.{name}": setting for name, setting in self.around[2].items()}
+        space["optimizer.lr"] = RATE
+        if self.learns:
+            space["optimizer.lrs.loss"] = LEARNED_RATE
+        return space
+
+
+DIRECTION = ("DirectionRegularized", {"gamma": 0.3}, {"gamma": Range(0.01, 1.0, log=True)})
+LANGUAGE = ("LanguageGuidance", {"weight": 1.0}, {"weight": Range(0.01, 10.0, log=True)})
+
+METHODS: dict[str, Method] = {
+    # the losses of the reality check's tables
+    "Contrastive": Method("ContrastiveLoss"),
+    "Triplet": Method("TripletLoss"),
+    "NT-Xent": Method("NTXentLoss"),
+    "ProxyNCA": Method("ProxyNCALoss", learns=True),
+    "Margin": Method("MarginLoss", fixed={"learn_beta": True, "nu": 0.0}, learns=True),
+    "Margin / class": Method("MarginLoss", fixed={"learn_beta": True, "nu": 0.0, "num_classes": 100}, learns=True),
+    "Normalised softmax": Method("NormalizedSoftmaxLoss", learns=True),
+    "CosFace": Method("CosFaceLoss", {"scale": 32.0}, learns=True),
+    "ArcFace": Method("ArcFaceLoss", {"scale": 32.0}, learns=True),
+    "FastAP": Method("FastAPLoss"),
+    "SNR contrastive": Method("SNRContrastiveLoss", fixed={"regularizer": 0.0}),
+    "Multi-similarity": Method("MultiSimilarityLoss"),
+    "Multi-similarity + miner": Method("MultiSimilarityLoss", miner="MultiSimilarityMiner"),
+    "SoftTriple": Method("SoftTripleLoss", fixed={"centers": 10}, learns=True),
+    # more proxies
+    "Proxy-Anchor": Method("ProxyAnchorLoss", learns=True),
+    "ProxyNCA++": Method("ProxyNCAPPLoss", learns=True),
+    "ProxyGML": Method("ProxyGMLLoss", learns=True),
+    "Proxy repulsion": Method("ProxyRepulsionLoss", learns=True),
+    # the unified view's table 1
+    "Binomial": Method("BinomialDevianceLoss"),
+    "Binomial + VTHM": Method("BinomialDevianceLoss", miner="ValidTripletMiner"),
+    "RAW": Method("MultiSimilarityLoss", {"alpha": 2.0, "beta": 50.0, "base": 0.5}),
+    "VTHM, equal weights": Method(
+        "ContrastiveLoss",
+        miner="ValidTripletMiner",
+        fixed={"positive_margin": 1.0, "negative_margin": -1.0, "reduction": "sum"},
+    ),
+    "RAW + VTHM": Method("RAWLoss"),
+    "RAW + semi-hard": Method("RAWLoss", miner="SemiHardMiner"),
+    "RAW + distance weighted": Method("RAWLoss", miner="DistanceWeightedMiner"),
+    # older ones, and what else the thesis compares
+    "Triplet, semi-hard": Method("TripletLoss", miner="SemiHardMiner"),
+    "Margin + distance weighted": Method(
+        "MarginLoss", miner="DistanceWeightedMiner", fixed={"learn_beta": True, "nu": 0.0}, learns=True
+    ),
+    "Lifted structure": Method("LiftedStructureLoss"),
+    "Generalised lifted structure": Method("GeneralizedLiftedStructureLoss"),
+    "N-pairs": Method("NPairsLoss", fixed={"l2": 0.0}),
+    "Circle": Method("CircleLoss"),
+    # regularisers of the overview
+    "Triplet, direction": Method("TripletLoss", around=DIRECTION),
+    "Multi-similarity, direction": Method("MultiSimilarityLoss", around=DIRECTION),
+    "ProxyNCA, direction": Method("ProxyNCALoss", around=DIRECTION, learns=True),
+    "Multi-similarity, language": Method("MultiSimilarityLoss", around=LANGUAGE),
+}
+
+
+def study(root: str, weights: str) -> StudyFile:
+    """Every loss with its defaults; the search changes them."""
+    base = yaml.safe_load((HERE.parent / "recipes" / "cub128.yaml").read_text())
+    for left_to_the_study in ("loss", "split", "seed"):
+        del base[left_to_the_study]
+    base["data"]["init_args"] = {"root": root}
+    base["model"]["weights"] = weights
+    methods = {name: {"loss": method.config()} for name, method in METHODS.items()}
+    return StudyFile(NAME, methods=methods, base=base, protocol="fixed-validation")
+
+
+def searches(chosen: StudyFile) -> dict[str, Search]:
+    """A search for each method, all alike."""
+    made = {}
+    for trial in chosen.trials():
+        config, space = copy.deepcopy(dict(trial.config)), METHODS[trial.method].space()
+        made[trial.method] = Search(
+            trial.method,
+            config,
+            space,
+            Bayesian(),
+            PROTOCOLS["fixed-validation"].folds,
+            rounds=ROUNDS,
+            at_once=AT_ONCE,
+            begin=defaults_first(config, space),
+        )
+    return made
+
+
+def report(found: Mapping[str, Search], board: Board) -> Tree:
+    """What was tried of each loss, and the best of it."""
+    rows = []
+    for name, search in found.items():
+        tried = history(search, board)
+        chosen = best(tried)
+        rows.append(
+            {
+                "method": name,
+                "rounds": len(tried),
+                "over": is_over(search, board),
+                "searched": sorted(search.space),
+                "points": [{"point": dict(one.point), "val MAP@R": one.value} for one in tried],
+                "best": None if chosen is None else {"point": dict(chosen.point), "val MAP@R": chosen.value},
+            }
+        )
+    results = [result for result in board.results() if result.trial.stage == "search"]
+    return {
+        "recipe": "recipes/cub128.yaml",
+        "protocol": "fixed-validation",
+        "machines": sorted({result.machine for result in results}),
+        "seconds": sum(result.seconds for result in results),
+        "trials": len(results),
+        "rows": rows,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("plan", "report"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--root", default="data/CUB_200_2011", help="where the birds are, on the machine that trains")
+    parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
+    given = parser.parse_args()
+    chosen = study(given.root, given.weights)
+    write_study(given.folder, chosen)
+    board = board_of(given.folder, chosen)
+    found = searches(chosen)
+    if given.what == "plan":
+        added = sum(len(plan(search, board)) for search in found.values())
+        print(f"{added} trials added; {sum(is_over(search, board) for search in found.values())} searches are over")
+        print(board.counts())
+    else:
+        write(report(found, board), RESULTS)
+
+
+if __name__ == "__main__":
+    main()
