@@ -10,7 +10,7 @@ DOCS := .venv/.stamp-docs
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check lint types demo docs docs-serve bench format clean
+.PHONY: help setup test check lint types demo docs docs-serve lens bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ docs: $(DOCS) ## Build the pages into site/
 
 docs-serve: $(DOCS) ## Serve the pages on this machine, rebuilt as they change
 	$(BIN)/mkdocs serve
+
+lens: $(DEV) ## Make the losses of the lens's page, and the pictures of docs/lens.md, anew
+	$(BIN)/python -m likewise.analysis.script
+	OMP_NUM_THREADS=1 $(BIN)/python tools/lens_figures.py
 
 bench: $(DEV) ## Measure the losses: speed and memory
 	$(BIN)/python benchmarks/losses.py

@@ -29,7 +29,7 @@ def cases() -> dict[str, Callable[[], nn.Module]]:
     found: dict[str, Callable[[], nn.Module]] = {}
     for name in losses.__all__:
         kind = getattr(losses, name)
-        if not inspect.isclass(kind) or kind in (PairLoss, ProxyLoss):
+        if not inspect.isclass(kind) or kind in (PairLoss, ProxyLoss, losses.WeightedPairLoss):
             continue
         if issubclass(kind, PairLoss):
             found[name] = kind

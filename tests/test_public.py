@@ -26,6 +26,7 @@ ROOMS = (
     "data",
     "trunks",
     "train",
+    "analysis",
     "report",
     "protocols",
     "cli",

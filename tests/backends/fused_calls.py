@@ -191,9 +191,9 @@ def test_a_part_that_is_made_anew() -> None:
     stays = per_pair(POSITIVES, relu(1.0 - s))
     for step in range(300):
         margin = 3.0 + step
-        roots, _, leaves = WHOLE._described([stays, per_pair(NEGATIVES, relu(s - margin))], "mean")
-        assert [leaf.node.value for leaf in leaves] == [margin], f"call {step} got the numbers of another"
-        assert repr(margin) in repr(roots[1])
+        described = WHOLE._described([stays, per_pair(NEGATIVES, relu(s - margin))], "mean")
+        assert described.values == [margin], f"call {step} got the numbers of another"
+        assert repr(margin) in repr(described.totals[1])
     assert len(WHOLE._SHAPES[stays]) == 1
 
 
@@ -262,7 +262,7 @@ def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     step()
     gc.collect()
-    before, plans = live(), len(WHOLE._PLANS)
+    before, kinds = live(), len(WHOLE._LOSSES)
     gc.disable()
     try:
         for _ in range(10):
@@ -270,13 +270,12 @@ def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert live() == before
     finally:
         gc.enable()
-    assert len(WHOLE._PLANS) == plans
+    assert len(WHOLE._LOSSES) == kinds
 
 
 def test_plans_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was made for a batch of distances does not hold its norms."""
     take(monkeypatch, "short")
-    monkeypatch.setattr(WHOLE, "_PLANS", {})
     embeddings, labels = batch(7)
     losses.MultiSimilarityLoss(backend="fused")(embeddings, labels)
     gc.collect()

@@ -50,6 +50,9 @@ def take(patch: pytest.MonkeyPatch, way: str) -> None:
     labels, with kernels for plain tiles, in several chunks of columns, and back in several panels.
     """
     patch.setattr(program, "SMALL", program.Shape(16 if way == "sorted" else 32, 16, 16, 4, 3))
+    # what was written down for batches that were cut otherwise
+    WHOLE._LOSSES.clear()
+    WHOLE._SHAPES.clear()
     patch.setattr(WHOLE, "UP_TO", 4096 if way == "short" else 0)
     patch.setattr(WHOLE, "SORT_FROM", NEVER)
     patch.setattr(operands, "SORT_FROM", 0 if way == "sorted" else NEVER)

@@ -6,8 +6,10 @@ pytest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +18,9 @@ from likewise import losses, miners
 from likewise.core import (
     NEGATIVES,
     POSITIVES,
+    Labels,
     PerReference,
+    Problem,
     largest,
     logsumexp,
     per_anchor,
@@ -25,10 +29,12 @@ from likewise.core import (
     smallest,
     square,
 )
+from likewise.core.similarity import Cosine, SquaredEuclidean
 from likewise.losses import PairLoss
+from likewise.losses.module import value_of
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-ROUNDING = {torch.float32: 2.0**-22, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
+ROUNDING = {torch.float32: 2.0**-21, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
 """What a gradient that is stored in a dtype is rounded by, at the least."""
 
 
@@ -39,21 +45,46 @@ def batch(m: int, d: int = 64, classes: int | None = None, seed: int = 0) -> tup
     return (centres[labels] + torch.randn(m, d, generator=generator)).cuda(), labels.cuda()
 
 
-def outcome(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> list[Tensor]:
-    leaf = embeddings.detach().clone().requires_grad_()
-    value = loss(leaf, labels)
+def outcome(
+    loss: nn.Module, embeddings: Tensor, labels: Tensor, references: Tensor | None = None, theirs: Tensor | None = None
+) -> list[Tensor]:
+    leaves = [x.detach().clone().requires_grad_() for x in (embeddings, references) if x is not None]
+    value = loss(leaves[0], labels, *([] if theirs is None else [leaves[1], theirs]))
     learned = [parameter for parameter in loss.parameters() if parameter.requires_grad]
-    return [value.detach(), *torch.autograd.grad(value, [leaf, *learned])]
+    return [value.detach(), *torch.autograd.grad(value, [*leaves, *learned])]
 
 
-def check(make: Callable[..., nn.Module], embeddings: Tensor, labels: Tensor) -> None:
-    """At most twice as far from float64 as the dense engine, and the rounding of what is stored."""
-    true = outcome(make(backend="dense").cuda().double(), embeddings.double(), labels)
-    fused, dense = (outcome(make(backend=backend).cuda(), embeddings, labels) for backend in ("fused", "dense"))
+def check(
+    make: Callable[..., nn.Module],
+    embeddings: Tensor,
+    labels: Tensor,
+    references: Tensor | None = None,
+    theirs: Tensor | None = None,
+    slack: float = 2.0**-22,
+) -> None:
+    """At most twice as far from float64 as the dense engine, and the rounding of what is stored; a value has some slack."""
+    wide = None if references is None else references.double()
+    true = outcome(make(backend="dense").cuda().double(), embeddings.double(), labels, wide, theirs)
+    fused, dense = (
+        outcome(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("fused", "dense")
+    )
+    compare(fused, dense, true, slack)
+
+
+def compare(fused: list[Tensor], dense: list[Tensor], true: list[Tensor], slack: float = 2.0**-22) -> None:
     for place, (x, y, t) in enumerate(zip(fused, dense, true, strict=True)):
         own, theirs = (float((z.double() - t).norm() / t.norm().clamp_min(1e-30)) for z in (x, y))
-        slack = ROUNDING[x.dtype if place else torch.float32]
-        assert own <= 2.0 * theirs + slack, f"{place}: {own:.2e}, dense {theirs:.2e}"
+        assert own <= 2.0 * theirs + (ROUNDING[x.dtype] if place else slack), f"{place}: {own:.2e}, dense {theirs:.2e}"
+
+
+@contextmanager
+def allowed(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 class Biased(PairLoss):
@@ -140,12 +171,184 @@ def the_same_bits_twice() -> None:
                 assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+def tf32_is_rounded() -> None:
+    """At ``"high"`` as exact as torch's own TF32 products, which round; dropped digits would be a bias that adds up."""
+    with allowed("high"):
+        for m in (128, 2048):
+            embeddings, labels = batch(m, 512)
+            proxies = partial(seeded, losses.ArcFaceLoss, int(labels.max()) + 1, 512)
+            for make in (
+                losses.MultiSimilarityLoss,
+                losses.NTXentLoss,
+                partial(losses.ContrastiveLoss, 0.9, 0.1),
+                partial(losses.ContrastiveLoss, -5.0, -30.0, similarity=SquaredEuclidean(normalize=False)),
+                partial(losses.MultiSimilarityLoss, similarity="dot", alpha=0.1, beta=0.1),
+                proxies,
+            ):
+                # a value has the errors of thousands of pairs, which cancel if they have no bias
+                check(make, embeddings / embeddings.norm(dim=1, keepdim=True) * 4.0, labels, slack=2e-5)
+
+
+def seeded(kind: type[nn.Module], *args: object, **options: object) -> nn.Module:
+    torch.manual_seed(0)
+    return kind(*args, **options)
+
+
+def half_precision_on_both_sides() -> None:
+    """Samples and references of one half dtype: as exact as float32, in small batches and in panels, either way round."""
+    for dtype in (torch.bfloat16, torch.float16):
+        for m, n, d in ((1, 7, 3), (33, 129, 100), (300, 5000, 64), (5000, 300, 64), (2048, 2048, 128)):
+            (anchors, labels), (references, theirs) = batch(m, d, 40), batch(n, d, 40, seed=1)
+            anchors[m // 2] = 0.0
+            references = references * 4.0 ** torch.linspace(-4, 4, n, device=references.device)[:, None]
+            for make in (
+                losses.MultiSimilarityLoss,
+                partial(losses.NTXentLoss, 0.3, similarity="squared_euclidean"),
+                partial(losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner(0.1)),
+            ):
+                check(make, anchors.to(dtype), labels, references.to(dtype), theirs)
+            check(partial(losses.NTXentLoss, 300.0, similarity="dot"), anchors.to(dtype), labels,
+                  references.to(dtype), theirs)  # fmt: skip
+
+
+def proxies_in_half_precision() -> None:
+    """As a loss with proxies would ask: references in the order of their labels, or proxies as anchors."""
+    for dtype in (torch.bfloat16, torch.float16):
+        for m, classes in ((64, 100), (700, 3000)):
+            samples, labels = batch(m, 96, classes)
+            proxies, everyone = batch(classes, 96, seed=3)[0], torch.arange(classes, device=labels.device)
+            for loss, turned in ((losses.ArcFaceLoss(classes, 96), False), (losses.ProxyAnchorLoss(classes, 96), True)):
+                ((_, declaration),) = loss.declare().items()
+                found = []
+                for backend, wide in (("fused", torch.float32), ("dense", torch.float32), ("dense", torch.float64)):
+                    leaves = [x.to(dtype).to(wide).requires_grad_() for x in (samples, proxies)]
+                    relation = Labels(everyone, labels) if turned else Labels(labels, everyone, ordered=True)
+                    anchors, references = leaves[::-1] if turned else leaves
+                    problem = Problem(relation, Cosine(), anchors=anchors, references=references)
+                    problem.half = dtype
+                    value = value_of(declaration, problem, "mean", backend)
+                    found.append([value.detach(), *torch.autograd.grad(value, leaves)])
+                compare(*found)
+
+
+def forget() -> None:
+    """Everything that was compiled or written down for batches of a kind."""
+    for name in ("_LOSSES", "_SHAPES"):
+        getattr(import_module("likewise.backends.fused.whole"), name).clear()
+    for kernel in vars(import_module("likewise.backends.fused.rows")).values():
+        if hasattr(kernel, "_compiled"):
+            kernel._compiled.clear()
+    import_module("likewise.backends.fused.engine")._KERNELS.clear()
+    import_module("likewise.backends.fused.program").compile_source.cache_clear()
+
+
+def launched_below_triton() -> None:
+    """Addresses in place of tensors, and below Triton's own launcher: the same bits as its plain way, batch after batch."""
+    program = import_module("likewise.backends.fused.program")
+    short, found = program.direct, {}
+
+    def plain(compiled: object) -> Callable[..., None]:
+        return lambda programs, _stream, arguments: compiled[(programs, 1, 1)](*arguments)
+
+    for name, way in (("plain", plain), ("short", short)):
+        program.direct = way
+        forget()
+        try:
+            found[name] = [
+                outcome(make(backend="fused"), embeddings.to(dtype), labels)
+                for make in (losses.MultiSimilarityLoss, HardestOnly, losses.NTXentLoss)
+                for m in (128, 33, 1200)
+                for dtype in DTYPES
+                for embeddings, labels in (batch(m, 100, seed=1), batch(m, 100, seed=2), batch(m, 100, seed=3))
+            ]
+        finally:
+            program.direct = short
+    forget()
+    for before, after in zip(found["plain"], found["short"], strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def any_memory_any_stream() -> None:
+    """Rows that begin anywhere, strides, other streams: each is what plain rows on the first stream are."""
+    plain, labels = batch(130, 48)
+    padded = torch.zeros(130, 60, device=plain.device)
+    padded[:, 3:51] = plain
+    odd = torch.zeros(130 * 48 + 1, device=plain.device)[1:].view(130, 48)
+    odd.copy_(plain)
+    loss = losses.MultiSimilarityLoss(backend="fused")
+    expected = loss(plain, labels)
+    for _ in range(3):
+        for embeddings in (padded[:, 3:51], odd, plain.T.contiguous().T, plain):
+            torch.testing.assert_close(loss(embeddings, labels), expected)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(50_000_000)
+        shifted = plain * 1.0  # not there yet for whoever launches elsewhere
+        for _ in range(3):
+            found = loss(shifted, labels)
+    torch.cuda.current_stream().wait_stream(side)
+    torch.testing.assert_close(found, expected)
+
+
+def as_a_cuda_graph() -> None:
+    """A step that is recorded and run again on other numbers."""
+    for make in (losses.MultiSimilarityLoss, losses.NTXentLoss, partial(losses.NTXentLoss, learn_temperature=True)):
+        for dtype in (torch.float32, torch.bfloat16):
+            loss = make(backend="fused").cuda()
+            leaf, labels = batch(128, 64)[0].to(dtype).requires_grad_(), batch(128, 64)[1]
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    torch.autograd.grad(loss(leaf, labels), leaf)
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                value = loss(leaf, labels)
+                (slope,) = torch.autograd.grad(value, leaf)
+            for seed in (5, 6):
+                embeddings, others = batch(128, 64, seed=seed)
+                with torch.no_grad():
+                    leaf.copy_(embeddings)
+                    labels.copy_(others)
+                graph.replay()
+                again = leaf.detach().clone().requires_grad_()
+                expected = loss(again, labels)
+                torch.testing.assert_close(value.detach(), expected.detach())
+                torch.testing.assert_close(slope, torch.autograd.grad(expected, again)[0])
+
+
+def on_another_device() -> None:
+    """Tensors of a device that is not the current one; nothing to see where there is only one."""
+    for index in range(1, torch.cuda.device_count()):
+        for m in (128, 1200):
+            for dtype in DTYPES:
+                embeddings, labels = batch(m)
+                here = outcome(losses.MultiSimilarityLoss(backend="fused"), embeddings.to(dtype), labels)
+                for _ in range(2):
+                    there = outcome(
+                        losses.MultiSimilarityLoss(backend="fused"), embeddings.to(dtype).to(index), labels.to(index)
+                    )
+                    assert all(each.device.index == index for each in there)
+                    assert torch.cuda.current_device() == 0
+                    for a, b in zip(here, there, strict=True):
+                        torch.testing.assert_close(a, b.to(a.device))
+
+
 CHECKS = (
     every_dtype_on_odd_sizes,
     numbers_per_reference,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,
+    tf32_is_rounded,
+    half_precision_on_both_sides,
+    proxies_in_half_precision,
+    launched_below_triton,
+    any_memory_any_stream,
+    as_a_cuda_graph,
+    on_another_device,
 )
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from likewise.cli import main
 from likewise.cli.configuration import check, configure
 from likewise.cli.layers import read_request
 from likewise.cli.mistakes import Mistake
+from likewise.cli.pieces import make_lens
+from likewise.losses import CircleLoss
 
 GLYPHS = ("--data", "Glyphs")
 
@@ -29,6 +31,7 @@ def configured(*words: str) -> dict[str, Any]:
         ["--loss", "MarginLoss", "--loss.num_classes", "7", "--plan.precision", "no", "--plan.graph", "false"],
         ["--loss", "Matryoshka", "--loss.loss", "CircleLoss", "--loss.dims", "[8, 64]", "--plan.clip", "1"],
         ["--model.trunk", "resnet18", "--model.weights", "null"],
+        ["--lens.every", "50", "--lens.beside", "ContrastiveLoss", "--lens.beside.negative_margin", "0.3"],
         [
             "--loss",
             "SoftTripleLoss",
@@ -165,6 +168,16 @@ MISTAKES = {
     "--memory.warmup 3": "--memory.size must be given: how many embeddings it holds",
     "--memory.sise 3": "there is no option --memory.sise; did you mean --memory.size?",
     "--memory 3": "--memory must be null, or its options must be given one by one",
+    "--lens.every often": "--lens.every must be a whole number, but it is 'often'",
+    "--lens.every -1": "--lens: every must be a whole number ≥ 0, but it is -1",
+    "--lens.beside CircleLoss": "--lens: every must be given together with beside, such as 50, but it is 0",
+    "--lens.every 5 --lens.beside CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
+    "--lens.every 5 --lens.beside CircleLoss --lens.beside.gama 3": "there is no option --lens.beside.gama; "
+    "did you mean --lens.beside.gamma?",
+    "--lens.every 5 --lens.beside ProxyAnchorLoss": "--lens: beside must be a loss that learns nothing, for nobody "
+    "trains it, but it is ProxyAnchorLoss",
+    "--lens.every 5 --lens.beside MarginLoss": "--lens: beside must be a loss that learns nothing, for nobody "
+    "trains it, but it is MarginLoss",
     "--seed": "--seed must be followed by a value",
     "photos": "'photos' must follow an option, such as --config photos",
     "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists what there is",
@@ -176,6 +189,26 @@ MISTAKES = {
     "--optimizer.lr -1": "--optimizer: lr must be a number > 0, but it is -1.0",
     "--loss.help CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
 }
+
+
+def test_a_second_loss_is_given_like_the_first(here: Path):
+    """By its name, in files and flags; another class keeps nothing of the one before."""
+    (here / "lens.yaml").write_text(
+        "lens: {every: 50, beside: {class_path: ContrastiveLoss, init_args: {negative_margin: 0.3}}}"
+    )
+    given = [*GLYPHS, "--config", "lens.yaml"]
+    beside = configured(*given)["lens"]["beside"]
+    assert beside["class_path"] == "likewise.losses.ContrastiveLoss"
+    assert beside["init_args"]["negative_margin"] == 0.3
+    lens = configured(*given, "--lens.beside", "TripletLoss", "--lens.beside.miner", "RandomMiner")["lens"]
+    assert lens["every"] == 50
+    assert lens["beside"]["class_path"] == "likewise.losses.TripletLoss"
+    assert lens["beside"]["init_args"]["miner"]["class_path"] == "likewise.miners.RandomMiner"
+    assert "negative_margin" not in lens["beside"]["init_args"]
+    recorder = make_lens({"lens": lens}, CircleLoss())
+    assert recorder is not None
+    assert recorder.every == 50
+    assert make_lens({"lens": configured(*GLYPHS)["lens"]}, CircleLoss()) is None
 
 
 @pytest.mark.parametrize("words", MISTAKES)

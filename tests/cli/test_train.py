@@ -58,6 +58,17 @@ def _numbers(folder: Path) -> list[dict[str, Any]]:
     return [{name: x for name, x in line.items() if name not in clock} for line in Run(folder).metrics()]
 
 
+def test_a_lens_looks_and_touches_nothing(trained: Path):
+    assert main([*TRAIN, "--out", "seen", "--lens.every", "2", "--lens.beside", "ContrastiveLoss"]) == 0
+    looks = Run("seen").metrics("lens")
+    assert [line["step"] for line in looks][:3] == [1, 2, 4]
+    assert {line["beside"] for line in looks} == {"ContrastiveLoss"}
+    assert [line for line in _numbers(Path("seen")) if line["kind"] != "lens"] == _numbers(trained)
+    assert Path("seen/best.safetensors").read_bytes() == (trained / "best.safetensors").read_bytes()
+    assert "Pairs without weight" in Path("seen/report.html").read_text()
+    assert "Pairs without weight" not in (trained / "report.html").read_text()
+
+
 INTERRUPTING = """
 import signal
 from likewise.losses import MultiSimilarityLoss
@@ -200,6 +211,7 @@ def test_two_processes_make_one_run(here: Path):
     """What torchrun starts agrees on a folder; one of them speaks."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     command = [*launch, "-m", "likewise.cli", *TRAIN, "--loss", "ProxyAnchorLoss", "--plan.epochs", "1"]
+    command += ["--lens.every", "1", "--lens.beside", "ContrastiveLoss"]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert result.returncode == 0, result.stderr
@@ -207,3 +219,4 @@ def test_two_processes_make_one_run(here: Path):
     [folder] = (here / "runs").iterdir()
     assert Run(folder).finished
     assert (folder / "report.html").exists()
+    assert {line["samples"] for line in Run(folder).metrics("lens")} == {4 * 3}, "both shares of a batch"

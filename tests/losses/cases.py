@@ -10,6 +10,7 @@ import torch
 
 from likewise import losses, miners
 from likewise.testing import LossCase
+from tests.analysis.weighted_case import CASE as WEIGHTED
 from tests.oracles import losses as oracles
 from tests.oracles import proxies as proxy_oracles
 
@@ -127,6 +128,7 @@ CASES = [
     LossCase(losses.FastAPLoss, against(oracles.fast_ap)),
     LossCase(losses.HistogramLoss, histogram),
     LossCase(losses.QuadrupletLoss, against(oracles.quadruplet)),
+    WEIGHTED,
 ]
 
 

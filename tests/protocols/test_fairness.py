@@ -131,7 +131,7 @@ def leaves(tree: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}{key}", value
 
 
-IGNORED = ("config.loss.", "config.out", "config.cache", "config.hold", "config.optimizer.lrs.proxies")
+IGNORED = ("config.loss.", "config.lens.", "config.out", "config.cache", "config.hold", "config.optimizer.lrs.proxies")
 UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.gamma")
 ENGINE = ("compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +14,7 @@ from PIL import Image
 
 from likewise.metrics import Interval
 from likewise.report import Compared, Part, write_report
-from likewise.report.curves import training_charts
+from likewise.report.curves import training_charts, weight_charts, weights_note
 from likewise.report.record import differences, read_run
 from tests.report.runs import lines, make_part, make_run, open_test
 
@@ -206,6 +207,64 @@ def test_runs_side_by_side(tmp_path: Path):
     assert charts[0].lines[0].path == charts[0].lines[1].path  # the same shape, on scales of their own
     assert charts[0].lines[1].points[0][3] == "50"
     assert [line.name for line in charts[3].lines] == ["all runs: trunk, head", "all runs: proxies"]
+
+
+def looks(folder: Path, *, beside: str | None = None, below: float = 0.0, anchors: int = 8) -> Path:
+    """The lines of a recorder, added to a run's record: the weight moves to fewer and fewer pairs."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for step in (1, 60, 120):
+        share = step / 120
+        row = {"kind": "lens", "step": step, "epoch": step / 30, "samples": 8, "anchors": anchors, "seconds": 0.25}
+        row |= {"positives": 8, "negatives": 48, "zero_positives": 0.0, "zero_negatives": share, "below_zero": below}
+        row |= {"weight_positives": 1.0, "weight_negatives": 3.0, "heaviest_1": 0.2, "heaviest_10": 0.5 + share / 2}
+        row |= {
+            "half": round(30 - 25 * share),
+            "gradient": 10.0 / step,
+            "classes": {"quantiles": [1, 2, 3, 4, 5.0 / step]},
+        }
+        row |= {} if beside is None else {"beside": beside, "agreement": -share, "ratio": 2.0}
+        rows.insert(-1, row)
+    lines(folder / "metrics.jsonl", rows)
+    return folder
+
+
+def test_weights_are_shown_where_they_were_recorded(run: Path):
+    assert "Weights" not in text_of(write_report(run).read_text())
+    text = text_of(write_report(looks(run, beside="NTXentLoss")).read_text())
+    assert "3 steps looked at, in 1.0% of the time." in text
+    charts = {chart.title: chart for chart in weight_charts([("this run", 0, read_run(run))])}
+    assert list(charts) == [
+        "Pairs without weight",
+        "Weight of the heaviest pairs",
+        "Weight on positives",
+        "Pairs that carry half of the weight",
+        "Gradient",
+        "Agreement",
+    ]
+    assert charts["Pairs without weight"].summary == "positives: from 0.0% to 0.0%. negatives: from 0.8% to 100.0%."
+    assert charts["Weight on positives"].summary == "positives: from 25.0% to 25.0%."
+    assert charts["Pairs that carry half of the weight"].note == "of 56"
+    assert charts["Pairs that carry half of the weight"].summary == "pairs: from 30 to 5."
+    gradient = charts["Gradient"]
+    assert [line.name for line in gradient.lines][1:] == ["largest class", "median class", "all classes, NTXentLoss"]
+    assert gradient.note == "norm of what turns embeddings, logarithmic"
+    assert [line.points[0][3] for line in gradient.lines] == ["10", "5", "3", "20"]
+    assert charts["Agreement"].note == "cosine with the gradient of NTXentLoss"
+    assert charts["Agreement"].y_ticks[0].text == "-1"
+    assert all(title in text for title in charts)
+
+
+def test_weights_of_several_runs(run: Path, tmp_path: Path):
+    looks(run, below=0.1, anchors=4)
+    other, without = looks(make_run(tmp_path / "other")), make_run(tmp_path / "without")
+    runs = [(folder.name, n, read_run(folder)) for n, folder in enumerate((run, other, without))]
+    charts = {chart.title: chart for chart in weight_charts(runs)}
+    assert "Positives without weight" in charts
+    assert "Weight of the heaviest 10%" in charts
+    assert [line.name for line in charts["Pairs of negative weight"].lines] == ["run", "other"]
+    assert all(len(chart.lines) == 2 for chart in charts.values())
+    assert weights_note(runs) == "6 steps looked at, in 1.0% of the time; 4 anchors of 8 stand for a batch."
+    assert weights_note([]) == ""
 
 
 def test_differences_leave_out_what_always_differs():

@@ -12,13 +12,18 @@ from torch import Tensor
 
 from likewise.backends.passes import Engine, compute_folds
 from likewise.core.folds import Side, State, count
-from likewise.core.formula import Folded, Formula, PerReference, Rank, evaluate, s
+from likewise.core.formula import Apply, Folded, Formula, PerReference, Rank, evaluate, s
 from likewise.core.problem import Problem
 from likewise.core.relation import Mined
 
 
 class DenseEngine(Engine):
     """Folds over the whole similarity matrix.
+
+    Args:
+        problem: the batch, or a part of it.
+        settled: numbers for the whole batch that the miner refers to, where the problem is a part.
+        ends: what to forget after which fold, where room is dear; see `last_uses`.
 
     Examples:
         >>> import torch
@@ -29,11 +34,17 @@ class DenseEngine(Engine):
         [tensor([0.9000, 0.9000,    inf])]
     """
 
-    def __init__(self, problem: Problem, settled: dict[Formula, Tensor] | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        settled: dict[Formula, Tensor] | None = None,
+        ends: dict[Formula, list[Formula]] | None = None,
+    ) -> None:
         self.similarities = problem.similarities()
         self.positive, self.negative = dense_masks(problem, settled)
         # what was computed per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
+        self._ends = ends or {}
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold."""
@@ -62,7 +73,10 @@ class DenseEngine(Engine):
             if not isinstance(values, Tensor):
                 values = self.similarities.new_full((), values)
             values = values if values.shape == keep.shape else values.expand_as(keep)
-        return term.fold.start(values, keep)
+        state = term.fold.start(values, keep)
+        for node in self._ends.get(term, ()):
+            self._pairs.pop(node, None)
+        return state
 
     def learn(self, known: dict[Formula, Any]) -> None:
         """Take numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""
@@ -81,6 +95,32 @@ class DenseEngine(Engine):
         if over is Side.POSITIVES:
             return self.positive
         return self.negative if over is Side.NEGATIVES else self.positive | self.negative
+
+
+def last_uses(terms: list[Folded]) -> dict[Formula, list[Formula]]:
+    """For each fold the formulas that nobody computes with after it.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, POSITIVES, add_up, relu, s
+        >>> shared = s - 0.5
+        >>> pull, push = add_up(relu(-shared), POSITIVES), add_up(relu(shared), NEGATIVES)
+        >>> list(last_uses([pull, push]).values())
+        [[relu(-(s - 0.5)), -(s - 0.5)], [s - 0.5, relu(s - 0.5)]]
+    """
+    last: dict[Formula, Folded] = {}
+    for term in terms:
+        _use(term.curve, term, last)
+    ends: dict[Formula, list[Formula]] = {}
+    for node, term in last.items():
+        ends.setdefault(term, []).append(node)
+    return ends
+
+
+def _use(node: Formula, term: Folded, last: dict[Formula, Folded]) -> None:
+    if isinstance(node, Apply) and last.get(node) is not term:
+        last[node] = term
+        for argument in node.arguments:
+            _use(argument, term, last)
 
 
 def dense_masks(problem: Problem, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:

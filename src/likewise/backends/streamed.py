@@ -7,21 +7,21 @@ batch and the panel.  What a panel computes, the dense engine computes, so the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from likewise.backends.dense import DenseEngine, dense_masks
+from likewise.backends.dense import DenseEngine, dense_masks, last_uses
+from likewise.backends.panels import Panels, Results
 from likewise.backends.passes import Engine, compute_folds
-from likewise.core.folds import State
-from likewise.core.formula import Folded, Formula, PerReference, Rank, Total
+from likewise.core.folds import Count, State
+from likewise.core.formula import Folded, Formula, Number, PerReference, Rank, Total, walk
 from likewise.core.problem import Problem
 from likewise.core.relation import Masks, Mined
 from likewise.core.spec import PartValues
 
-BUDGET = {"cpu": 32 * 2**20, "cuda": 2**30}
+BUDGET = {"cpu": 20 * 2**20, "cuda": 2**30}
 """Bytes that a panel and what is computed from it may take, by kind of device."""
 
 COPIES = 10
@@ -48,32 +48,64 @@ class StreamedEngine(Engine):
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold, panel by panel."""
-        terms: list[Formula] = [term for each in passes for term in each]
+        terms: list[Folded] = [term for each in passes for term in each]
+        steep = _with_slopes(passes)
 
-        def compute(panel: Problem, rows: slice) -> tuple[Tensor, ...]:
-            engine = DenseEngine(panel, self.mined)
-            of_panel = {node: value[rows] if _per_anchor(node) else value for node, value in known.items()}
-            folds = engine.fold(passes, of_panel)
-            return tuple(folds[term] for term in terms)
+        def compute(engine: DenseEngine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
+            folds = engine.fold(steep if back else passes, of_panel)
+            return tuple(folds.get(term) for term in terms)
 
-        return dict(zip(terms, in_panels(self.problem, compute), strict=True))
+        return dict(zip(terms, self._in_panels(terms, known, compute), strict=True))
 
     def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
         """The folds of one pass, not finished, panel by panel."""
         sizes: list[int] = []
 
-        def compute(panel: Problem, rows: slice) -> tuple[Tensor, ...]:
-            of_panel = {node: value[rows] if _per_anchor(node) else value for node, value in known.items()}
-            states = DenseEngine(panel, self.mined).states(terms, of_panel)
+        def compute(engine: DenseEngine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
+            states = engine.states(terms, of_panel)
             sizes[:] = map(len, states)
             return tuple(vector for state in states for vector in state)
 
-        vectors = iter(in_panels(self.problem, compute))
+        vectors = iter(self._in_panels(terms, known, compute))
         return [tuple(next(vectors) for _ in range(size)) for size in sizes]
+
+    def _in_panels(
+        self,
+        terms: list[Folded],
+        known: dict[Formula, Tensor],
+        compute: Callable[[DenseEngine, dict[Formula, Tensor], bool], Results],
+    ) -> list[Tensor]:
+        numbers, ends = _numbers(terms, known), last_uses(terms)
+
+        def of_panel(panel: Problem, rows: slice, values: Sequence[Tensor], back: bool) -> Results:
+            parts = {
+                node: value[rows] if _per_anchor(node) else value for node, value in zip(numbers, values, strict=True)
+            }
+            return compute(DenseEngine(panel, self.mined, ends), parts, back)
+
+        return Panels(self.problem, list(panels(self.problem)), of_panel, list(numbers.values())).run()
+
+
+def _with_slopes(passes: list[list[Folded]]) -> list[list[Folded]]:
+    """Without counts, which have no slope, but for those that a curve refers to."""
+    used = {node for terms in passes for term in terms for node in walk(term.curve)}
+    kept = [[term for term in terms if term in used or not isinstance(term.fold, Count)] for terms in passes]
+    return [terms for terms in kept if terms]
 
 
 def _per_anchor(node: Formula) -> bool:
     return node.rank == Rank.ANCHOR and not isinstance(node, PerReference)
+
+
+def _numbers(terms: list[Folded], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    """What curves refer to beside `s`: numbers that are known, and learned scalars, which get a gradient, too."""
+    found: dict[Formula, Tensor] = {}
+    for node in walk(*terms):
+        if node in known:
+            found[node] = known[node]
+        elif isinstance(node, Number) and isinstance(node.value, Tensor):
+            found[node] = node.value
+    return found
 
 
 def _batch_numbers(problem: Problem) -> dict[Formula, Tensor]:
@@ -102,20 +134,7 @@ def in_panels(problem: Problem, compute: Callable[[Problem, slice], tuple[Tensor
         >>> in_panels(problem, lambda panel, rows: (panel.similarities().sum(dim=1),))
         [tensor([1., 1.])]
     """
-    if problem.anchors is not None:
-        problem.factors()  # once for all panels, with its graph
-    pieces = []
-    for rows in panels(problem):
-
-        def of_rows(rows: slice = rows) -> tuple[Tensor, ...]:
-            return compute(problem.rows(rows), rows)
-
-        if torch.is_grad_enabled():
-            # nothing is drawn in a panel, and saving the state of a GPU's generator would wait for the GPU
-            pieces.append(checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none"))
-        else:
-            pieces.append(of_rows())
-    return [torch.cat(vectors) for vectors in zip(*pieces, strict=True)]
+    return Panels(problem, list(panels(problem)), lambda panel, rows, _numbers, _back: compute(panel, rows)).run()
 
 
 def panels(problem: Problem) -> Iterator[slice]:

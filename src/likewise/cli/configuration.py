@@ -12,9 +12,9 @@ from jsonargparse import ArgumentParser, Namespace
 
 from likewise.cli.defaults import Tree
 from likewise.cli.helping import help_of
-from likewise.cli.layers import Request, with_paths
+from likewise.cli.layers import Request, kind_of, with_paths
 from likewise.cli.mistakes import Mistake
-from likewise.cli.objects import KINDS, imported, needed
+from likewise.cli.objects import imported, needed
 from likewise.cli.refusals import refusal
 from likewise.data import RECIPES
 from likewise.train import Optimizer, Plan, Schedule
@@ -160,6 +160,13 @@ def make_parser(request: Request) -> Parser:
     _add_group(parser, Optimizer, "optimizer")
     _add_group(parser, Schedule, "schedule")
     _add_group(parser, Plan, "plan")
+    parser.add_argument(
+        "--lens.every",
+        type=int,
+        default=0,
+        help="steps between two looks at where the loss puts its weight, such as 50; 0 for none",
+    )
+    _add_named(parser, "lens.beside", request, "a second loss, whose gradient is compared with that of the loss")
     parser.add_argument("--seed", type=int, default=0, help="of everything that is left to chance")
     parser.add_argument("--out", type=str | None, help="the run's folder (default: runs/DATA-TRUNK-LOSS-NUMBER)")
     parser.add_argument(
@@ -179,12 +186,16 @@ def _add_group(parser: Parser, settings: type, key: str) -> None:
 
 
 def _add_named(parser: Parser, key: str, request: Request, help: str) -> None:
-    kind = KINDS[key]
+    words = tuple(key.split("."))
+    kind, chosen = kind_of(words), request.chosen
+    assert kind is not None
+    for word in words:
+        chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
     skip = set(kind.filled)
-    for depth, path in _classes(request.chosen.get(key)):
+    for depth, path in _classes(chosen):
         skip |= {"loss.init_args." * depth + name for name in needed(kind, imported(path))}
     parser.add_subclass_arguments(
-        imported(kind.base), key, skip=skip, metavar="NAME", help=help, fail_untyped=False, as_group=True
+        imported(kind.base), key, skip=skip, metavar="NAME", help=help, fail_untyped=False, as_group=len(words) == 1
     )
 
 

@@ -110,7 +110,7 @@ def read_request(words: Sequence[str]) -> Request:
         given = merged(given, _tree(flag))
     below = merged(defaults_for(given), files)
     for flag in flags:
-        if flag.value is not None and flag.path and _kind(flag.path) is not None:
+        if flag.value is not None and flag.path and kind_of(flag.path) is not None:
             if _another_loss(below, _tree(flag)):
                 below = _without_its_rates(below)
             below = _without_another(below, flag)
@@ -154,7 +154,7 @@ def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:
     result: Tree = {}
     for key, value in tree.items():
         path = within if key == "init_args" else (*within, key)
-        kind = None if key == "init_args" else _kind(path)
+        kind = None if key == "init_args" else kind_of(path)
         if isinstance(value, str) and kind is not None:
             value = {"class_path": value}
         if isinstance(value, Mapping):
@@ -173,15 +173,22 @@ def _meant(word: str) -> str:
     return nearest(word, ["class_path", "init_args"]) or ": write it under init_args"
 
 
-def _kind(path: tuple[str, ...]) -> Kind | None:
-    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it."""
+def kind_of(path: tuple[str, ...]) -> Kind | None:
+    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.beside`` is a loss, too.
+
+    Examples:
+        >>> kind_of(("loss", "miner")).what, kind_of(("lens", "beside")).what, kind_of(("plan", "epochs"))
+        ('miner', 'loss', None)
+    """
+    if path[:2] == ("lens", "beside"):
+        path = ("loss", *path[2:])
     inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner"))
     return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
 
 
 def _resolved(flag: Flag) -> Flag:
     key = flag.path[:-1] if flag.path and flag.path[-1] == "help" else flag.path
-    kind = _kind(key) if key else None
+    kind = kind_of(key) if key else None
     by_name = flag.value is not None and flag.value not in ("null", "None") and not flag.value.startswith("{")
     if kind is None or not by_name or flag.value is None or flag.value.endswith((".yaml", ".yml", ".json")):
         return flag
@@ -193,7 +200,7 @@ def _with(flags: list[Flag], new: Flag) -> list[Flag]:
 
     Given a second time, it takes the place of the first one, and of that one's arguments.
     """
-    if new.value is None or not new.path or _kind(new.path) is None:
+    if new.value is None or not new.path or kind_of(new.path) is None:
         return [*flags, new]
     inside = [flag for flag in flags if flag.path[: len(new.path)] == new.path]
     before = [flag for flag in inside if flag.path == new.path]
@@ -212,11 +219,11 @@ def _tree(flag: Flag) -> Tree:
     except yaml.YAMLError:
         value = flag.value
     path = flag.path[:-1] if flag.path[-1:] == ("help",) else flag.path
-    if path and _kind(path) is not None and isinstance(value, str):
+    if path and kind_of(path) is not None and isinstance(value, str):
         value = {"class_path": value}
     for place in range(len(path) - 1, -1, -1):
         value = {path[place]: value}
-        if place and _kind(path[:place]) is not None:
+        if place and kind_of(path[:place]) is not None:
             value = {"init_args": value}
     return value if isinstance(value, dict) else {}
 
@@ -242,7 +249,9 @@ def _without_its_rates(tree: Tree) -> Tree:
 def _without_another(tree: Tree, flag: Flag) -> Tree:
     """The tree without the entry that a flag replaces by one of another class."""
     *inside, last = [
-        word for place, word in enumerate(flag.path) for word in (("init_args", word) if place else (word,))
+        word
+        for place, word in enumerate(flag.path)
+        for word in (("init_args", word) if place and kind_of(flag.path[:place]) is not None else (word,))
     ]
     result = copy.deepcopy(tree)
     node: Any = result

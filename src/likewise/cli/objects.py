@@ -71,6 +71,7 @@ KINDS: Mapping[str, Kind] = {
                 "PairLoss",
                 "ProxyLoss",
                 "ShardedProxies",
+                "WeightedPairLoss",
                 "WeightedSum",
                 "ZeroMean",
             }

@@ -8,21 +8,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from likewise.cli.defaults import cache_folder
 from likewise.cli.mistakes import Mistake, making
-from likewise.cli.objects import KINDS, make
+from likewise.cli.objects import KINDS, imported, make, needed
 from likewise.cli.parts import Parts, read_parts
 from likewise.cli.screen import note
+from likewise.core.checks import whole_number
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached
 from likewise.data.memory import free_memory
 from likewise.losses import CrossBatchMemory
 from likewise.train import Data, Optimizer, Plan, Run, Schedule, Sealed, train
 from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
+
+if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
+    from likewise.analysis.recorder import Recorder
 
 Tree = Mapping[str, Any]
 
@@ -76,10 +80,11 @@ class Pieces:
         optimizer: how parameters follow their gradients.
         schedule: how learning rates change.
         plan: how long, and what is done on the way.
+        lens: what looks at the loss on the way, if anything does.
 
     Examples:
         >>> list(Pieces.__dataclass_fields__)
-        ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'plan']
+        ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'plan', 'lens']
     """
 
     model: Embedder
@@ -89,6 +94,7 @@ class Pieces:
     optimizer: Optimizer
     schedule: Schedule
     plan: Plan
+    lens: Recorder | None = None
 
     def train(
         self,
@@ -113,6 +119,7 @@ class Pieces:
             device="cpu" if machine.device.type == "cpu" else None,
             config=config,
             go_on=go_on,
+            lens=self.lens,
         )
 
 
@@ -130,7 +137,23 @@ def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:
         schedule = Schedule(**config["schedule"])
     with making("--plan"):
         plan = Plan(**config["plan"])
+    with making("--lens"):
+        _make_beside(config.get("lens") or {})
     return optimizer, schedule, plan
+
+
+def _make_beside(said: Tree) -> nn.Module | None:
+    """The second loss of a lens: one that can do without being trained."""
+    every, spec = whole_number("every", said.get("every", 0), 0), said.get("beside")
+    if spec is None:
+        return None
+    if not every:
+        raise ValueError("every must be given together with beside, such as 50, but it is 0")
+    name, lacks = spec["class_path"].rpartition(".")[2], needed(KINDS["loss"], imported(spec["class_path"]))
+    beside: nn.Module | None = None if lacks else make(KINDS["loss"], spec, {})
+    if beside is None or list(beside.parameters()):
+        raise ValueError(f"beside must be a loss that learns nothing, for nobody trains it, but it is {name}")
+    return beside
 
 
 def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> Pieces:
@@ -166,7 +189,7 @@ def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> P
         rank=machine.rank,
     )
     data = Data(batches, None if val is None else store.in_order(val), store.sealed(parts), train.class_names)
-    return Pieces(model, loss, data, train.name, *settings)
+    return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
 
 
 def make_model(said: Tree) -> Embedder:
@@ -227,6 +250,23 @@ def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:
     with making("the loss"):
         loss: nn.Module = make(KINDS["loss"], config["loss"], values)
         return loss if config["memory"] is None else CrossBatchMemory(loss, **config["memory"])  # type: ignore[arg-type]
+
+
+def make_lens(config: Tree, loss: nn.Module) -> Recorder | None:
+    """What a configuration wants to look at the loss, if anything.
+
+    Examples:
+        >>> from likewise.losses import CircleLoss
+        >>> make_lens({"lens": {"every": 50, "beside": {"class_path": "likewise.losses.NCALoss"}}}, CircleLoss())
+        Recorder(every=50, beside=NCALoss(scale=1.0))
+    """
+    said = config.get("lens") or {}  # runs of before have none
+    if not said.get("every"):
+        return None
+    from likewise.analysis.recorder import Recorder
+
+    with making("--lens"):
+        return Recorder(loss, said["every"], _make_beside(said))
 
 
 def make_sampler(config: Tree, train: ImageDataset, machine: Machine) -> Any:

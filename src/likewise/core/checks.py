@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 _look_at_values: ContextVar[bool | None] = ContextVar("look_at_values", default=None)
 
@@ -152,6 +153,8 @@ def same_device(name: str, value: Tensor, device: torch.device, beside: str) -> 
 def full_precision(tensor: object) -> AbstractContextManager[object]:
     """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them.
 
+    Matrix products that are made inside go back in full precision, too, wherever ``backward`` is called.
+
     Examples:
         >>> import torch
         >>> with torch.autocast("cpu", dtype=torch.bfloat16), full_precision(torch.zeros(1)):
@@ -161,5 +164,52 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
     if not isinstance(tensor, Tensor) or not torch.amp.is_autocast_available(tensor.device.type):
         return nullcontext()
     # switching off what is off takes longer than asking
-    on = torch.is_autocast_enabled(tensor.device.type)
-    return torch.autocast(tensor.device.type, enabled=False) if on else nullcontext()
+    if not torch.is_autocast_enabled(tensor.device.type):
+        return nullcontext()
+    # a compiler sees to the backward pass itself
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return torch.autocast(tensor.device.type, enabled=False)
+    return _FullPrecision(tensor.device.type)
+
+
+_PRODUCTS = (torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm)
+
+
+class _FullPrecision(TorchFunctionMode):
+    """Autocast off, and every matrix product one that remembers it."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._off: AbstractContextManager[Any] = torch.autocast(device, enabled=False)
+
+    def __enter__(self) -> Self:
+        self._off.__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._off.__exit__(*error)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if kwargs or function not in _PRODUCTS or min(each.ndim for each in args) < 2:
+            return function(*args, **(kwargs or {}))
+        return _Product.apply(*args)  # type: ignore[no-untyped-call]
+
+
+class _Product(torch.autograd.Function):
+    """A matrix product that is differentiated in full precision, also inside of autocast."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
+        ctx.save_for_backward(left, right)
+        return left @ right
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        left, right = ctx.saved_tensors
+        with full_precision(grad):
+            return (
+                (grad @ right.mT).sum_to_size(left.shape) if ctx.needs_input_grad[0] else None,
+                (left.mT @ grad).sum_to_size(right.shape) if ctx.needs_input_grad[1] else None,
+            )

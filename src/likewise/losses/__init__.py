@@ -37,6 +37,7 @@ from likewise.losses.softmax import (
 )
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
+from likewise.losses.weighted import WeightedPairLoss
 
 __all__ = [
     "AngularLoss",
@@ -81,6 +82,7 @@ __all__ = [
     "SupConLoss",
     "TripletLoss",
     "TupletMarginLoss",
+    "WeightedPairLoss",
     "WeightedSum",
     "ZeroMean",
     "cross_entropy",

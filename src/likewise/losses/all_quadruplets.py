@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from likewise.backends import dense_masks
 from likewise.backends.streamed import panels
-from likewise.core.problem import Problem
+from likewise.core.problem import Problem, is_watched
 from likewise.core.relation import Labels
 from likewise.core.similarity import SNR
 from likewise.core.slots import Slots, similarities_at
@@ -110,8 +110,9 @@ def _inverse(order: Tensor) -> Tensor:
 def _tally(problem: Problem, thresholds: Thresholds, own: Tensor, classes: Tensor, engine: str) -> Tally:
     """Count and add up the negative pairs between any two thresholds, over all processes."""
     size, n = len(thresholds.ordered) + 1, len(classes)
-    # a pair stands in the matrix twice where everything is mutual: what touches with its second member did with its first
-    mutual = isinstance(problem.relation, Labels) and not isinstance(problem.similarity, SNR)
+    # a pair stands in the matrix twice where everything is mutual: what touches with its second member did with its first;
+    # whoever watches wants every entry to have what is its own
+    mutual = isinstance(problem.relation, Labels) and not isinstance(problem.similarity, SNR) and not is_watched()
 
     def of_panel(panel: Problem, rows: slice) -> tuple[Tensor, ...]:
         S, (_, negative) = panel.similarities(), dense_masks(panel)

@@ -16,16 +16,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from likewise.backends import DenseEngine, Engine, streamed
 from likewise.core.checks import full_precision
-from likewise.core.folds import Side, State, count
-from likewise.core.formula import Folded, Formula, Number, PerReference, Rank, evaluate, s, walk
+from likewise.core.folds import Side, State
+from likewise.core.formula import Folded, Formula, Number, Rank, walk
 from likewise.core.problem import Problem
 from likewise.core.relation import Labels
 from likewise.core.similarity import Similarity
 from likewise.core.spread import Spread
+from likewise.losses.places import Places, finished, of_positives, of_the_rest
 
 Outputs = tuple[Tensor, ...]
 Compute = Callable[[Tensor, slice, Sequence[Tensor]], Outputs]
@@ -77,10 +77,10 @@ def in_blocks(
     """
     if picked is None:
         picked = torch.zeros(0, dtype=torch.int64, device=table.device)
-    if len(cut) == 1 or not torch.is_grad_enabled():
+    if len(cut) < 2 or not torch.is_grad_enabled():
         return [compute(table[rows], rows, inputs) for rows in cut], table[picked]
     *flat, gathered = _InBlocks.apply(compute, cut, picked, table, *inputs)  # type: ignore[no-untyped-call]
-    width = len(flat) // max(len(cut), 1)
+    width = len(flat) // len(cut)
     return [tuple(flat[i * width : (i + 1) * width]) for i in range(len(cut))], gathered
 
 
@@ -97,15 +97,14 @@ class _InBlocks(torch.autograd.Function):
         return (*flat, table[picked])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         picked, table, *inputs = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, None, None, *_with_graph(ctx, grads, picked, table, inputs)
         needs = ctx.needs_input_grad[3:]
-        of_table = torch.zeros_like(table) if needs[0] and not ctx.cut else None
-        if needs[0] and ctx.cut:
-            of_table = torch.empty_like(table)  # every row is in a block
+        of_table = torch.empty_like(table) if needs[0] else None  # every row is in a block
         of_inputs: list[Tensor | None] = [None] * len(inputs)
-        width = (len(grads) - 1) // max(len(ctx.cut), 1)
+        width = (len(grads) - 1) // len(ctx.cut)
         for i, rows in enumerate(ctx.cut):
             leaves = [
                 each.detach().requires_grad_(need) for each, need in zip((table[rows], *inputs), needs, strict=True)
@@ -125,13 +124,38 @@ class _InBlocks(torch.autograd.Function):
         return None, None, None, of_table, *of_inputs
 
 
-def _gradients(results: Outputs, grads: Sequence[Tensor | None], leaves: list[Tensor]) -> list[Tensor | None]:
+def _with_graph(
+    ctx: Any, grads: Sequence[Tensor | None], picked: Tensor, table: Tensor, inputs: list[Tensor]
+) -> list[Tensor | None]:
+    """The gradients as functions of everything, for somebody who differentiates again: all blocks stay in memory."""
+    width = (len(grads) - 1) // len(ctx.cut)
+    of_blocks: list[Tensor] = []
+    of_inputs: list[list[Tensor]] = [[] for _ in inputs]
+    with full_precision(table):
+        for i, rows in enumerate(ctx.cut):
+            # an input may be a function of another one, which is not this function's business: each is taken by itself
+            leaves = [table[rows], *(each.view_as(each) for each in inputs)]
+            results = ctx.compute(leaves[0], rows, leaves[1:])
+            found = _gradients(results, grads[i * width : (i + 1) * width], leaves, create_graph=True)
+            of_blocks.append(torch.zeros_like(leaves[0]) if found[0] is None else found[0])
+            for so_far, grad in zip(of_inputs, found[1:], strict=True):
+                so_far.extend([] if grad is None else [grad])
+        of_table = torch.cat(of_blocks)
+        if grads[-1] is not None:
+            of_table = of_table.index_add(0, picked, grads[-1])
+    return [of_table, *(sum(each[1:], each[0]) if each else None for each in of_inputs)]
+
+
+def _gradients(
+    results: Outputs, grads: Sequence[Tensor | None], leaves: list[Tensor], *, create_graph: bool = False
+) -> list[Tensor | None]:
     """The gradients of the leaves that want one; a result may be a constant (a peak, a count)."""
     kept = [(y, g) for y, g in zip(results, grads, strict=True) if g is not None and y.requires_grad]
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     if not kept or not wanted:
         return [None] * len(leaves)
-    found = iter(torch.autograd.grad([y for y, _ in kept], wanted, [g for _, g in kept], allow_unused=True))
+    outputs, arrived = [y for y, _ in kept], [g for _, g in kept]
+    found = iter(torch.autograd.grad(outputs, wanted, arrived, allow_unused=True, create_graph=create_graph))
     return [next(found) if leaf.requires_grad else None for leaf in leaves]
 
 
@@ -143,6 +167,7 @@ class Table:
         rows: the proxies in their own dtype, ``(k · centres, d)``.
         classes: whose proxies they are, ``(k,)``.
         positions: where among them the class of each sample is, ``(m,)``; −1: nowhere.
+        complete: whether every sample's class is among them, so that nobody need look.
         log_weights: for how many classes each stands, as a logarithm, ``(k,)``; ``None``: each for itself.
         shards: the processes that have a share of the proxies each; ``None``: all are here.
 
@@ -155,13 +180,14 @@ class Table:
     rows: Tensor
     classes: Tensor
     positions: Tensor
+    complete: bool = False
     log_weights: Tensor | None = None
     shards: Spread | None = None
 
     def cut(self, classes: slice) -> Table:
         """Some of the classes."""
         rows = slice(classes.start * self.centres, classes.stop * self.centres)
-        return replace(self, rows=self.rows[rows], classes=self.classes[classes])
+        return replace(self, rows=self.rows[rows], classes=self.classes[classes], complete=False)
 
     @property
     def centres(self) -> int:
@@ -170,6 +196,8 @@ class Table:
 
     def owners(self) -> Tensor:
         """The class of each row."""
+        if self.centres == 1:
+            return self.classes
         return self.classes.repeat_interleave(self.centres, output_size=len(self.rows))
 
 
@@ -233,6 +261,7 @@ class ProxiesAsReferences(Engine):
         samples: the anchors.
         table: the references.
         pool: makes one similarity to a class of those to its centres; ``None``: every proxy is a reference.
+        whole: compare with the whole table at once, however large it is.
 
     Examples:
         >>> import torch
@@ -244,48 +273,74 @@ class ProxiesAsReferences(Engine):
     """
 
     def __init__(
-        self, similarity: Similarity, samples: Tensor, table: Table, pool: Callable[[Tensor], Tensor] | None = None
+        self,
+        similarity: Similarity,
+        samples: Tensor,
+        table: Table,
+        pool: Callable[[Tensor], Tensor] | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
-        self.similarity, self.table, self.pool = similarity, table, pool
+        self.similarity, self.table, self.pool, self.centres = similarity, table, pool, table.centres
         self.samples = similarity.prepare(samples)
-        self.found = table.positions >= 0
+        everything = [slice(0, len(table.rows))]
+        self.cut = everything if whole else blocks(len(table.rows), len(samples), self.samples, self.centres)
+        # where each sample's own class is among the references
+        self.columns = self._own_rows() if pool is None else table.positions[:, None]
+        width = len(table.rows) if pool is None else len(table.classes)
+        complete = Places(self.columns, None, width)
+        self.places = complete if table.complete else Places.within(self.columns, slice(0, width))
+        self._matrix: Tensor | None = None
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold: once over the table for each pass."""
         results: dict[Formula, Tensor] = {}
         for terms in passes:
-            states = self.states(terms, {**known, **results})
-            results.update({term: term.fold.finish(state) for term, state in zip(terms, states, strict=True)})
+            near, states, own, numbers = self._pass(terms, {**known, **results})
+            results |= {term: term.fold.finish(state) for term, state in states.items()}
+            results |= finished(near, own, self.places, numbers)
         return results
 
     def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
         """The folds of one pass, not finished: the table may be one of several shares."""
+        near, states, own, numbers = self._pass(terms, known)
+        states |= of_positives(near, own, self.places, numbers)
+        return [states[term] for term in terms]
+
+    def _pass(
+        self, terms: list[Folded], known: dict[Formula, Tensor]
+    ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Tensor]]:
+        """The folds over positives, still to do; the states of the others; own similarities; and numbers for the curves."""
         numbers = _numbers(terms, known)
         near = [term for term in terms if term.over is Side.POSITIVES]
-        wide = [term for term in terms if term.over is not Side.POSITIVES]
-        sizes: list[int] = []
+        rest = [term for term in terms if term.over is not Side.POSITIVES]
+        if len(self.cut) > 1 or not rest:
+            return near, *self._of_blocks(rest, numbers), numbers
+        if self._matrix is None:
+            self._matrix = self._compare(self.samples, self.table.rows.to(self.samples.dtype))
+        everything = slice(0, self.places.width)
+        return near, *of_the_rest(rest, self._matrix, self.places, everything, numbers), numbers
+
+    def _of_blocks(self, terms: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+        """Folds over all but positives, merged from block to block; own similarities from rows that are looked up."""
+        centres, sizes = self.centres, [0]
 
         def compute(block: Tensor, rows: slice, given: Sequence[Tensor]) -> Outputs:
             samples, *values = given
             columns = rows if self.pool is None else slice(rows.start // centres, rows.stop // centres)
-            of_block = {
-                node: value[None, columns] if isinstance(node, PerReference) else _broadcast(node, value)
-                for node, value in zip(numbers, values, strict=True)
-            }
             similarities = self._compare(samples, block.to(samples.dtype))
-            states = _states(wide, similarities, lambda over: self._side(over, columns), of_block)
-            sizes[:] = map(len, states)
-            return tuple(each for state in states for each in state)
+            places, of_block = Places.within(self.columns, columns), dict(zip(numbers, values, strict=True))
+            states, _ = of_the_rest(terms, similarities, places, columns, of_block)
+            sizes[:] = [len(state) for state in states.values()]
+            return tuple(each for state in states.values() for each in state)
 
-        centres = self.table.centres
-        cut = blocks(len(self.table.rows), len(self.samples), self.samples, centres) if wide else []
-        inputs = [self.samples, *numbers.values()]
-        results, own = in_blocks(self.table.rows, cut, compute, inputs, self._own_rows())
-        states = self._near(near, own, numbers)
-        for k, term in enumerate(wide):
+        inputs, own_rows = [self.samples, *numbers.values()], self._own_rows().clamp_min(0).flatten()
+        results, own = in_blocks(self.table.rows, self.cut if terms else [], compute, inputs, own_rows)
+        states: dict[Folded, State] = {}
+        for k, term in enumerate(terms):
             first, end = sum(sizes[:k]), sum(sizes[: k + 1])
             states[term] = reduce(term.fold.merge, [flat[first:end] for flat in results])
-        return [states[term] for term in terms]
+        return states, self._with_own(own.to(self.samples.dtype))
 
     def _compare(self, samples: Tensor, block: Tensor) -> Tensor:
         """All samples against a block, ``(m, rows)``, or ``(m, classes)`` where centres are pooled."""
@@ -293,75 +348,29 @@ class ProxiesAsReferences(Engine):
         if self.similarity.centres:
             middle = right.detach().mean(dim=0, keepdim=True)
             samples, right = samples - middle, right - middle
-        similarities = self.similarity.of_factors(samples, right)
         if self.pool is None:
-            return similarities
-        return self.pool(similarities.reshape(len(samples), -1, self.table.centres))
-
-    def _side(self, over: Side, columns: slice) -> Tensor:
-        """The mask of a block: everybody, or everybody but the sample's own class."""
-        width = columns.stop - columns.start
-        everybody = torch.ones(len(self.samples), width + 1, dtype=torch.bool, device=self.samples.device)
-        if over is Side.BOTH:
-            return everybody[:, :width]
-        own = self._own_columns() - columns.start
-        outside = (own < 0) | (own >= width) | ~self.found[:, None]
-        # one entry of a row is cheaper to write than all of them to compare; who is not here writes into the margin
-        own = torch.where(outside, width, own)
-        return everybody.scatter_(1, own, False)[:, :width]
+            return self.similarity.of_factors(samples, right)
+        # the first centres of all classes, then the second: so pooling goes along rows, not across a few columns
+        by_centre = right.reshape(-1, self.centres, right.shape[1]).transpose(0, 1).flatten(0, 1)
+        similarities = self.similarity.of_factors(samples, by_centre)
+        return self.pool(similarities.reshape(len(samples), self.centres, -1).transpose(1, 2))
 
     def _own_rows(self) -> Tensor:
-        centre = torch.arange(self.table.centres, device=self.samples.device)
-        return (self.table.positions.clamp_min(0)[:, None] * self.table.centres + centre).flatten()  # (m · centres,)
-
-    def _own_columns(self) -> Tensor:
-        """Where each sample's own class is among the columns, ``(m, one or centres)``."""
-        if self.pool is not None:
-            return self.table.positions.clamp_min(0)[:, None]
-        return self._own_rows().view(len(self.samples), self.table.centres)
-
-    def _near(self, terms: list[Folded], own: Tensor, numbers: dict[Formula, Tensor]) -> dict[Formula, State]:
-        """Folds over positives: each sample with its own class alone."""
-        similarities = self._with_own(own.to(self.samples.dtype))
-        if self.pool is not None:
-            similarities = self.pool(similarities[:, None, :])  # (m, 1)
-        columns = self._own_columns()
-        of_own = {
-            node: value[columns] if isinstance(node, PerReference) else _broadcast(node, value)
-            for node, value in numbers.items()
-        }
-        keep = self.found[:, None].expand_as(similarities)
-        return dict(zip(terms, _states(terms, similarities, lambda _: keep, of_own), strict=True))
+        """Which proxies are those of each sample's class, ``(m, centres)``; negative where there are none."""
+        positions, centres = self.table.positions[:, None], self.centres
+        return positions if centres == 1 else positions * centres + torch.arange(centres, device=positions.device)
 
     def _with_own(self, own: Tensor) -> Tensor:
-        """The similarities of each sample to its class's proxies, ``(m, centres)``; ``own`` is ``(m · centres, d)``."""
-        centres = self.table.centres
+        """The similarities of each sample to its own proxies, ``(m, centres)``, or to its class, ``(m, 1)``.
+
+        Args:
+            own: its proxies, ``(m · centres, d)``.
+        """
+        centres = self.centres
         left, right = self.samples.repeat_interleave(centres, dim=0), self.similarity.prepare(own)
         if self.similarity.centres:
             left, right = left - right, torch.zeros_like(right)
         products, squares = (left * right).sum(dim=1), [self.similarity.squares(each) for each in (left, right)]
         shaped = (each.view(-1, centres) for each in (products, *squares))
-        return self.similarity.link(*shaped)
-
-
-def _broadcast(node: Formula, value: Tensor) -> Tensor:
-    return value[:, None] if node.rank == Rank.ANCHOR else value
-
-
-def _states(
-    terms: list[Folded], similarities: Tensor, side: Callable[[Side], Tensor], known: dict[Formula, Tensor]
-) -> list[State]:
-    """What each fold leaves of some pairs."""
-    pairs: dict[Formula, Any] = {s: similarities, **known}
-    masks = {over: side(over) for over in {term.over for term in terms}}
-    states = []
-    for term in terms:
-        keep = masks[term.over]
-        if term is count(term.over):
-            values = keep  # a count without a condition
-        else:
-            values = evaluate(term.curve, pairs)
-            values = values if isinstance(values, Tensor) else similarities.new_full((), values)
-            values = values.expand_as(keep)
-        states.append(term.fold.start(values, keep))
-    return states
+        similarities = self.similarity.link(*shaped)
+        return similarities if self.pool is None else self.pool(similarities[:, None, :])

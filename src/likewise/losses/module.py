@@ -27,6 +27,9 @@ from likewise.miners.module import Miner, TripletMiner
 _CONSTANT = (int, float, str, type(None), Similarity, Miner)
 """What an attribute may be whose contents cannot change behind a loss's back."""
 
+_NOT_ITS_OWN = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
+"""Attributes that say nothing about what a loss declares: torch's, and what is kept of the declaration."""
+
 
 @dataclass_transform(eq_default=False, field_specifiers=(hyper, option))
 class PairLoss(nn.Module):
@@ -185,7 +188,7 @@ class PairLoss(nn.Module):
         """What `declare` returned last time, while every attribute is what it was then; a loss that learns is asked anew."""
         if torch.compiler.is_compiling() or self._parameters or self._buffers or self._modules:
             return self.declare()
-        now = [value for name, value in vars(self).items() if name[0] != "_"]
+        now = [value for name, value in vars(self).items() if name not in _NOT_ITS_OWN]
         before, declaration = vars(self).get("_declaration", ((), None))
         if declaration is None or len(before) != len(now) or not all(map(operator.is_, before, now)):
             declaration = self.declare()

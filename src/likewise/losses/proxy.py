@@ -229,6 +229,7 @@ class ProxyGMLLoss(ProxyLoss):
         owners = torch.arange(len(proxies), device=proxies.device) // self.centers
         relation = Labels(owners[own], owners)
         problem = Problem(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
+        problem.between = Between.PROXIES_PROXIES.value
 
         def of_rows(panel: Problem) -> list[PartValues]:
             assert panel.labels is not None

@@ -16,12 +16,13 @@ from likewise.core.checks import embeddings_of, full_precision, labels_of, one_o
 from likewise.core.folds import NEGATIVES, POSITIVES, logsumexp
 from likewise.core.formula import Formula, Operand, softplus
 from likewise.core.hyper import check_hyperparameters, hyper, option
-from likewise.core.problem import Problem, check_classes
+from likewise.core.problem import Problem, check_classes, is_watched, same_half
 from likewise.core.relation import Labels, Relation
 from likewise.core.similarity import Similarity, as_similarity, unit
 from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, made_for, parts_of, per_anchor, reduce
 from likewise.core.spread import ALONE, Rows, Spread, current
 from likewise.losses.blocks import ProxiesAsAnchors, ProxiesAsReferences, Table, blocks
+from likewise.losses.centres import nearest
 from likewise.losses.module import describe, make_constructor, parameter_groups, value_of, whole_module
 from likewise.losses.sampled import draw, number_of_classes, reweighed_parts
 
@@ -183,7 +184,7 @@ class ProxyLoss(nn.Module):
 
     def pool(self, similarities: Tensor) -> Tensor:
         """The similarity of a sample to a class from those to its centres, ``(m, classes, centres) -> (m, classes)``."""
-        return similarities.amax(dim=2)
+        return nearest(similarities)
 
     def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
         """How proxies are compared with each other, and what stands for them there, ``(n, any)``."""
@@ -230,14 +231,23 @@ class ProxyLoss(nn.Module):
                 raise TypeError("labels must be given: class indices from 0")
             labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
             check_classes(labels, self.num_classes, "proxy")
-            return self.value(samples, labels)
+            return self.value(samples, labels, half=same_half(embeddings, self.proxies))
 
-    def value(self, samples: Tensor, labels: Tensor, queue: Queue | None = None) -> Tensor:
-        """The loss of samples that were checked, and of those that a memory remembers."""
+    def value(
+        self, samples: Tensor, labels: Tensor, queue: Queue | None = None, half: torch.dtype | None = None
+    ) -> Tensor:
+        """The loss of samples that were checked, and of those that a memory remembers.
+
+        Args:
+            samples: in float32 at least.
+            labels: class indices.
+            queue: samples of earlier batches.
+            half: the half precision that samples and proxies were in, if they were in the same.
+        """
         terms = []
         for between, declaration in self.declare().items():
             everyone, all_labels, table, valid = self._sides(between, samples, labels, queue)
-            term = self._term(between, declaration, everyone, all_labels, table, valid)
+            term = self._term(between, declaration, everyone, all_labels, table, valid, half)
             if term.ndim and table.shards is not None and between in SAMPLES_FIRST:
                 term = term[current().batch(samples).own]
             terms.append(term)
@@ -274,7 +284,7 @@ class ProxyLoss(nn.Module):
             here = (positions >= 0) & (positions < len(classes))
             return Table(self.proxies, classes, torch.where(here, positions, -1), shards=current())
         if self.sampled is None or not self.training:
-            return Table(self.proxies, torch.arange(self.num_classes, device=labels.device), labels)
+            return Table(self.proxies, torch.arange(self.num_classes, device=labels.device), labels, complete=True)
         if self.sparse and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             raise ValueError(
                 f"{type(self).__name__}: sparse must be False where there are several processes, because "
@@ -285,7 +295,8 @@ class ProxyLoss(nn.Module):
         centre = torch.arange(self.proxies_per_class, device=labels.device)
         rows = (chosen[:, None] * self.proxies_per_class + centre).flatten()  # (number · centres,)
         proxies = nn.functional.embedding(rows, self.proxies, sparse=self.sparse)
-        return Table(proxies, chosen, positions, log_weights if self.corrected else None)
+        room = number >= min(len(labels), self.num_classes)  # for whatever classes they are of
+        return Table(proxies, chosen, positions, room, log_weights if self.corrected else None)
 
     def _term(
         self,
@@ -295,8 +306,12 @@ class ProxyLoss(nn.Module):
         labels: Tensor,
         table: Table,
         valid: Tensor | None,
+        half: torch.dtype | None,
     ) -> Tensor:
         sketch = self._sketch(between, samples, labels, table, valid)
+        sketch.between = between.value
+        if between is not Between.PROXIES_PROXIES:
+            sketch.half = half
         # a pooled similarity is none that a kernel knows
         formulas = between is not Between.SAMPLES_CLASSES and not parts_of(declaration)[2]
         chosen = backends.choose(sketch, self.backend, formulas=formulas)
@@ -306,18 +321,26 @@ class ProxyLoss(nn.Module):
             weights = table.log_weights.repeat_interleave(centres, output_size=centres * len(table.classes))
             declaration = reweighed_parts(declaration, weights)
         parts, penalties, whole = parts_of(declaration)
-        if whole or chosen != "streamed" or between is Between.PROXIES_PROXIES:
+        engine = None if whole else self._engine(between, chosen, samples, labels, table, valid)
+        if engine is None:
             return value_of(declaration, self._problem(between, sketch, samples, table), self.reduction, self.backend)
-        similarity = as_similarity(self.similarity)
-        engine: Engine
-        if between is Between.PROXIES_SAMPLES:
-            engine = ProxiesAsAnchors(similarity, samples, labels, table, valid)
-        else:
-            pool = self.pool if between is Between.SAMPLES_CLASSES else None
-            engine = ProxiesAsReferences(similarity, samples, table, pool)
         values = passes.run(parts, sketch, engine, self.reduction)
         numbers = [penalty.value.to(samples.dtype) for penalty in penalties]
         return reduce(values, numbers, self.reduction, sketch.spread)
+
+    def _engine(
+        self, between: Between, chosen: str, samples: Tensor, labels: Tensor, table: Table, valid: Tensor | None
+    ) -> Engine | None:
+        """An engine that knows where a sample's own proxies are; ``None`` where one for any problem does as well."""
+        similarity = as_similarity(self.similarity)
+        if between is Between.PROXIES_SAMPLES and chosen == "streamed":
+            return ProxiesAsAnchors(similarity, samples, labels, table, valid)
+        # small batches on a GPU have a way of their own, and who looks on wants to see the matrix
+        general = chosen == "dense" and (samples.is_cuda or is_watched())
+        if between not in SAMPLES_FIRST or chosen == "fused" or general:
+            return None
+        pool = self.pool if between is Between.SAMPLES_CLASSES else None
+        return ProxiesAsReferences(similarity, samples, table, pool, whole=chosen == "dense")
 
     def samples(self, embeddings: Tensor) -> Tensor:
         """Check embeddings against the proxies' dimension and device; half precision is widened."""
@@ -373,7 +396,10 @@ class ProxyLoss(nn.Module):
         elif between is Between.PROXIES_SAMPLES:
             problem.anchors = proxies
         else:
-            pooled = self.pool(self._by_class(as_similarity(self.similarity)(samples, proxies)))
+            problem.references, problem.between = proxies, Between.SAMPLES_PROXIES.value
+            assert sketch.labels is not None
+            problem.relation = Labels(sketch.labels, table.owners())
+            pooled = self.pool(self._by_class(problem.similarities()))
             spread, shards = sketch.spread, sketch.shards
             problem = Problem(sketch.relation, similarities=pooled, spread=spread, shards=shards)
         return problem

@@ -15,7 +15,7 @@ from likewise.core.checks import embeddings_of, full_precision, labels_of, whole
 from likewise.core.folds import LogSumExp
 from likewise.core.formula import OPERATIONS
 from likewise.core.problem import Problem, check_classes, problem_from_embeddings
-from likewise.core.relation import Relation
+from likewise.core.relation import Labels, Relation
 from likewise.core.similarity import Cosine, SquaredEuclidean, unit
 from likewise.core.spec import PartValues, equal_share, reduce
 from likewise.core.spread import current
@@ -24,7 +24,7 @@ from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.module import given, groups_of, loss_of
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
-from likewise.losses.proxy_module import ProxyLoss
+from likewise.losses.proxy_module import Between, ProxyLoss
 from likewise.losses.triplet import TripletLoss
 
 
@@ -139,7 +139,14 @@ class DirectionRegularized(nn.Module):
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, loss.num_classes, "proxy")
         proxies = loss.proxies.to(samples.dtype)
-        S = SquaredEuclidean()(samples, proxies)
+        problem = Problem(
+            Labels(labels, torch.arange(loss.num_classes, device=labels.device)),
+            SquaredEuclidean(),
+            anchors=samples,
+            references=proxies,
+        )
+        problem.between = Between.SAMPLES_PROXIES.value
+        S = problem.similarities()
         units = unit(proxies)
         between = units[labels] @ units.T
         # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
@@ -255,7 +262,9 @@ class LanguageGuidance(nn.Module):
         rows = spread.batch(samples)
         everyone, all_labels = spread.gather(samples, rows), spread.gather(labels, rows)
         words = unit(self.class_embeddings.to(samples.dtype))
-        of_images = Cosine()(samples, None if everyone is samples else everyone)
+        relation = Labels(labels) if everyone is samples else Labels(labels, all_labels)
+        problem = Problem(relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone)
+        of_images = problem.similarities()
         of_words = words[labels] @ words[all_labels].T
         if self.mask_same_class:
             same = labels[:, None] == all_labels[None, :]

@@ -18,6 +18,7 @@ from likewise.core.similarity import unit
 from likewise.core.spec import Declaration, Penalty
 from likewise.core.spread import current
 from likewise.losses.blocks import blocks, in_blocks
+from likewise.losses.centres import blended
 from likewise.losses.module import log_parameter, number
 from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
 
@@ -294,7 +295,7 @@ class SoftTripleLoss(ProxyLoss):
 
     def pool(self, similarities: Tensor) -> Tensor:
         """Centres weighted by their softmax."""
-        return (torch.softmax(similarities / self.gamma, dim=2) * similarities).sum(dim=2)
+        return blended(similarities, self.gamma)
 
     def declare(self) -> dict[Between, Declaration]:
         """A margin softmax over classes, and the pull between centres."""

@@ -1,4 +1,4 @@
-"""Training curves: loss, validation and learning rates, of one run or of several."""
+"""Training curves: loss, validation, learning rates and the weights of pairs, of one run or of several."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 
 from likewise.report.charts import COLOURS, Chart, Line, line_chart
 from likewise.report.record import Record, Row
-from likewise.report.words import short
+from likewise.report.words import count, many, short
 
 Run = tuple[str, int, Record]
 """A run's name, the number of its colour, and what it wrote."""
+
+Read = Callable[[Row], object]
+"""What a chart shows of a line of the record."""
 
 
 def training_charts(runs: Sequence[Run]) -> list[Chart]:
@@ -45,16 +48,147 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
     return [chart for chart in charts if chart is not None]
 
 
+def weight_charts(runs: Sequence[Run]) -> list[Chart]:
+    """What a recorder saw of the losses: where their weight goes, their gradients, and whether two of them agree.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> rows = [{"kind": "lens", "epoch": float(n), "zero_negatives": 0.9, "gradient": 1.0 / n} for n in (1, 2, 3)]
+        >>> charts = weight_charts([("one", 0, Record(Path("one"), {}, rows, [], [], []))])
+        >>> [(chart.title, chart.summary) for chart in charts]
+        [('Pairs without weight', 'negatives: from 90.0% to 90.0%.'), ('Gradient', 'all classes: from 1 to 0.333.')]
+    """
+    charts: list[Chart | None] = []
+    for (every, words, note), lines in _SHARES.items():
+        # of one run all in one chart; of several a chart for each, with a line for each run
+        drawn = {every: lines} if len(runs) == 1 else {name: {name: read} for name, read in lines.items()}
+        for name, reads in drawn.items():
+            title = words.format(name)
+            shares = _seen(runs, reads)
+            charts.append(
+                line_chart(title[0].upper() + title[1:], shares, note=note, as_percent=True, within=(0.0, 1.0))
+            )
+    half = _seen(runs, {"pairs": _getter("half")})
+    charts.append(_by_size("Pairs that carry half of the weight", half, _pairs(runs)))
+    turned = _seen(runs, {"pairs": _getter("below_zero")})
+    if any(y for line in turned for y in line.ys):
+        charts.append(line_chart("Pairs of negative weight", turned, note="percent of all pairs", as_percent=True))
+    charts.append(_by_size("Gradient", _seen(runs, _gradients(runs)), "norm of what turns embeddings"))
+    agreement = _seen(runs, {"cosine": _getter("agreement")})
+    note = f"cosine with the gradient of {' or '.join(_beside(runs))}"
+    charts.append(line_chart("Agreement", agreement, note=note, within=(0.0, 1.0)))
+    return [chart for chart in charts if chart is not None]
+
+
+def weights_note(runs: Sequence[Run]) -> str:
+    """What the charts of weights rest on, in words; nothing where there are none.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> row = {"kind": "lens", "epoch": 1.0, "samples": 4096, "anchors": 256, "seconds": 0.5}
+        >>> end = {"kind": "end", "seconds": 50.0}
+        >>> weights_note([("one", 0, Record(Path("one"), {}, [row, end], [], [], []))])
+        'One step looked at, in 1.0% of the time; 256 anchors of 4,096 stand for a batch.'
+    """
+    looks = [row for _, _, record in runs for row in record.of_kind("lens")]
+    if not looks:
+        return ""
+    text = f"{many(len(looks), 'step')} looked at" if len(looks) > 1 else "One step looked at"
+    looked = [record for _, _, record in runs if record.of_kind("lens")]
+    whole = sum(float(record.end.get("seconds") or 0.0) for record in looked if record.end is not None)
+    if whole and all(record.end is not None for record in looked):
+        text += f", in {sum(float(row.get('seconds') or 0.0) for row in looks) / whole:.1%} of the time"
+    some = [row for row in looks if row.get("anchors", 0) < row.get("samples", 0)]
+    if some:
+        text += f"; {count(some[-1]['anchors'])} anchors of {count(some[-1]['samples'])} stand for a batch"
+    return text + "."
+
+
 def _marks(runs: Sequence[Run]) -> list[tuple[float, str]]:
     best = runs[0][2].best if runs else None
     return [] if best is None else [(float(best["epoch"]), f"best: epoch {short(float(best['epoch']))}")]
 
 
-def _getter(metric: str) -> Callable[[Row], object]:
+def _getter(metric: str) -> Read:
     return lambda row: row.get(metric)
 
 
-def _line(run: Run, kind: str, value: Callable[[Row], object], *, dots: bool = False, dash: bool = False) -> Line:
+def _quantile(place: int) -> Read:
+    """One of the quantiles of the norms of classes."""
+
+    def read(row: Row) -> object:
+        classes = row.get("classes")
+        values = classes.get("quantiles") if isinstance(classes, dict) else None
+        return values[place] if isinstance(values, list) and len(values) > place else None
+
+    return read
+
+
+def _on_positives(row: Row) -> object:
+    known = [row.get(name) for name in ("weight_positives", "weight_negatives")]
+    numbers = [float(each) for each in known if isinstance(each, int | float)]
+    return numbers[0] / sum(numbers) if len(numbers) == 2 and sum(numbers) > 0.0 else None
+
+
+_SHARES: dict[tuple[str, str, str], dict[str, Read]] = {
+    ("pairs", "{} without weight", "percent of the pairs of a kind"): {
+        "positives": _getter("zero_positives"),
+        "negatives": _getter("zero_negatives"),
+    },
+    ("heaviest pairs", "weight of the {}", "percent of all weight"): {
+        "heaviest 1%": _getter("heaviest_1"),
+        "heaviest 10%": _getter("heaviest_10"),
+    },
+    ("positives", "weight on {}", "percent of all weight"): {"positives": _on_positives},
+}
+"""Charts of shares: of what, the title, the note, and what there is to draw."""
+
+
+def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
+    whole: dict[str, Read] = {"all classes": _getter("gradient")}
+    if len(runs) > 1:
+        return whole
+    whole |= {"largest class": _quantile(4), "median class": _quantile(2)}
+    return whole | {f"all classes, {name}": _of_beside for name in _beside(runs)}
+
+
+def _beside(runs: Sequence[Run]) -> list[str]:
+    """The second losses that were looked at."""
+    named = (row.get("beside") for _, _, record in runs for row in record.of_kind("lens"))
+    return list(dict.fromkeys(str(name) for name in named if name))
+
+
+def _of_beside(row: Row) -> object:
+    gradient, ratio = row.get("gradient"), row.get("ratio")
+    return gradient * ratio if isinstance(gradient, int | float) and isinstance(ratio, int | float) else None
+
+
+def _seen(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
+    """Lines of what a recorder saw: of one run a colour each, of several the run's own."""
+    if len(runs) > 1:
+        return [_line(run, "lens", read) for run in runs for read in what.values()]
+    return [
+        _line((name, colour, record), "lens", read)
+        for _, _, record in runs
+        for colour, (name, read) in enumerate(what.items())
+    ]
+
+
+def _pairs(runs: Sequence[Run]) -> str:
+    """Of how many, where that is always the same."""
+    looks = [row for _, _, record in runs for row in record.of_kind("lens") if row.get("half") is not None]
+    counts = {row.get("positives", 0) + row.get("negatives", 0) for row in looks}
+    return f"of {count(counts.pop())}" if len(counts) == 1 else ""
+
+
+def _by_size(title: str, lines: Sequence[Line], note: str) -> Chart | None:
+    """A logarithmic axis where the values are of different sizes."""
+    values = [y for line in lines for y in line.ys if y > 0.0]
+    log = bool(values) and max(values) > 10.0 * min(values)
+    return line_chart(title, lines, log=log, note=", ".join(filter(None, (note, "logarithmic" if log else ""))))
+
+
+def _line(run: Run, kind: str, value: Read, *, dots: bool = False, dash: bool = False) -> Line:
     name, colour, record = run
     points: list[tuple[float, float]] = []
     for row in record.of_kind(kind):
@@ -95,7 +229,7 @@ def _owners(owners: dict[str, list[str]], runs: Sequence[Run]) -> str:
     return f"{'all runs' if len(owners) == len(runs) else ', '.join(owners)}: {groups}"
 
 
-def _rate_of(group: str) -> Callable[[Row], object]:
+def _rate_of(group: str) -> Read:
     def rate(row: Row) -> object:
         rates = row.get("lr")
         return rates.get(group) if isinstance(rates, dict) else None

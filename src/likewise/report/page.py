@@ -18,7 +18,7 @@ from likewise.core.checks import whole_number
 from likewise.metrics import Interval
 from likewise.report import words
 from likewise.report.charts import COLOURS, interval_bars
-from likewise.report.curves import training_charts
+from likewise.report.curves import training_charts, weight_charts, weights_note
 from likewise.report.layout import check_layout
 from likewise.report.part import Compared, Part, Scores
 from likewise.report.record import Record, as_yaml, differences, read_run
@@ -152,6 +152,8 @@ def _render(
         "meanings": words.METRICS,
         "baselines": baselines,
         "charts": training_charts(runs),
+        "weights": weight_charts(runs),
+        "weights_note": weights_note(runs),
         "runs": runs,
         "compared": _compared(record, comparison),
         "bars": _bars(comparison, baselines, lead),

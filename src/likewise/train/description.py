@@ -88,6 +88,7 @@ def describe(
     seed: int,
     config: Mapping[str, Any] | None,
     device: torch.device | None = None,
+    lens: object = None,
 ) -> dict[str, Any]:
     """The complete description of a training, for ``run.yaml``.
 
@@ -123,6 +124,7 @@ def describe(
         "optimizer": asdict(optimizer),
         "schedule": asdict(schedule),
         "plan": asdict(plan),
+        "lens": None if lens is None else repr(lens),
         "versions": around["versions"],
         "hardware": around["hardware"],
     }

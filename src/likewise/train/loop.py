@@ -35,6 +35,7 @@ from likewise.train.description import Batches, Data, check_same, describe, leng
 from likewise.train.embedding import embed, evaluate
 from likewise.train.groups import Group, make_optimizer, parameter_groups
 from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
+from likewise.train.lens import Lens, Looks
 from likewise.train.processes import from_all, make_accelerator, on_every_process, seed_everything, stop_requests
 from likewise.train.run import Run
 from likewise.train.settings import Optimizer, Plan, Schedule
@@ -81,6 +82,7 @@ def train(
     device: str | None = None,
     config: Mapping[str, Any] | None = None,
     go_on: Callable[[Mapping[str, Any]], bool] | None = None,
+    lens: Lens | None = None,
 ) -> Run:
     """Train a model, and leave a run behind: models, measurements and a complete description.
 
@@ -101,6 +103,7 @@ def train(
         device: ``"cpu"`` to stay there, by default what Accelerate chooses.
         config: the description from which a program made all this, for ``run.yaml``.
         go_on: is told every validation, and says whether to go on: a search stops what is hopeless.
+        lens: looks at a step now and then and touches nothing, such as a `likewise.analysis.Recorder` of the loss.
 
     Raises:
         NotFinite: the loss was not a number; the batch is saved in the folder.
@@ -112,15 +115,9 @@ def train(
         >>> from likewise.losses import ContrastiveLoss
         >>> images, labels = torch.randn(32, 1, 4, 4), torch.arange(32) // 4
         >>> data = Data([(images, labels)] * 5, val=[(images, labels)])
-        >>> run = train(
-        ...     nn.Sequential(nn.Flatten(), nn.Linear(16, 8)),
-        ...     ContrastiveLoss(),
-        ...     data,
-        ...     optimizer=Optimizer(lr=1e-2),
-        ...     plan=Plan(epochs=4),
-        ...     folder=tempfile.mkdtemp() + "/run",
-        ...     device="cpu",
-        ... )
+        >>> model, folder = nn.Sequential(nn.Flatten(), nn.Linear(16, 8)), tempfile.mkdtemp() + "/run"
+        >>> adam, plan = Optimizer(lr=1e-2), Plan(epochs=4)
+        >>> run = train(model, ContrastiveLoss(), data, optimizer=adam, plan=plan, folder=folder, device="cpu")
         >>> first, *_, last = run.metrics("val")
         >>> first["MAP@R"] < last["MAP@R"], run.finished
         (True, True)
@@ -130,12 +127,12 @@ def train(
     _check(plan, groups, data)
     accelerator = make_accelerator(plan, Path(folder), device)
     _may_record(plan, accelerator, data)  # whatever is refused is refused before there is a folder
-    said = describe(model, loss, data, groups, optimizer, schedule, plan, seed, config, accelerator.device)
+    said = describe(model, loss, data, groups, optimizer, schedule, plan, seed, config, accelerator.device, lens)
     run = _begun(Path(folder), said, resume, accelerator)
     if run.finished:
         return run
     with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
-        training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run, go_on)
+        training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run, go_on, lens)
         seed_everything(seed + accelerator.process_index)
         training.restore()
         try:
@@ -164,6 +161,7 @@ class _Training:
         accelerator: Accelerator,
         run: Run,
         go_on: Callable[[Mapping[str, Any]], bool] | None,
+        lens: Lens | None,
     ) -> None:
         self.model, self.loss, self.data, self.groups = model, loss, data, groups
         self.schedule, self.plan, self.accelerator, self.run = schedule, plan, accelerator, run
@@ -190,6 +188,7 @@ class _Training:
         self.progress = Progress()
         self.values_checked = False
         self.go_on, self.unwanted = go_on, False
+        self.looks = Looks(lens, main=accelerator.is_main_process)
         self.begun = self.logged = self.saved = time.monotonic()
         # seconds that a checkpoint takes, at first a guess: the parameters and two memories of each at 200 MB/s
         self.took = 12.0 * sum(group.size for group in groups) / 200e6
@@ -255,6 +254,7 @@ class _Training:
                 _set_rate(row, group.lr * factor)
             # a batch that is larger than a chunk need not be on the device at once
             pairs = [(batch[0] if plan.chunk else batch[0].to(device), batch[1].to(device)) for batch in batches]
+            looked_at = self.looks.before(progress.step + 1)
             try:
                 with nullcontext() if self.values_checked else check_values():
                     embeddings = step(pairs)
@@ -266,6 +266,8 @@ class _Training:
             self.values_checked = True
             progress.step += 1
             self.bar.update(1)
+            if looked_at:
+                self.note("lens", **self.looks.after(embeddings, pairs[-1][1]))
             if progress.step % plan.log_every == 0:
                 self.look(embeddings)
             if progress.step % self.steps_per_epoch == 0:

@@ -89,7 +89,7 @@ class Run:
         return said if isinstance(said, dict) else {}
 
     def metrics(self, kind: str | None = None) -> list[Line]:
-        """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"end"``."""
+        """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"lens"``, ``"note"``, ``"end"``."""
         return [line for line in self._lines("metrics.jsonl") if kind is None or line["kind"] == kind]
 
     @property

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from likewise.backends.fused.once import once
-from likewise.backends.fused.operands import arrange
-from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, Shape, compile_source, join
+from likewise.backends.fused.operands import Arranged, arrange
+from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Shape, compile_source, join
 from likewise.backends.fused.source import Recipe, Term, Tiles, forward_source, join_source, slope_source
 from likewise.backends.fused.text import Leaf, apart, leaf_of, shape_of
 from likewise.backends.fused.tiles import tiled
@@ -109,10 +109,11 @@ class Job:
             # folds pass a gradient on if one could reach them
             differentiable.update(t for t, r in zip(terms, row, strict=True) if r.fold.weight_count)
         self.exact = torch.is_grad_enabled() and any(term.fold.exact for row in self.terms for term in row)
-        self.symmetric = self.arranged.symmetric and (self.arranged.mirrors or not self.exact)
+        manner = self.arranged.manner
+        self.symmetric = manner.symmetric and (manner.mirrors or not self.exact)
 
     @property
-    def arranged(self) -> Any:
+    def arranged(self) -> Arranged:
         """The operands."""
         return self.engine.arranged
 
@@ -127,7 +128,7 @@ class Job:
             (type(term.fold).__name__, term.over.value, tuple(places[node] for node in term.by)) for term in terms
         )
         said = (places.get(options[0]), *options[1:]) if options else ()
-        scaled = arranged.operands.scale is not None
+        scaled = arranged.manner.scaled
         key = (kind, shape, structure, arranged.pairing, arranged.ordered, scaled, keep is not None, said)
         if key not in _KERNELS:
             weights = sum(term.fold.weight_count for term in terms) if kind == "slope" else 0
@@ -155,19 +156,19 @@ class Job:
 
     def shape(self, m: int, n: int, table: dict[int, Shape]) -> Shape:
         """How a kernel cuts a rectangle; where bits must agree, forward and back, it cuts as if it were the whole."""
-        operands: Operands = self.arranged.operands
+        operands = self.arranged.operands
         if self.exact:
-            m, n = len(operands.left), len(operands.right)
+            m, n, _ = operands.size
         return operands.cut(m, n, table)
 
     # ------------------------------------------------------------------------------------------------ forward
 
     def fold_pass(self, terms: list[Term], known: dict[Formula, Any]) -> Tensor:
         """For each term its state and the sums of slopes, ``(width, m)``, then the finished folds; in the operands' order."""
-        operands: Operands = self.arranged.operands
+        operands = self.arranged.operands
         kernels, leaves = self.kernels("fold", terms)
         given = self.given(leaves, known)
-        m, n = len(operands.left), len(operands.right)
+        m, n, _ = operands.size
         shape = self.shape(m, n, SLOPES if self.exact else FOLDING)
         width = sum(term.width for term in terms)
         at_once = shape.columns * max(1, PARTIAL // (4 * width * m))
@@ -229,7 +230,7 @@ class _Slopes:
 
     def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
         """The gradient by the similarities (or by a number per reference) of a rectangle, in one matrix or two."""
-        operands: Operands = self.job.arranged.operands
+        operands = self.job.arranged.operands
         if (by, split) not in self._ready:  # the same for every panel
             kernels, leaves = self.job.kernels("slope", self.terms, (by, self.symmetric and by is s, split))
             self._ready[by, split] = kernels, [*self.job.given(leaves, self.known), *self.weights]
@@ -279,7 +280,7 @@ class _Folds(torch.autograd.Function):
 def _backward(ctx: Any, job: Job, gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     """From the folds' gradients to those of the factors and of what is learned."""
     arranged = job.arranged
-    m = len(arranged.operands.left)
+    m = arranged.operands.size[0]
     pending = iter(gradients)
     nodes: dict[Formula, Tensor] = {}
     for folds in job.passes:
@@ -304,12 +305,12 @@ def _of_learned(node: Formula, found: dict[Formula, Tensor], slopes: _Slopes, jo
     """The gradient of a number from outside: per anchor, for the batch, or per reference."""
     value: Tensor = job.values[node]
     if isinstance(node, PerReference):
-        return job.arranged.by_column(slopes, node).to(value.dtype)  # type: ignore[no-any-return]
+        return job.arranged.by_column(slopes, node).to(value.dtype)
     gradient = found.get(node)
     if gradient is None:
         return None
     leaf = leaf_of(node)
     assert leaf is not None
     if leaf.kind == "row":
-        return job.arranged.unsorted_rows(gradient).to(value.dtype)  # type: ignore[no-any-return]
+        return job.arranged.unsorted_rows(gradient).to(value.dtype)
     return gradient.sum().to(value.dtype)

@@ -21,10 +21,10 @@ def once(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *gradients: Tensor | None) -> Gradients:
+        if not torch.is_grad_enabled():
+            return backward(ctx, *gradients)
         with torch.no_grad():
             found = backward(ctx, *gradients)
-        if not torch.is_grad_enabled():
-            return found
         return tuple(None if x is None else _Refuses.apply(x.detach().requires_grad_()) for x in found)  # type: ignore[no-untyped-call]
 
     return wrapper

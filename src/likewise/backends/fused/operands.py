@@ -3,20 +3,21 @@
 Half-precision embeddings are multiplied as they were given: scaled by powers of two, which is exact, with their lengths
 taken off the product.  So a bfloat16 product of bfloat16 embeddings is as exact as a float32 one.  float32 embeddings
 follow ``torch.set_float32_matmul_precision``: ``"highest"``, the default, is three TF32 products, as exact as float32;
-``"high"`` is one; ``"medium"`` rounds to bfloat16.
+``"high"`` is one, of numbers that were rounded to TF32; ``"medium"`` rounds to bfloat16.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from likewise.backends.fused.program import Operands
-from likewise.backends.fused.rows import Factor
+from likewise.backends.fused.rows import Factor, padded
 from likewise.backends.fused.source import Pairing
 from likewise.core.formula import Formula, PerAnchor, PerReference, s, sqrt, where
 from likewise.core.problem import Problem
@@ -44,6 +45,63 @@ class Slopes(Protocol):
         """The gradient by the similarities (or by a number per reference) of a rectangle, in one matrix or two."""
 
 
+class Manner(NamedTuple):
+    """How embeddings are multiplied.
+
+    Args:
+        symmetric: the references are the anchors, so that one kernel can serve a pair from both its sides.
+        unit: rows are scaled to unit length.
+        dtype: of what is multiplied.
+        given: that is the dtype in which all of them were given: the product is to be as exact as float32's, and so are
+            the gradients.
+        precision: Triton's name for how float32 is multiplied.
+    """
+
+    symmetric: bool
+    unit: bool
+    dtype: torch.dtype
+    given: bool
+    precision: str
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether a product is the same to the last bit from both sides: three TF32 ones are added in an order of theirs."""
+        return self.precision != "tf32x3" or self.dtype != torch.float32
+
+    @property
+    def scaled(self) -> bool:
+        """Whether lengths are taken off the product."""
+        return self.given and self.unit
+
+    @property
+    def rounded(self) -> bool:
+        """Whether numbers must be rounded to TF32 before."""
+        return self.precision == "tf32" and self.dtype == torch.float32
+
+    @property
+    def split(self) -> bool:
+        """Whether slopes take two matrices of 16 bits."""
+        return self.given and self.dtype == torch.bfloat16
+
+
+class Compared(NamedTuple):
+    """The two factors of a problem, and how its similarity is made of their product.
+
+    Args:
+        left: anchors, or a factor that torch made of them, with their graph.
+        right: references.
+        manner: how they are multiplied.
+        bend: the similarity as a formula of the product.
+        numbers: what that formula is given.
+    """
+
+    left: Tensor
+    right: Tensor
+    manner: Manner
+    bend: Formula
+    numbers: dict[Formula, Tensor]
+
+
 @dataclass(eq=False)
 class Arranged:
     """A problem as the kernels see it.
@@ -52,31 +110,21 @@ class Arranged:
         left: the anchors' side of the product.
         right: the references'; the same where they are the anchors and a pair is the same from both sides.
         operands: both, and who is positive to whom.
-        pairing: how kernels know that.
+        manner: how they are multiplied.
+        pairing: how kernels know who is positive to whom.
         bend: the similarity as a formula of the product.
         numbers: what that formula is given.
         ordered: anchors and references are in the order of their labels.
-        split: gradients are to be as exact as float32 although they are multiplied in 16 bits.
     """
 
     left: Factor
     right: Factor
     operands: Operands
+    manner: Manner
     pairing: Pairing
     bend: Formula
     numbers: dict[Formula, Tensor]
     ordered: bool
-    split: bool
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether one kernel can serve a pair from both its sides."""
-        return self.left is self.right
-
-    @property
-    def mirrors(self) -> bool:
-        """Whether a product is the same to the last bit from both sides: three TF32 ones are added in an order of theirs."""
-        return self.operands.precision != "tf32x3" or self.operands.left.dtype != torch.float32
 
     def sorted_rows(self, vector: Tensor) -> Tensor:
         """A vector with one entry per anchor, in the order of the operands."""
@@ -90,63 +138,61 @@ class Arranged:
         """Back in the order of the problem."""
         return _unsorted(vector, self.left.order)
 
-    def gradients(
-        self, slopes: Slopes, of_left: bool, of_right: bool, dtype: torch.dtype | None = None
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """The gradient by the sources of both factors, panel by panel; in their dtypes unless another is given."""
+    def gradients(self, slopes: Slopes, of_left: bool, of_right: bool) -> tuple[Tensor | None, Tensor | None]:
+        """The gradient by the sources of both factors, panel by panel."""
         if not (of_left or of_right):
             return None, None
         if slopes.symmetric:
-            return self._symmetric(slopes, dtype), None
+            return self._symmetric(slopes), None
         # panels along the longer side, whose rows are complete in them; what they add up to is the shorter one
-        wide = len(self.operands.right) >= len(self.operands.left)
+        m, n, width = self.operands.size
+        wide = n >= m
         long, short = (self.right, self.left) if wide else (self.left, self.right)
         of_long, of_short = (of_right, of_left) if wide else (of_left, of_right)
-        long_operand, short_operand = _multiplied(long.operand), _multiplied(short.operand)
-        summed = torch.zeros_like(short_operand, dtype=torch.float32) if of_short else None
-        result = long.empty(dtype) if of_long else None
-        for panel in self._panels(len(long_operand), len(short_operand)):
-            whole = (0, len(short_operand))
-            parts = slopes.write(s, *((whole, panel) if wide else (panel, whole)), self.split)
+        short_operand, whole = multiplied(short.operand), (0, min(m, n))
+        summed = short_operand.new_zeros(whole[1], width, dtype=torch.float32) if of_short else None
+        result = long.empty() if of_long else None
+        for panel in self._panels(max(m, n), min(m, n)):
+            parts = slopes.write(s, *((whole, panel) if wide else (panel, whole)), self.manner.split)
             parts = parts if wide else tuple(part.T for part in parts)  # short x panel
             if summed is not None:
-                for part in parts:
-                    summed += _multiply(part, long_operand[slice(*panel)])
+                summed += sum_of_products(parts, multiplied(long.operand[slice(*panel)]))
             if result is not None:
-                long.back(_sum_of_products([part.T for part in parts], short_operand), panel[0], result)
+                long.back(sum_of_products([part.T for part in parts], short_operand), panel[0], result)
             del parts
         total = None
         if summed is not None:
-            total = short.empty(dtype)
+            total = short.empty()
             short.back(summed, 0, total)
         return (total, result) if wide else (result, total)
 
-    def _symmetric(self, slopes: Slopes, dtype: torch.dtype | None) -> Tensor:
-        operand, result = _multiplied(self.right.operand), self.right.empty(dtype)
+    def _symmetric(self, slopes: Slopes) -> Tensor:
+        operand, result = multiplied(self.right.operand), self.right.empty()
         for panel in self._panels(len(operand), len(operand)):
-            parts = slopes.write(s, panel, (0, len(operand)), self.split)
-            self.right.back(_sum_of_products(list(parts), operand), panel[0], result)
+            parts = slopes.write(s, panel, (0, len(operand)), self.manner.split)
+            self.right.back(sum_of_products(parts, operand), panel[0], result)
             del parts
         return result
 
     def by_column(self, slopes: Slopes, node: Formula) -> Tensor:
         """The gradient by a number per reference."""
-        m, n = len(self.operands.left), len(self.operands.right)
+        m, n, _ = self.operands.size
         sums = [slopes.write(node, (0, m), columns, False)[0].float().sum(dim=0) for columns in self._panels(n, m)]
         return _unsorted(torch.cat(sums), self.right.order)
 
     def _panels(self, along: int, across: int) -> list[tuple[int, int]]:
-        bytes_each = (2 if self.operands.left.dtype == torch.bfloat16 else 4) * (2 if self.split else 1)
+        bytes_each = self.operands.slope_dtype.itemsize * (2 if self.manner.split else 1)
         step = max(128, PANEL // (across * bytes_each) // 128 * 128)
         return [(first, min(first + step, along)) for first in range(0, along, step)]
 
 
-def _multiplied(operand: Tensor) -> Tensor:
-    # a gradient does not fit float16's range
+def multiplied(operand: Tensor) -> Tensor:
+    """An operand as slopes are multiplied with it: a gradient does not fit float16's range."""
     return operand.float() if operand.dtype == torch.float16 else operand
 
 
-def _sum_of_products(parts: list[Tensor], operand: Tensor) -> Tensor:
+def sum_of_products(parts: Sequence[Tensor], operand: Tensor) -> Tensor:
+    """The product of slopes with an operand; slopes may be the sum of several matrices."""
     total = _multiply(parts[0], operand)
     for part in parts[1:]:
         total += _multiply(part, operand)
@@ -172,20 +218,39 @@ _TAKES_OUT_DTYPE = tuple(int(part) for part in torch.__version__.split("+")[0].s
 # ------------------------------------------------------------------------------------------------ similarities
 
 
-def _as_product(similarity: Similarity, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+def _as_product(similarity: Similarity, left: Tensor, right: Tensor, manner: Manner) -> tuple[Tensor, Tensor]:
     """Factors whose plain product is the similarity before it is bent: squared norms become dimensions."""
+    a, b = similarity.squares(left)[:, None], similarity.squares(right)[:, None]
     if type(similarity) in (SquaredEuclidean, Euclidean):
         # −‖a − b‖² = (2a, −‖a‖², −1) · (b, 1, ‖b‖²)
-        a, b = similarity.squares(left)[:, None], similarity.squares(right)[:, None]
-        return torch.cat([2.0 * left, -a, -torch.ones_like(a)], 1), torch.cat([right, torch.ones_like(b), b], 1)
+        ours, theirs = _pieces(a, manner), _pieces(b, manner)
+        ones, minus = [torch.ones_like(b)] * len(ours), [-torch.ones_like(a)] * len(theirs)
+        return torch.cat([2.0 * left, *[-each for each in ours], *minus], 1), torch.cat([right, *ones, *theirs], 1)
     if type(similarity) is SNR:
         # −‖a − b‖² / ‖a‖² = (2a / ‖a‖², −1 / ‖a‖², −1) · (b, ‖b‖², 1), and zero where there is no signal
-        a, b = similarity.squares(left)[:, None], similarity.squares(right)[:, None]
         silent = a == 0.0
         inverse = torch.where(silent, 0.0, 1.0 / a.masked_fill(silent, 1.0))
-        one = torch.ones_like(b)
-        return torch.cat([2.0 * left * inverse, -inverse, silent.to(a.dtype) - 1.0], 1), torch.cat([right, b, one], 1)
+        ours, theirs = _pieces(-inverse, manner), _pieces(b, manner)
+        pairs = [(x, y) for p, x in enumerate(ours) for y in theirs[: len(theirs) - p]]  # the others are below rounding
+        return (
+            torch.cat([2.0 * left * inverse, *[x for x, _ in pairs], silent.to(a.dtype) - 1.0], 1),
+            torch.cat([right, *[y for _, y in pairs], torch.ones_like(b)], 1),
+        )
     raise TypeError(f"the fused engine does not know {type(similarity).__name__}; give backend='streamed'")
+
+
+def _pieces(numbers: Tensor, manner: Manner) -> list[Tensor]:
+    """Numbers as sums of others that a rounded product does not round; the first of them has the gradient."""
+    if manner.dtype == torch.float32 and not manner.rounded:
+        return [numbers]
+    pieces, rest = [], numbers.detach()
+    for _ in range(3):
+        near = rest.to(manner.dtype).float()
+        if manner.rounded:
+            near = ((rest.contiguous().view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+        pieces.append(near)
+        rest = rest - near
+    return [numbers + (pieces[0] - numbers.detach()), *pieces[1:]]
 
 
 def _given(_problem: Problem) -> Tensor:
@@ -219,61 +284,59 @@ def _chord(problem: Problem) -> tuple[Formula, dict[Formula, Tensor]]:
 # ------------------------------------------------------------------------------------------------ arranging
 
 
-def arrange(problem: Problem) -> Arranged:
-    """Put a problem into the form that kernels take, or say in one sentence why that cannot be."""
-    similarity = problem.similarity
-    if problem.anchors is None or similarity is None:
+def compared(problem: Problem) -> Compared:
+    """The factors of a problem, or one sentence that says why there can be none."""
+    similarity, anchors = problem.similarity, problem.anchors
+    if anchors is None or similarity is None:
         raise TypeError(
             "the fused engine needs embeddings, but only their similarities are known; give backend='dense'"
         )
     if problem.dtype != torch.float32:
         raise TypeError(f"the fused engine computes in float32, but embeddings are {problem.dtype}; give 'streamed'")
+    allowed = torch.get_float32_matmul_precision()
+    dtype = torch.bfloat16 if allowed == "medium" else torch.float32
+    precision = "ieee" if not _capable(anchors.device) else "tf32x3" if allowed == "highest" else "tf32"
+    chord = type(similarity) is SquaredEuclidean and similarity.normalize
+    if not chord and type(similarity) not in (Cosine, Dot):
+        manner = Manner(False, False, dtype, False, precision)
+        factors = problem.factors()
+        return Compared(*_as_product(similarity, *factors, manner), manner, *_bend(similarity, *factors))
     relation = problem.relation.base if isinstance(problem.relation, Mined) else problem.relation
+    itself = problem.references is None and isinstance(relation, Labels) and relation.reference_labels is None
+    half = problem.half
+    manner = Manner(itself, similarity.normalize, dtype if half is None else half, half is not None, precision)
+    references = anchors if problem.references is None else problem.references
+    bend, numbers = _chord(problem) if chord else (s, {})
+    return Compared(anchors, references, manner, bend, numbers)
+
+
+def arrange(problem: Problem) -> Arranged:
+    """Put a problem into the form that kernels take."""
+    both = compared(problem)
+    manner, relation = both.manner, problem.relation
+    if isinstance(relation, Mined):
+        relation = relation.base
     if isinstance(relation, Mined):
         raise TypeError("the fused engine takes one miner, but the relation is mined already; give backend='streamed'")
-    itself = problem.references is None and isinstance(relation, Labels) and relation.reference_labels is None
-    rows, columns, marks = _order(relation, problem.anchors.shape[1], *problem.shape)
-    dtype = torch.bfloat16 if torch.get_float32_matmul_precision() == "medium" else torch.float32
-    bend: Formula = s
-    numbers: dict[Formula, Tensor] = {}
-    split = False
-    if type(similarity) in (Cosine, Dot) or (type(similarity) is SquaredEuclidean and similarity.normalize):
-        unit = similarity.normalize
-        if type(similarity) is SquaredEuclidean:
-            bend, numbers = _chord(problem)
-        if itself:
-            given = problem.given
-            dtype = dtype if given is None else given.dtype
-            left = right = Factor(problem.anchors, rows, unit=unit, dtype=dtype, given=given)
-            split = given is not None and dtype == torch.bfloat16
-        else:
-            references = problem.anchors if problem.references is None else problem.references
-            left = Factor(problem.anchors, rows, unit=unit, dtype=dtype)
-            right = Factor(references, columns, unit=unit, dtype=dtype)
-    else:
-        factors = problem.factors()
-        bend, numbers = _bend(similarity, *factors)
-        left, right = (
-            Factor(factor, order, unit=False, dtype=dtype)
-            for factor, order in zip(_as_product(similarity, *factors), (rows, columns), strict=True)
-        )
-    scale = None if left.scale is None or right.scale is None else (left.scale, right.scale)
+    rows, columns, marks = _order(relation, both.left.shape[1], *problem.shape)
+
+    def factor(source: Tensor, order: Tensor | None) -> Factor:
+        unit, scaled, rounded = manner.unit, manner.scaled, manner.rounded
+        return Factor(source, order, unit=unit, dtype=manner.dtype, scaled=scaled, rounded=rounded)
+
+    left = factor(both.left, rows)
+    right = left if manner.symmetric else factor(both.right, columns)
     operands = Operands(
-        left.operand, right.operand, scale, marks.labels, marks.ids, marks.valid, marks.codes,
-        _precision(left.operand.device),
+        left.operand, right.operand, None if left.scale is None else (left.scale, right.scale),
+        marks.labels, marks.ids, marks.valid, marks.codes,
+        manner.precision, (*problem.shape, padded(both.left.shape[1])), manner.dtype, both.left.device,
     )  # fmt: skip
-    return Arranged(left, right, operands, marks.pairing, bend, numbers, marks.ordered, split)
+    return Arranged(left, right, operands, manner, marks.pairing, both.bend, both.numbers, marks.ordered)
 
 
 @functools.cache
 def _capable(device: torch.device) -> bool:
     return device.type != "cuda" or torch.cuda.get_device_capability(device)[0] >= 8
-
-
-def _precision(device: torch.device) -> str:
-    if not _capable(device):
-        return "ieee"
-    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,23 +374,27 @@ def _order(relation: Relation, width: int, m: int, n: int) -> tuple[Tensor | Non
     elif references is None:
         references = labels
     ids = None
-    if own is not None or relation.reference_labels is None:
-        # what is made while a graph is recorded belongs to that graph
-        recorded = labels.is_cuda and torch.cuda.is_current_stream_capturing()
-        everyone = (_count_up.__wrapped__ if recorded else _count_up)(n, labels.device)
-        mine = everyone if own is None else own.to(torch.int32)
+    if own is not None:
+        mine, everyone = own.to(torch.int32), torch.arange(n, device=own.device, dtype=torch.int32)
         ids = (mine if rows is None else mine[rows], everyone if columns is None else everyone[columns])
-    valid = None
-    if relation.valid is not None:
-        valid = (relation.valid if columns is None else relation.valid[columns]).to(torch.uint8)
-    pairing = Pairing(own=ids is not None, valid=valid is not None)
+    valid = None if relation.valid is None else in_bytes(relation.valid)
+    if valid is not None and columns is not None:
+        valid = valid[columns]
+    pairing = pairing_of(relation)
     ordered = rows is not None and valid is None and (columns is not None or relation.ordered)
     return rows, columns, _Marks(pairing, ordered, (labels.contiguous(), references.contiguous()), ids, valid)
 
 
-@functools.lru_cache(maxsize=8)
-def _count_up(n: int, device: torch.device) -> Tensor:
-    return torch.arange(n, device=device, dtype=torch.int32)
+def in_bytes(valid: Tensor) -> Tensor:
+    """Booleans as the bytes that they are."""
+    return (valid if valid.dtype == torch.bool else valid != 0).contiguous().view(torch.uint8)
+
+
+def pairing_of(relation: Labels) -> Pairing:
+    """How kernels know from labels who is positive to whom."""
+    return Pairing(
+        itself=relation.reference_labels is None, own=relation.own is not None, valid=relation.valid is not None
+    )
 
 
 def _ranks(ordered: Tensor) -> Tensor:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +36,12 @@ def compile_source(source: str) -> Launcher:
     return Launcher(namespace["kernel"])
 
 
+# ------------------------------------------------------------------------------------------------ launching
+
+Launch = Callable[[int, int, Sequence[Any]], None]
+"""Runs so many programs of a compiled kernel on a stream; a pointer may be a tensor or an address."""
+
+
 class Launcher:
     """A kernel, and its compiled forms by what they were specialised for.
 
@@ -44,9 +51,18 @@ class Launcher:
 
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
-        self._compiled: dict[Any, Any] = {}
+        self._compiled: dict[Any, Launch] = {}
 
-    def __call__(self, programs: int, key: Any, arguments: Sequence[Any], *, warps: int, stages: int = 2) -> None:
+    def __call__(
+        self,
+        programs: int,
+        key: Any,
+        arguments: Sequence[Any],
+        device: torch.device,
+        *,
+        warps: int = 4,
+        stages: int = 2,
+    ) -> None:
         """Run it.
 
         Args:
@@ -54,21 +70,108 @@ class Launcher:
             key: everything about the arguments that Triton specialises for: dtypes, whether addresses and whole numbers
                 are multiples of 16, whether a number is one, and constants.
             arguments: all of them, in order.
+            device: where.
             warps: of each program.
             stages: of the pipeline that loads.
         """
-        known = self._compiled.get(key)
-        if known is not None:
-            known[(programs, 1, 1)](*arguments)
-            return
-        compiled = self.kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages)
-        if compiled is not None:  # the interpreter compiles nothing
-            self._compiled[key] = compiled
+        known = self._compiled.get((key, device))
+        with on(device):
+            if known is not None:
+                known(programs, stream_of(device), arguments)
+                return
+            launch = self.first(programs, arguments, warps=warps, stages=stages)
+        if launch is not None:
+            self._compiled[key, device] = launch
+
+    def first(self, programs: int, arguments: Sequence[Any], *, warps: int = 4, stages: int = 2) -> Launch | None:
+        """Run it on tensors, compile it if it must be, and say how it is launched from now on.
+
+        ``None``: as before.  The interpreter compiles nothing.
+        """
+        # multiply-adds in one rounding are Triton's default, which 3.9 announces to change
+        compiled = self.kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True)
+        return None if compiled is None else direct(compiled)
+
+
+def direct(compiled: Any) -> Launch:
+    """The short way to launch a compiled kernel.
+
+    Triton's own, ``compiled[grid](*arguments)``, asks for device and stream, packs up what a profiler may want to know,
+    and calls hooks before and after.  Below it is a function that only launches.  What that is given is Triton's own
+    business and no promise: versions 3.6 to 3.9 are known, in two forms.  Wherever anything is not as it is there, and
+    while a profiler listens, the plain way is taken.
+    """
+
+    def plain(programs: int, _stream: int, arguments: Sequence[Any]) -> None:
+        compiled[(programs, 1, 1)](*arguments)
+
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    names = ("launch", "launch_cooperative_grid", "launch_pdl", "global_scratch_size", "profile_scratch_size")
+    launcher: Any = getattr(compiled, "run", None)  # loads it, too
+    function, metadata = getattr(compiled, "function", None), getattr(compiled, "packed_metadata", None)
+    runtime = getattr(getattr(triton, "knobs", None), "runtime", None)
+    hooks = [getattr(getattr(runtime, f"launch_{when}_hook", None), "calls", None) for when in ("enter", "exit")]
+    if (
+        not (3, 6) <= version <= (3, 9)
+        or not all(hasattr(launcher, name) for name in names)
+        or not (isinstance(function, int) and isinstance(metadata, tuple) and len(metadata) == 3)
+        or not all(isinstance(calls, list) for calls in hooks)
+        or launcher.global_scratch_size
+        or launcher.profile_scratch_size
+        or getattr(launcher, "gsan_enabled", False)
+    ):
+        return plain
+    entering, leaving = hooks
+    launch, cooperative, dependent = launcher.launch, launcher.launch_cooperative_grid, launcher.launch_pdl
+    if version == (3, 6):
+
+        def short(programs: int, stream: int, arguments: Sequence[Any]) -> None:
+            if entering or leaving:
+                return plain(programs, stream, arguments)
+            launch(
+                programs, 1, 1, stream, function, cooperative, dependent, None, None, metadata, None, None, None,
+                *arguments,
+            )  # fmt: skip
+
+        return short
+    if not (hasattr(launcher, "arg_annotations") and hasattr(launcher, "kernel_signature")):
+        return plain
+    annotations, signature = launcher.arg_annotations, launcher.kernel_signature
+
+    def shorter(programs: int, stream: int, arguments: Sequence[Any]) -> None:
+        if entering or leaving:
+            return plain(programs, stream, arguments)
+        launch(
+            programs, 1, 1, stream, function, cooperative, dependent, metadata, None, None, None, None, None,
+            annotations, signature, arguments,
+        )  # fmt: skip
+
+    return shorter
+
+
+_ANYWHERE = nullcontext()
+
+
+def on(device: torch.device) -> AbstractContextManager[object]:
+    """Make a device the current one, on which Triton launches; where it is, or is no GPU, there is nothing to do."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return _ANYWHERE
+    return torch.cuda.device(device)
+
+
+def stream_of(device: torch.device) -> int:
+    """The address of the stream that torch launches on."""
+    if device.type != "cuda":
+        return 0
+    return int(torch._C._cuda_getCurrentRawStream(device.index))
 
 
 def aligned(*tensors: Tensor) -> tuple[bool, ...]:
     """Which tensors begin at an address that loads in whole vectors."""
-    return tuple(tensor.data_ptr() % 16 == 0 for tensor in tensors)
+    return tuple([tensor.data_ptr() % 16 == 0 for tensor in tensors])
+
+
+# ------------------------------------------------------------------------------------------------ cutting
 
 
 @dataclass(frozen=True)
@@ -88,6 +191,10 @@ class Shape:
     depth: int
     warps: int
     stages: int
+
+    def tiles(self, rows: int, columns: int) -> int:
+        """How many it takes to cover a rectangle."""
+        return -(-rows // self.rows) * -(-columns // self.columns)
 
 
 SMALL = Shape(32, 64, 64, 4, 3)
@@ -113,37 +220,57 @@ def processors(device: torch.device) -> int:
     return count
 
 
+def power_of_two(least: int) -> int:
+    """The next one.
+
+    Examples:
+        >>> power_of_two(16), power_of_two(17)
+        (16, 32)
+    """
+    return 1 << (least - 1).bit_length()
+
+
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """What every kernel of a problem reads.
+    """What every kernel of a problem reads: tensors, or the places where they will be.
 
     Args:
-        left: anchors as they are multiplied, ``(m, d)``, contiguous, rows of a multiple of 16 bytes.
-        right: references.
+        left: anchors as they are multiplied, ``(m, width)``, contiguous, rows of a multiple of 16 bytes.
+        right: references, ``(n, width)``.
         scale: numbers that products are multiplied by, per anchor and per reference, where there are any.
         labels: of anchors and references, or ``None`` where there are codes.
-        ids: who each anchor is among the references, and who each reference is.
+        ids: who each anchor is among the references, and who each reference is, where that must be said.
         valid: which references exist, as bytes.
         codes: 1 for a positive pair, 2 for a negative one, as bytes.
         precision: Triton's name for how float32 is multiplied.
+        size: m, n and width.
+        dtype: of what is multiplied.
+        device: where everything is.
     """
 
-    left: Tensor
-    right: Tensor
-    scale: tuple[Tensor, Tensor] | None
-    labels: tuple[Tensor, Tensor] | None
-    ids: tuple[Tensor, Tensor] | None
-    valid: Tensor | None
-    codes: Tensor | None
+    left: Any
+    right: Any
+    scale: tuple[Any, Any] | None
+    labels: tuple[Any, Any] | None
+    ids: tuple[Any, Any] | None
+    valid: Any | None
+    codes: Any | None
     precision: str
+    size: tuple[int, int, int]
+    dtype: torch.dtype
+    device: torch.device
 
     def cut(self, m: int, n: int, large: dict[int, Shape]) -> Shape:
         """How a rectangle is cut: into large tiles where they keep every processor busy, into small ones elsewhere."""
-        shape, device = large[self.left.element_size()], self.left.device
-        if triton.cdiv(m, shape.rows) * triton.cdiv(n, shape.columns) < processors(device) or device.type != "cuda":
+        shape = large[self.dtype.itemsize]
+        if shape.tiles(m, n) < processors(self.device) or self.device.type != "cuda":
             shape = SMALL
-        depth = min(shape.depth, max(16, triton.next_power_of_2(self.left.shape[1])))
-        return replace(shape, depth=depth)
+        return replace(shape, depth=min(shape.depth, max(16, power_of_two(self.size[2]))))
+
+    @property
+    def slope_dtype(self) -> torch.dtype:
+        """The dtype of slopes that go into a product; a gradient does not fit float16's range."""
+        return torch.bfloat16 if self.dtype == torch.bfloat16 else torch.float32
 
     def slopes(
         self,
@@ -168,7 +295,7 @@ class Operands:
             rounded: a product follows, in whose dtype the slopes may be.
         """
         height, width = rows[1] - rows[0], columns[1] - columns[0]
-        dtype = torch.bfloat16 if self.left.dtype == torch.bfloat16 and rounded else torch.float32
+        dtype = self.slope_dtype if rounded else torch.float32
         # rows that begin at multiples of 16 are stored in whole vectors
         both = self.left.new_empty(1 + split, height, width + -width % 16, dtype=dtype)[:, :, :width]
         for kernel in kernels:
@@ -186,27 +313,35 @@ class Operands:
         leaves: list[Any],
     ) -> None:
         """Run a kernel over a rectangle of the matrix."""
+        programs, arguments = self.arguments(shape, (out, rest), rows, columns, out.stride(0), leaves)
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        kinds = self.dtype, out.dtype, None if self.labels is None else self.labels[0].dtype
+        key = (rows, columns, self.size, out.stride(0), shape, programs, self.precision, kinds, aligned(*tensors))
+        kernel(programs, key, arguments, self.device, warps=shape.warps, stages=shape.stages)
+
+    def arguments(
+        self,
+        shape: Shape,
+        out: tuple[Any, Any],
+        rows: tuple[int, int],
+        columns: tuple[int, int],
+        stride: int,
+        leaves: Sequence[Any],
+    ) -> tuple[int, tuple[Any, ...]]:
+        """How many programs cover a rectangle, and what they are given; ``stride`` is that of what they write."""
         empty = self.left  # for pointers that the kernel never follows
         scale, labels, ids = self.scale or (empty, empty), self.labels or (empty, empty), self.ids or (empty, empty)
-        tiles = triton.cdiv(rows[1] - rows[0], shape.rows) * triton.cdiv(columns[1] - columns[0], shape.columns)
-        programs = min(tiles, processors(self.left.device))
-        n, width = self.right.shape
-        wide = max(self.left.numel(), self.right.numel()) >= 2**31
-        arguments = (
+        programs = min(shape.tiles(rows[1] - rows[0], columns[1] - columns[0]), processors(self.device))
+        m, n, width = self.size
+        return programs, (
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
-            out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
-            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, wide,
+            *out, rows[0], rows[1], columns[0], columns[1], n, stride, *leaves,
+            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, max(m, n) * width >= 2**31,
         )  # fmt: skip
-        tensors = [self.left, self.right, *labels, *ids, out, *[leaf for leaf in leaves if isinstance(leaf, Tensor)]]
-        key = (
-            rows, columns, n, out.stride(0), width, shape, programs, self.precision, self.left.dtype, labels[0].dtype,
-            out.dtype, self.left.device, aligned(*tensors),
-        )  # fmt: skip
-        kernel(programs, key, arguments, warps=shape.warps, stages=shape.stages)
 
 
 def join(kernel: Launcher, tiles: Tensor, joined: Tensor) -> None:
     """Join what tiles left, ``(tiles, width, m)``, for each row: states, sums of slopes, finished folds."""
     count, width, m = tiles.shape
-    kernel(triton.cdiv(m, ROWS), (count, m, width, tiles.device), (tiles, joined, m, count, ROWS), warps=4)
+    kernel(-(-m // ROWS), (count, m, width), (tiles, joined, m, count, ROWS), tiles.device)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from likewise.backends.fused.text import Leaf, Writer, holds, varies
 from likewise.backends.fused.tiles import Tiled
@@ -39,18 +40,19 @@ class Term:
         return self.fold.width + len(self.by)
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(NamedTuple):
     """How a kernel knows who is positive to whom.
 
     Args:
         coded: from a matrix of codes, 1 for positive and 2 for negative, in place of labels.
-        own: an anchor has a reference that is itself.
+        itself: the references are the anchors, in the same order.
+        own: an anchor has a reference that is itself, and it is said which.
         valid: some references do not exist.
     """
 
     coded: bool = False
-    own: bool = True
+    itself: bool = False
+    own: bool = False
     valid: bool = False
 
 
@@ -128,7 +130,8 @@ def _head(recipe: Recipe, tiles: Tiles) -> list[str]:
     if recipe.scaled:
         product += [
             "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
-            "s = s * (tl.load(row_scale + rows, mask=here, other=0.0)[:, None] * right_scale)",
+            "left_scale = tl.load(row_scale + rows, mask=here, other=0.0)[:, None]",
+            "s = s * (left_scale * right_scale)",
         ]
     lines += [TILE + line for line in body]
     if tiles is Tiles.MIXED:
@@ -176,6 +179,8 @@ def _masks(pairing: Pairing) -> list[str]:
         "column_labels = tl.load(column_label + columns, mask=there, other=0)[None, :]",
         "positive, negative = (row_labels == column_labels) & inside, (row_labels != column_labels) & inside",
     ]
+    if pairing.itself:
+        lines.append("positive = positive & (rows[:, None] != columns[None, :])")
     if pairing.own:
         lines += [
             "own = tl.load(row_id + rows, mask=here, other=-1)",
@@ -298,7 +303,8 @@ def slope_source(recipe: Recipe, terms: list[Term], by: Formula, tiles: Tiles, *
     inside = f"{here}[:, None] & there[None, :]"
     tail = [f"g = {' + '.join(pieces) or 'tl.zeros([BM, BN], tl.float32)'}"]
     tail += [] if bent == "1.0" else [f"g = g * {bent}"]
-    tail += ["g = g * right_scale"] if recipe.scaled and by is s else []
+    # with both scales a matrix serves the gradients of both sides, each of which then takes its own off its sum
+    tail += ["g = g * (left_scale * right_scale)"] if recipe.scaled and by is s else []
     tail += [
         "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]",
         "rounded = g.to(out.dtype.element_ty)",

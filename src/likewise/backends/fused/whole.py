@@ -4,39 +4,48 @@ From embeddings to the number: unit length, folds, the loss and the weights of i
 each step back.  Nothing per anchor goes through autograd: the slopes of the loss by its folds are formulas too.  What is
 done here is what `passes.run` and `reduce` do, for losses without numbers from outside (a learned temperature, a
 boundary for each class, a mean over the batch); those take the longer way.
+
+What is launched is written down for the first batch of a kind (`Call`) and only filled in for the next.
 """
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
-import triton
 from torch import Tensor
 
 from likewise.backends.fused.once import once
-from likewise.backends.fused.operands import SORT_FROM, Arranged, arrange
-from likewise.backends.fused.program import FOLDING, SLOPES, Launcher, Operands, compile_source, join
-from likewise.backends.fused.source import Recipe, Term, Tiles, forward_source, join_source, slope_source, state_names
-from likewise.backends.fused.text import Leaf, Writer, apart, shape_of
-from likewise.backends.fused.tiles import TILED, tiled
+from likewise.backends.fused.operands import (
+    SORT_FROM,
+    Manner,
+    compared,
+    in_bytes,
+    multiplied,
+    pairing_of,
+    sum_of_products,
+)
+from likewise.backends.fused.plan import Kernel, Plan, make_plan
+from likewise.backends.fused.program import FOLDING, ROWS, SLOPES, Operands, on, stream_of
+from likewise.backends.fused.rows import BACK, PREPARE, back_arguments, in_rows, padded, prepare_arguments
+from likewise.backends.fused.script import Place, Room, Script, Step, Value, within
+from likewise.backends.fused.source import Pairing
+from likewise.backends.fused.text import Leaf, shape_of
+from likewise.backends.fused.tiles import TILED
 from likewise.backends.passes import schedule
-from likewise.core.formula import Folded, Formula, Number, ingredients, s, slope, walk
+from likewise.core.formula import Folded, Formula, Number, walk
 from likewise.core.problem import Problem
-from likewise.core.relation import Labels, Mined
+from likewise.core.relation import Labels, Mined, Relation
 from likewise.core.spec import Part, Reduction
 from likewise.core.spread import ALONE
 
 UP_TO = 4096
 """Anchors up to which one program adds them up."""
 
-INDENT = "    "
-
-_PLANS: dict[Any, Plan | None] = {}
-_SHAPES: weakref.WeakKeyDictionary[Part, dict[Any, Any]] = weakref.WeakKeyDictionary()
-"""The shape of a declaration, which a loss keeps from call to call."""
+RUNS = 64
+"""Kinds of batches that a loss remembers."""
 
 
 def whole(parts: list[Part], problem: Problem, reduction: Reduction) -> Tensor | None:
@@ -48,252 +57,338 @@ def whole(parts: list[Part], problem: Problem, reduction: Reduction) -> Tensor |
     m, n = problem.shape
     if m > UP_TO or m * n >= SORT_FROM or problem.spread is not ALONE or problem.shards is not ALONE:
         return None
-    keep = (relation.keep_positive, relation.keep_negative) if isinstance(relation, Mined) else ()
-    roots, shape, leaves = _described(parts, reduction)
-    conditions, more = shape_of(list(keep), deep=True) if keep else ((), [])
+    loss, values = _loss_of(parts, reduction, relation)
+    if loss is None:
+        return None
+    left, right, manner, bend, numbers = compared(problem)
+    a = in_rows(left)
+    b = a if right is left else in_rows(right)
+    labels = base.labels.contiguous()
+    references = labels if base.reference_labels is None else base.reference_labels.contiguous()
+    tensors = [a, b, labels, references]
+    if base.own is not None:
+        tensors += [base.own.to(torch.int32), torch.arange(n, device=labels.device, dtype=torch.int32)]
+    if base.valid is not None:
+        tensors.append(in_bytes(base.valid))
+    tensors += numbers.values()
+    learns = torch.is_grad_enabled()
+    call = Call(
+        (m, n), a.shape[1], (a.stride(0), b.stride(0)), (a.dtype, b.dtype), a.device, manner, bend, pairing_of(base),
+        (learns and left.requires_grad, learns and right.requires_grad),
+        tuple([place for place, tensor in enumerate(tensors) if tensor.data_ptr() % 16]),
+    )  # fmt: skip
+    run = loss.runs.get(call)
+    if run is None:
+        run = loss.run(call, tuple(numbers))
+    if True not in call.wanted:
+        return run(tensors, values)[0]
+    return _Whole.apply(run, tensors, values, left, right)  # type: ignore[no-any-return, no-untyped-call]
+
+
+# ------------------------------------------------------------------------------------------------ what is declared
+
+
+@dataclass(eq=False)
+class Loss:
+    """A loss and its miner but for their numbers, and what was generated for them.
+
+    Args:
+        totals: what the parts add up to.
+        counts: what they are divided by.
+        keep: the miner's conditions.
+        places: where numbers of these formulas stand among those of a call.
+    """
+
+    totals: list[Formula]
+    counts: list[Formula]
+    keep: tuple[Formula, ...]
+    places: dict[Formula, int]
+    plans: dict[tuple[Manner, Formula, Pairing], Plan] = field(default_factory=dict)
+    runs: dict[Call, Run] = field(default_factory=dict)
+
+    def run(self, call: Call, numbers: tuple[Formula, ...]) -> Run:
+        """Write down what a kind of batch needs."""
+        key = call.manner, call.bend, call.pairing
+        if key not in self.plans:
+            self.plans[key] = make_plan(self.totals, self.counts, self.keep, *key)
+        if len(self.runs) >= RUNS:
+            self.runs.clear()
+        self.runs[call] = Layout(self.plans[key], call, self.places, numbers).run()
+        return self.runs[call]
+
+
+class _Described(NamedTuple):
+    """A declaration: its other parts, formulas, shape, leaves and numbers; and the loss that it is without a miner."""
+
+    others: list[Part]
+    totals: list[Formula]
+    counts: list[Formula]
+    shape: Any
+    leaves: list[Leaf]
+    values: list[float]
+    alone: Loss | None
+
+
+_LOSSES: dict[Any, Loss | None] = {}
+_SHAPES: weakref.WeakKeyDictionary[Part, dict[Reduction, _Described]] = weakref.WeakKeyDictionary()
+"""The shape of a declaration, which a loss keeps from call to call."""
+
+
+def _loss_of(parts: list[Part], reduction: Reduction, relation: Relation) -> tuple[Loss | None, list[float]]:
+    """The loss of a declaration, if it has a short way, and the numbers of this call."""
+    described = _described(parts, reduction)
+    if not isinstance(relation, Mined):
+        return described.alone, described.values
+    keep = relation.keep_positive, relation.keep_negative
+    conditions, leaves = shape_of(list(keep), deep=True)
     # a number that loss and miner share is one argument of a kernel, where others have two
-    places = {leaf.node: place for place, leaf in enumerate(leaves)} if more else {}
-    key: tuple[Any, ...] = (shape, conditions, tuple([places.get(leaf.node) for leaf in more]), reduction)
-    if key not in _PLANS:
-        _PLANS[key] = _possible(roots, keep)
-    if _PLANS[key] is None:
-        return None
-    arranged = arrange(problem)
-    operands = arranged.operands
-    bend = (type(problem.similarity), arranged.bend is s)
-    same = arranged.symmetric and arranged.mirrors
-    key = (
-        *key,
-        len(parts),
-        arranged.pairing,
-        operands.scale is not None,
-        arranged.symmetric,
-        same,
-        arranged.split,
-        bend,
-    )
-    plan = _PLANS.get(key)
-    if plan is None:
-        plan = _PLANS[key] = make_plan(parts, roots, keep, [*leaves, *more], arranged)
-    # numbers of this call, for the places that they have in the plan
-    numbers = dict(zip(plan.places, [leaf.node for leaf in (*leaves, *more)], strict=True))
-    known = dict(zip(plan.bent, arranged.numbers.values(), strict=True))
-    sources = arranged.left.source, arranged.right.source
-    return _Whole.apply(plan, arranged, numbers, known, *sources)  # type: ignore[no-any-return, no-untyped-call]
+    places = {leaf.node: place for place, leaf in enumerate(described.leaves)}
+    key = (described.shape, conditions, tuple([places.get(leaf.node) for leaf in leaves]), reduction)
+    loss = _remembered(key, described.totals, described.counts, keep, [*described.leaves, *leaves])
+    return loss, [_value(leaf) for leaf in (*described.leaves, *leaves)] if loss is not None else []
 
 
-def _described(parts: list[Part], reduction: Reduction) -> tuple[list[Formula], Any, list[Leaf]]:
-    remembered, others = _SHAPES.setdefault(parts[0], {}), parts[1:]
+def _described(parts: list[Part], reduction: Reduction) -> _Described:
+    remembered, others = _SHAPES.get(parts[0]), parts[1:]
+    if remembered is None:
+        remembered = _SHAPES[parts[0]] = {}
+    described = remembered.get(reduction)
     # a loss may make its other parts anew at each call
-    if reduction not in remembered or remembered[reduction][0] != others:
+    if described is None or described.others != others:
+        totals = [part.total for part in parts]
         counts = [] if reduction == "sum" else [part.units if reduction == "mean" else part.nonzero for part in parts]
-        roots = [*[part.total for part in parts], *counts]
-        remembered[reduction] = others, roots, *shape_of(roots, deep=True)
-    _, roots, shape, leaves = remembered[reduction]
-    return roots, shape, leaves
+        shape, leaves = shape_of([*totals, *counts], deep=True)
+        loss = _remembered((shape, (), (), reduction), totals, counts, (), leaves)
+        values = [_value(leaf) for leaf in leaves] if loss is not None else []
+        described = _Described(others, totals, counts, shape, leaves, values, loss)
+        remembered[reduction] = described
+    return described
 
 
-def _possible(roots: list[Formula], keep: Any) -> Any:
-    """Something, if a loss needs nothing but folds that kernels know; ``None`` if it needs numbers from outside."""
+def _value(leaf: Leaf) -> float:
+    assert isinstance(leaf.node, Number)
+    return float(leaf.node.value)
+
+
+def _remembered(
+    key: Any, totals: list[Formula], counts: list[Formula], keep: tuple[Formula, ...], leaves: list[Leaf]
+) -> Loss | None:
+    if key not in _LOSSES:
+        places = {leaf.node: place for place, leaf in enumerate(leaves)}
+        possible = _possible([*totals, *counts], keep, leaves)
+        _LOSSES[key] = Loss(totals, counts, keep, places) if possible else None
+    return _LOSSES[key]
+
+
+def _possible(roots: list[Formula], keep: tuple[Formula, ...], leaves: list[Leaf]) -> bool:
+    """Whether a loss needs nothing but folds that kernels know, and no numbers from outside."""
     if any(isinstance(node, Folded) and type(node.fold) not in TILED for node in walk(*roots, *keep)):
-        return None
+        return False
     for formulas in (roots, list(keep)):
         stages = schedule(formulas)
         if len(stages) > 1 or stages[0].numbers:
-            return None
-    leaves = shape_of([*roots, *keep], deep=True)[1]
-    return None if any(leaf.kind != "number" for leaf in leaves) else True
+            return False
+    return all(leaf.kind == "number" for leaf in leaves)
 
 
-@dataclass(eq=False)
-class Kernel:
-    """A kernel of a plan, and what it is given beside the operands.
-
-    Args:
-        compiled: the kernel.
-        leaves: numbers of the host as they are; everything else by its place among the vectors of the plan.
-    """
-
-    compiled: Launcher
-    leaves: list[Leaf]
+# ------------------------------------------------------------------------------------------------ what is launched
 
 
-@dataclass(eq=False)
-class Plan:
-    """The kernels of a loss, in the order in which they run.
+class Call(NamedTuple):
+    """Everything about a batch that what is launched depends on, but for numbers.
 
     Args:
-        folds: for each pass a kernel that folds tiles, one that joins them, its terms and its folds.
-        mining: how many of the passes are the miner's.
-        combine: the loss, and the weights of its gradient.
-        slopes: the gradient by the similarities.
-        weights: how many numbers per anchor that needs.
-        places: the numbers that the plan was made with, which those of a call take the places of.
-        bent: the numbers of the similarity's formula, likewise.
-        symmetric: slopes have each pair's gradient from both its sides.
-        exact: bits must agree, forward and back.
+        rows: how many anchors and references.
+        d: how many dimensions.
+        strides: of the rows of both.
+        dtypes: of both.
+        device: of everything.
+        manner: how they are multiplied.
+        bend: the similarity as a formula of the product.
+        pairing: how kernels know who is positive to whom.
+        wanted: whose gradient is.
+        odd: which tensors begin at an address that does not load in whole vectors.
     """
 
-    folds: list[tuple[Kernel, Kernel, list[Term], list[Folded]]]
-    mining: int
-    combine: Kernel
-    slopes: Kernel
-    weights: int
-    places: list[Formula]
-    bent: list[Formula]
-    symmetric: bool
-    exact: bool
+    rows: tuple[int, int]
+    d: int
+    strides: tuple[int, int]
+    dtypes: tuple[torch.dtype, torch.dtype]
+    device: torch.device
+    manner: Manner
+    bend: Formula
+    pairing: Pairing
+    wanted: tuple[bool, bool]
+    odd: tuple[int, ...]
 
 
-def make_plan(parts: list[Part], roots: list[Formula], keep: Any, leaves: list[Leaf], arranged: Arranged) -> Plan:
-    """Generate everything that a loss needs."""
-    keep = apart(keep)  # what a fold is before mining, it need not be after it
-    stages, mining = schedule(roots), schedule(list(keep))
-    places = [leaf.node for leaf in leaves]
-    scaled = arranged.operands.scale is not None
-    folds = []
-    for own, passes in ((False, mining[0].passes), (True, stages[0].passes)):
-        differentiable: set[Formula] = set()
-        for each in passes:
-            terms = []
-            for fold in each:
-                kind = tiled(fold.fold)
-                by = tuple(node for node in ingredients(fold.curve) if node in differentiable)
-                terms.append(Term(kind, fold.over, fold.curve, by if kind.weight_count and own else ()))
-            differentiable.update(each)
-            conditions = keep if own and keep else None
-            _, leaves = shape_of([arranged.bend, *(conditions or ()), *[term.curve for term in terms]])
-            recipe = Recipe(tuple(leaves), arranged.bend, conditions, arranged.pairing, scaled)
-            folding = Kernel(compile_source(forward_source(recipe, terms, Tiles.ALL)), leaves)
-            folds.append((folding, Kernel(compile_source(join_source(terms)), []), terms, each))
-    main = folds[len(mining[0].passes) :]
-    terms = [term for _, _, row, _ in main for term in row]
-    _, leaves = shape_of([arranged.bend, *keep, *[term.curve for term in terms]])
-    weights = sum(term.fold.weight_count for term in terms)
-    extra = [Leaf(Number(0.0), "row") for _ in range(weights)]
-    recipe = Recipe((*leaves, *extra), arranged.bend, keep or None, arranged.pairing, scaled)
-    exact = any(term.fold.exact for term in terms)
-    symmetric = arranged.symmetric and (arranged.mirrors or not exact)
-    source = slope_source(recipe, terms, s, Tiles.ALL, symmetric=symmetric, split=arranged.split)
-    return Plan(
-        folds, len(folds) - len(main), _combine(parts, roots, main), Kernel(compile_source(source), leaves), weights,
-        places, list(arranged.numbers), symmetric, exact,
-    )  # fmt: skip
+class Layout:
+    """Writes down what a kind of batch needs: first what tensors there are, then what is launched on them.
+
+    Args:
+        plan: the kernels.
+        call: the kind of batch.
+        places: where numbers stand among those of a call.
+        numbers: what the similarity's formula is given, in the order of the tensors.
+    """
+
+    def __init__(self, plan: Plan, call: Call, places: dict[Formula, int], numbers: tuple[Formula, ...]) -> None:
+        self.plan, self.call, self.places = plan, call, places
+        self.steps: list[Step] = []
+        base = 4  # anchors, references and the labels of both
+        self.ids = None
+        if call.pairing.own:
+            self.ids = Place(base, 0, torch.int32), Place(base + 1, 0, torch.int32)
+            base += 2
+        self.valid = None
+        if call.pairing.valid:
+            self.valid = Place(base, 0, torch.uint8)
+            base += 1
+        self.known: dict[Formula, Place] = {node: Place(base + k, 0, torch.float32) for k, node in enumerate(numbers)}
+        self.room = Room(base + len(numbers))
+        self.value = Place(self.room.base + 1, 0, torch.float32)
+
+    def run(self) -> Run:
+        """What runs it."""
+        call, manner = self.call, self.call.manner
+        left, left_scale = self.factor(0)
+        right, right_scale = (left, left_scale) if manner.symmetric else self.factor(1)
+        operands = Operands(
+            left, right, None if left_scale is None else (left_scale, right_scale),
+            (Place(2, 0, torch.int64), Place(3, 0, torch.int64)), self.ids, self.valid, None,
+            manner.precision, (*call.rows, padded(call.d)), manner.dtype, call.device,
+        )  # fmt: skip
+        weights = self.forward(operands)
+        if True not in call.wanted:
+            return Run(call, self.room.bytes, Script(self.steps), [], [], Script([]))
+        slopes = self.slopes(operands, weights)
+        sides: list[tuple[int, Place]] = []
+        back: list[Step] = []
+        for side, operand, scale in ((0, right, left_scale), (1, left, right_scale)):
+            if call.wanted[side] and not (side and self.plan.symmetric):
+                product = self.value.base + 1 + 2 * len(sides)
+                arguments = back_arguments(
+                    Place(side, 0, call.dtypes[side]), None, scale, Place(product, 0, torch.float32),
+                    Place(product + 1, 0, torch.float32), call.strides[side], call.d, unit=manner.unit,
+                )  # fmt: skip
+                back.append(Step(BACK, call.rows[side], arguments))
+                sides.append((side, operand))
+        return Run(call, self.room.bytes, Script(self.steps), slopes, sides, Script(back))
+
+    def factor(self, side: int) -> tuple[Place, Place | None]:
+        """One side of the product as it is multiplied, and its scale."""
+        call, manner = self.call, self.call.manner
+        rows, width, stride, dtype = call.rows[side], padded(call.d), call.strides[side], call.dtypes[side]
+        x = Place(side, 0, dtype)
+        as_it_is = width == stride == call.d and dtype == manner.dtype
+        if as_it_is and not (manner.unit or manner.rounded):
+            return x, None
+        operand = self.room.take(rows * width, manner.dtype)
+        scale = self.room.take(rows, torch.float32) if manner.scaled else None
+        arguments = prepare_arguments(x, None, operand, scale, stride, call.d, unit=manner.unit, rounded=manner.rounded)
+        self.steps.append(Step(PREPARE, rows, arguments))
+        return operand, scale
+
+    def forward(self, operands: Operands) -> Place:
+        """The folds, the loss, and the weights of its gradient."""
+        plan, (m, n, _) = self.plan, operands.size
+        shape = operands.cut(m, n, SLOPES if plan.exact else FOLDING)
+        count = -(-n // shape.columns)
+        states = []
+        for each in plan.passes:
+            tiles = self.room.take(count * each.width * m, torch.float32)
+            joined = self.room.take((each.width + len(each.terms)) * m, torch.float32)
+            given = self.given(each.folding)
+            programs, arguments = operands.arguments(shape, (tiles, tiles), (0, m), (0, n), each.width * m, given)
+            self.steps.append(Step(each.folding.compiled, programs, arguments, shape.warps, shape.stages))
+            self.steps.append(Step(each.joining, -(-m // ROWS), (tiles, joined, m, count, ROWS)))
+            for k, fold in enumerate(each.folds, start=each.width):
+                self.known[fold] = joined._replace(offset=joined.offset + 4 * k * m)
+            states.append(joined)
+        weights = self.room.take(plan.weights * m, torch.float32)
+        given = [*states[plan.mining :], *self.given(plan.combine)]
+        arguments = (self.value, weights, m, *given, 1024 if m > 256 else 256)
+        self.steps.append(Step(plan.combine.compiled, 1, arguments))
+        return weights
+
+    def slopes(self, operands: Operands, weights: Place) -> list[Place]:
+        """The gradient by the similarities, in one matrix or two."""
+        plan, (m, n, _), dtype = self.plan, operands.size, operands.slope_dtype
+        stride = n + -n % 16  # rows that begin at multiples of 16 are stored in whole vectors
+        first = self.room.take(m * stride, dtype)
+        both = [first, self.room.take(m * stride, dtype)] if self.call.manner.split else [first]
+        given = self.given(plan.slopes)
+        given += [weights._replace(offset=weights.offset + 4 * k * m) for k in range(plan.weights)]
+        shape = operands.cut(m, n, SLOPES)
+        programs, arguments = operands.arguments(shape, (both[0], both[-1]), (0, m), (0, n), stride, given)
+        self.steps.append(Step(plan.slopes.compiled, programs, arguments, shape.warps, shape.stages))
+        return both
+
+    def given(self, kernel: Kernel) -> list[Any]:
+        """What a kernel is given for its leaves: places, numbers of the call, and constants of the similarity."""
+        found: list[Any] = []
+        for leaf in kernel.leaves:
+            if leaf.kind != "number":
+                found.append(self.known[leaf.node])
+            elif leaf.node in self.places:
+                found.append(Value(self.places[leaf.node]))
+            else:
+                found.append(_value(leaf))
+        return found
 
 
-# ------------------------------------------------------------------------------------------------ sources
+class Run(NamedTuple):
+    """What is launched for batches of one kind.
 
+    Args:
+        call: the kind.
+        bytes: of the room.
+        before: everything up to the gradient by the similarities.
+        slopes: where that is, in one matrix or two.
+        sides: for each gradient that is wanted, whose it is and the operand that it takes.
+        back: from the factors' gradients to those of the sources.
+    """
 
-def _combine(
-    parts: list[Part], roots: list[Formula], passes: list[tuple[Any, Any, list[Term], list[Folded]]]
-) -> Kernel:
-    """The kernel of what stands between folds and loss: the number, and the weights of the gradient by every fold."""
-    numbers = [leaf for leaf in shape_of(roots)[1] if leaf.kind == "number"]
-    arguments = "".join(f", joined{k}" for k in range(len(passes))) + "".join(f", leaf{k}" for k in range(len(numbers)))
-    lines = ["@triton.jit", f"def kernel(value, weights, m{arguments}, ROWS: tl.constexpr):"]
-    names: dict[Formula, str] = {leaf.node: f"leaf{k}" for k, leaf in enumerate(numbers)}
-    states: list[list[list[str]]] = []
-    loads = []
-    for k, (_, _, terms, folds) in enumerate(passes):
-        states.append(state_names(terms, f"p{k}t"))
-        flat = [name for row in states[-1] for name in row]
-        finished = [f"p{k}f{i}" for i in range(len(terms))]
-        names.update(dict(zip(folds, finished, strict=True)))
-        loads += [
-            f"{name} = tl.load(joined{k} + {i} * m + rows, mask=here, other=0.0)"
-            for i, name in enumerate([*flat, *finished])
-        ]
-    head = ["rows = first + tl.arange(0, ROWS)", "here = rows < m", *loads]
-    sums = [f"sum{k}" for k in range(len(roots))]
-    lines += [f"    {name} = tl.zeros([1], tl.float64)" for name in sums]
-    lines.append("    for first in range(0, m, ROWS):")
-    writer = Writer(names, INDENT * 2, "v")
-    writer.lines += [INDENT * 2 + line for line in head]
-    for name, root in zip(sums, roots, strict=True):
-        entry = writer.write(f"tl.zeros([ROWS], tl.float32) + {writer.value(root)}")
-        writer.line(f"{name} = {name} + tl.sum(tl.where(here, {entry}, 0.0).to(tl.float64), axis=0)")
-    lines += writer.lines
-    for k in range(len(parts)):
-        share = (
-            f"1.0 / tl.maximum(sum{len(parts) + k}, 1.0)"
-            if len(roots) > len(parts)
-            else "tl.full([1], 1.0, tl.float64)"
-        )
-        lines.append(f"    share{k} = {share}")
-    total = " + ".join(f"sum{k} * share{k}" for k in range(len(parts)))
-    lines.append(f"    tl.store(value + tl.arange(0, 1), ({total}).to(tl.float32))")
-    lines += _weight_lines(parts, passes, states, names, head)
-    return Kernel(compile_source("\n".join(lines) + "\n"), numbers)
+    call: Call
+    bytes: int
+    before: Script
+    slopes: list[Place]
+    sides: list[tuple[int, Place]]
+    back: Script
 
-
-def _weight_lines(
-    parts: list[Part], passes: list[Any], states: list[list[list[str]]], names: dict[Formula, str], head: list[str]
-) -> list[str]:
-    """The second walk over the anchors: the slope by each fold, passed on to the folds inside its curve."""
-    writer = Writer(names, INDENT * 2, "w")
-    writer.lines += [INDENT * 2 + line for line in head]
-    passed: dict[Formula, list[str]] = {}
-    stores: list[tuple[int, int, list[str]]] = []
-    for k in reversed(range(len(passes))):
-        _, _, terms, folds = passes[k]
-        for t, (term, fold) in enumerate(zip(terms, folds, strict=True)):
-            if not term.fold.weight_count:
-                continue
-            pieces = list(passed.get(fold, []))
-            for p, part in enumerate(parts):
-                change = slope(part.total, fold)
-                if not (isinstance(change, Number) and change.value == 0.0):
-                    pieces.append(f"{writer.value(change)} * share{p}.to(tl.float32)")
-            gradient = writer.write(" + ".join(pieces) or "0.0 * here.to(tl.float32)")
-            state, sums = states[k][t][: term.fold.width], states[k][t][term.fold.width :]
-            for leaf, of_leaf in zip(term.by, sums, strict=True):
-                passed.setdefault(leaf, []).append(f"{gradient} * {of_leaf} / {term.fold.parts(state)}")
-            stores.append((k, t, [writer.write(text) for text in term.fold.weighted(state, gradient)]))
-    flat = [name for _, _, group in sorted(stores, key=lambda entry: entry[:2]) for name in group]
-    for k, name in enumerate(flat):
-        writer.line(f"tl.store(weights + {k} * m + rows, {name}, mask=here)")
-    return ["    for first in range(0, m, ROWS):", *writer.lines]
-
-
-# ------------------------------------------------------------------------------------------------ running
+    def __call__(self, tensors: list[Tensor], values: list[float]) -> tuple[Tensor, list[Tensor | None]]:
+        """The loss, and the gradients by both factors."""
+        call, device = self.call, self.call.device
+        found: list[Tensor | None] = [None, None]
+        with on(device):
+            stream = stream_of(device)
+            room = torch.empty(self.bytes // 4, dtype=torch.float32, device=device)
+            value = torch.empty((), dtype=torch.float32, device=device)
+            here = [*tensors, room, value]
+            self.before.run(here, values, stream)
+            if not self.sides:
+                return value, found
+            (m, n), d = call.rows, call.d
+            width, stride = padded(d), (n + -n % 16, 1)
+            slopes = [within(room, place, (m, n), stride) for place in self.slopes]
+            for side, place in self.sides:
+                other = call.rows[1 - side], width
+                operand = here[place.base] if place.base < 2 else within(room, place, other, (width, 1))
+                parts = [part.T for part in slopes] if side else slopes
+                gradient = found[side] = torch.empty(call.rows[side], d, dtype=torch.float32, device=device)
+                here += [sum_of_products(parts, multiplied(operand)), gradient]
+            self.back.run(here, values, stream)
+        return value, found
 
 
 class _Whole(torch.autograd.Function):
     """The loss as a function of the two factors."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        plan: Plan,
-        arranged: Arranged,
-        numbers: dict[Formula, Formula],
-        known: dict[Formula, Tensor],
-        left: Tensor,
-        right: Tensor,
-    ) -> Tensor:
-        operands = arranged.operands
-        m, n = len(operands.left), len(operands.right)
-        table = SLOPES if plan.exact else FOLDING
-        shape = operands.cut(m, n, table)
-        count = triton.cdiv(n, shape.columns)
-        joined_states = []
-        for folding, joining, terms, folds in plan.folds:
-            width = sum(term.width for term in terms)
-            buffer = left.new_empty(count * width * m + (width + len(terms)) * m, dtype=torch.float32)
-            tiles, joined = buffer[: count * width * m].view(count, width, m), buffer[count * width * m :].view(-1, m)
-            operands.launch(folding.compiled, shape, tiles, tiles, (0, m), (0, n), _given(folding, known, numbers))
-            join(joining.compiled, tiles, joined)
-            known.update(zip(folds, joined[width:], strict=True))
-            joined_states.append(joined)
-        value = left.new_empty((), dtype=torch.float32)
-        weights = left.new_empty(plan.weights, m, dtype=torch.float32)
-        main, given = joined_states[plan.mining :], _given(plan.combine, known, numbers)
-        rows = 1024 if m > 256 else 256
-        plan.combine.compiled(1, (m, count, left.device), (value, weights, m, *main, *given, rows), warps=4)
+    def forward(ctx: Any, run: Run, tensors: list[Tensor], values: list[float], *_factors: Tensor) -> Tensor:
         # the gradient of a number is known as soon as the number; only a factor is missing
-        wanted = ctx.needs_input_grad[4], ctx.needs_input_grad[5]
-        ctx.gradients = arranged.gradients(_Written(plan, operands, weights, known, numbers), *wanted, torch.float32)
-        ctx.dtypes = left.dtype, right.dtype
+        value, ctx.gradients = run(tensors, values)
+        ctx.dtypes = run.call.dtypes
         return value
 
     @staticmethod
@@ -303,36 +398,4 @@ class _Whole(torch.autograd.Function):
             None if each is None else (each * gradient).to(dtype)
             for each, dtype in zip(ctx.gradients, ctx.dtypes, strict=True)
         )
-        return None, None, None, None, by_left, by_right
-
-
-def _given(kernel: Kernel, known: dict[Formula, Tensor], numbers: dict[Formula, Formula]) -> list[Any]:
-    given: list[Any] = []
-    for leaf in kernel.leaves:
-        if leaf.kind == "number":
-            given.append(float(numbers.get(leaf.node, leaf.node).value))  # type: ignore[attr-defined]
-        else:
-            given.append(known[leaf.node])
-    return given
-
-
-@dataclass(eq=False)
-class _Written:
-    """Writes the gradient by the similarities, from the weights of a forward pass."""
-
-    plan: Plan
-    operands: Operands
-    weights: Tensor
-    known: dict[Formula, Tensor]
-    numbers: dict[Formula, Formula]
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether pairs are written from both their sides."""
-        return self.plan.symmetric
-
-    def write(self, _by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
-        """The gradient of a rectangle."""
-        shape = self.operands.cut(rows[1] - rows[0], columns[1] - columns[0], SLOPES)
-        given = [*_given(self.plan.slopes, self.known, self.numbers), *self.weights.unbind(0)]
-        return self.operands.slopes([self.plan.slopes.compiled], shape, rows, columns, given, split=split)
+        return None, None, None, by_left, by_right

@@ -1,0 +1,93 @@
+"""Random batches for questions that are asked of many: ordinary ones, and those on which losses show their teeth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Batch(NamedTuple):
+    """Embeddings in float64 and their labels.
+
+    Examples:
+        >>> next(random_batches(1, classes=2, dim=3)).embeddings.dtype
+        torch.float64
+    """
+
+    embeddings: Tensor
+    labels: Tensor
+
+
+TIGHT = (1.0, 0.3, 1e-2, 1e-4)
+"""How far the members of a class lie from its centre, whose entries are of the order of one."""
+
+CLOSE = (1.0, 0.3, 1e-2)
+"""How far the centres of classes lie from each other."""
+
+
+def random_batches(number: int, *, classes: int = 5, dim: int = 8, seed: int = 0) -> Iterator[Batch]:
+    """Batches of 4 to 24 samples whose classes are of any size, anything from loose to tight, and apart or on top of each other.
+
+    Every fourth batch has its labels shuffled: its positives are no more similar than its negatives.
+
+    Args:
+        number: how many.
+        classes: labels are 0 … classes − 1, though a batch need not have all of them.
+        dim: the dimension of the embeddings.
+        seed: other seeds, other batches.
+
+    Examples:
+        >>> [len(batch.labels) for batch in random_batches(3, seed=1)]
+        [11, 21, 7]
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def pick(high: int) -> int:
+        return int(torch.randint(high, (), generator=generator))
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    for index in range(number):
+        size = 4 + pick(21)
+        labels = torch.randint(2 + pick(max(classes - 1, 1)), (size,), generator=generator) % classes
+        centres = normal(1, dim) + CLOSE[pick(len(CLOSE))] * normal(classes, dim)
+        lengths = torch.exp(0.5 * normal(size, 1))
+        embeddings = lengths * (centres[labels] + TIGHT[pick(len(TIGHT))] * normal(size, dim))
+        if index % 4 == 3:
+            labels = labels[torch.randperm(size, generator=generator)]
+        yield Batch(embeddings, labels)
+
+
+def sizes_for(*losses: Any) -> tuple[int, int]:
+    """How many classes and dimensions a batch may have for all of some losses.
+
+    Examples:
+        >>> from likewise.losses import ArcFaceLoss, NTXentLoss
+        >>> sizes_for(NTXentLoss(), ArcFaceLoss(num_classes=3, embedding_dim=16))
+        (3, 16)
+    """
+    classes, dims = 5, set()
+    for loss in losses:
+        for module in loss.modules() if isinstance(loss, nn.Module) else ():
+            there = getattr(module, "num_classes", None)
+            named = getattr(module, "class_embeddings", None)
+            classes = min(
+                [
+                    classes,
+                    *([there] if isinstance(there, int) else []),
+                    *([len(named)] if isinstance(named, Tensor) else []),
+                ]
+            )
+            dim = getattr(module, "embedding_dim", None)
+            widest = getattr(module, "dims", None)
+            dims |= {dim} if isinstance(dim, int) else set()
+            dims |= {max(widest)} if isinstance(widest, tuple) else set()
+    if len(dims) > 1:
+        raise ValueError(
+            f"losses must take embeddings of one dimension, but they take {' and '.join(map(str, sorted(dims)))}"
+        )
+    return classes, next(iter(dims), 8)

@@ -1,0 +1,337 @@
+"""Closed forms: the weight of a pair as a formula, from what the loss declares.
+
+A declaration is made of formulas and folds, so the chain rule can be written down in the same language.  A fold ``F`` of a
+curve ``a`` passes to each of its pairs
+
+    log-sum-exp: e^(a − F)      sum: 1      mean: 1 / n      max, min: 1 / ties at the extreme, else 0      count: 0
+
+times the slope of the curve.  Of a fold inside another's curve the loss's slope is a sum of the outer one's slopes, which
+is a fold again; of a total over the batch it is a total.  What takes no gradient (`likewise.core.frozen`) has none here,
+and numbers that the batch gives per anchor or reference (a class's boundary, a length) are constants.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.analysis.simplify import simplified
+from likewise.analysis.weights import Weighed, before_mining, name_of, seen_by, untouched
+from likewise.backends import DenseEngine, dense_masks
+from likewise.backends.passes import schedule
+from likewise.core.checks import full_precision
+from likewise.core.folds import NEGATIVES, POSITIVES, Count, Fold, LogSumExp, Max, Mean, Min, Side, Sum, add_up, count
+from likewise.core.formula import (
+    Folded,
+    Formula,
+    Number,
+    Total,
+    at_least,
+    evaluate,
+    exp,
+    ingredients,
+    s,
+    slope,
+    walk,
+    where,
+)
+from likewise.core.problem import Problem, problem_from_embeddings
+from likewise.core.relation import Labels, Relation, Triplets
+from likewise.core.similarity import as_similarity
+from likewise.core.spec import Declaration, Part, Reduction, parts_of
+from likewise.losses import Between, PairLoss, ProxyLoss
+from likewise.miners import TripletMiner
+
+_NOTHING: Formula = Number(0.0)
+
+
+def weight_formulas(loss: PairLoss | ProxyLoss) -> dict[str, Formula]:
+    """The weight ``w = (1 − 2I) ∂L/∂s`` of a positive and of a negative pair, as formulas.
+
+    Where a loss mines, folds run over the pairs that are kept, and the others weigh nothing.
+
+    Args:
+        loss: a loss that is declared in formulas; `no_closed_form` says of any other why it is none.
+
+    Returns:
+        ``"positives"`` and ``"negatives"`` for a loss on one set; with proxies these follow the words for what is
+        compared: ``"proxies against samples, positives"``.
+
+    Examples:
+        >>> from likewise.losses import MultiSimilarityLoss
+        >>> weight_formulas(MultiSimilarityLoss(reduction="sum"))["positives"]
+        sigmoid(logsumexp[positives](-2.0 * (s - 0.5))) * exp((-2.0 * (s - 0.5)) - logsumexp[positives](-2.0 * (s - 0.5)))
+        >>> weight_formulas(MultiSimilarityLoss(reduction="sum"))["negatives"]
+        sigmoid(logsumexp[negatives](50.0 * (s - 0.5))) * exp((50.0 * (s - 0.5)) - logsumexp[negatives](50.0 * (s - 0.5)))
+    """
+    return {
+        f"{between}, {side.value}" if isinstance(loss, ProxyLoss) else side.value: formula
+        for between, formulas in _of_matrices(loss).items()
+        for side, formula in formulas.items()
+    }
+
+
+def no_closed_form(loss: Any) -> str | None:
+    """Why the weights of a loss have no closed form, in one sentence; ``None`` where they have.
+
+    Examples:
+        >>> from likewise.losses import FastAPLoss, NTXentLoss
+        >>> no_closed_form(NTXentLoss()) is None
+        True
+        >>> no_closed_form(FastAPLoss())
+        'FastAPLoss has no closed form of its weights, because it is a function of the whole matrix and no formula; weigh() finds them by autograd.'
+    """
+    reason = _reason(loss)
+    if reason is None:
+        return None
+    return f"{name_of(loss)} has no closed form of its weights, because {reason}; weigh() finds them by autograd."
+
+
+def _reason(loss: Any) -> str | None:
+    if not isinstance(loss, PairLoss | ProxyLoss):
+        return "it is no single declaration"
+    if isinstance(loss, ProxyLoss) and loss.corrected:
+        return "each class that is drawn stands for others"
+    declarations = _declared(loss)
+    if declarations is None:
+        return "it is defined on triplets that a miner names one by one"
+    for declaration in declarations.values():
+        items = declaration if isinstance(declaration, tuple) else (declaration,)
+        parts, penalties, _ = parts_of(declaration)
+        if len(parts) + len(penalties) < len(items):
+            return "it is a function of the whole matrix and no formula"
+    return None
+
+
+def _declared(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | None:
+    """What a loss declares, by what it compares; ``None`` where triplets are chosen and not by a formula."""
+    if isinstance(loss, ProxyLoss):
+        return {between.value: declaration for between, declaration in loss.declare().items()}
+    declaration: Declaration | None = loss.declare()
+    if isinstance(loss.miner, TripletMiner) and loss.takes_triplets:
+        declaration = None
+        # a rule that needs to know no batch
+        if loss.miner.choices(lambda: None) is not None:
+            nobody = Problem(Labels(torch.zeros(1, dtype=torch.int64)), similarities=torch.zeros(1, 1))
+            declaration = loss.declare_choices(loss.miner, nobody, "streamed")
+    return None if declaration is None else {"samples": declaration}
+
+
+def _of_matrices(loss: PairLoss | ProxyLoss) -> dict[str, dict[Side, Formula]]:
+    """For each matrix that a loss looks at the weights on both sides."""
+    refused = no_closed_form(loss)
+    if refused is not None:
+        raise TypeError(refused)
+    declarations = _declared(loss)
+    assert declarations is not None
+    result = {}
+    for between, declaration in declarations.items():
+        slopes = [part_slopes(part, loss.reduction) for part in parts_of(declaration)[0]]
+        positive, negative = (
+            reduce(_plus, [each[side] for each in slopes], _NOTHING) for side in (POSITIVES, NEGATIVES)
+        )
+        result[between] = {POSITIVES: simplified(-positive), NEGATIVES: simplified(negative)}
+    return result
+
+
+def part_slopes(part: Part, reduction: Reduction = "sum") -> dict[Side, Formula]:
+    """``∂L/∂s`` of a positive and of a negative pair, for one part of a loss.
+
+    Args:
+        part: the part.
+        reduction: how the part is averaged; its counts have no slope.
+
+    Examples:
+        >>> from likewise.core import NEGATIVES, per_pair, relu, s
+        >>> part_slopes(per_pair(NEGATIVES, relu(s - 0.5)), "mean")[NEGATIVES]
+        where(0.0 < (s - 0.5), 1.0 / at_least(total(count[negatives](1.0)), 1), 0.0)
+    """
+    multipliers: dict[Formula, Formula] = {}
+    of_sides: dict[Side, Formula] = {POSITIVES: _NOTHING, NEGATIVES: _NOTHING}
+
+    def pass_on(formula: Formula, weight: Formula, over: Side | None = None) -> None:
+        """Add to what each fold and total inside a formula is multiplied with; of a curve, summed over the pairs."""
+        for inner in ingredients(formula):
+            if isinstance(inner, Folded | Total):
+                share = weight * slope(formula, inner)
+                share = share if over is None else _over_pairs(simplified(share), over)
+                share = _over_batch(simplified(share)) if isinstance(inner, Total) else share
+                multipliers[inner] = _plus(multipliers.get(inner, _NOTHING), share)
+
+    pass_on(part.total, Number(1.0))
+    for node in reversed(walk(part.total)):  # who uses a fold comes before it
+        if isinstance(node, Total) and node in multipliers:
+            pass_on(node.of, multipliers[node])
+        elif isinstance(node, Folded) and not _is_zero(simplified(multipliers.get(node, _NOTHING))):
+            local = multipliers[node] * _fold_slope(node)
+            pass_on(node.curve, local, node.over)
+            for side in of_sides:
+                if node.over in (side, Side.BOTH):
+                    of_sides[side] = _plus(of_sides[side], local * slope(node.curve, s))
+    units = {"mean": part.units, "nonzero": part.nonzero}.get(reduction)
+    scale = Number(1.0) if units is None else 1.0 / at_least(Total(units), 1)
+    return {side: simplified(formula * scale) for side, formula in of_sides.items()}
+
+
+def _plus(a: Formula, b: Formula) -> Formula:
+    return b if a is _NOTHING else a + b
+
+
+def _over_pairs(share: Formula, over: Side) -> Formula:
+    return share if _is_zero(share) else add_up(share, over)
+
+
+def _over_batch(share: Formula) -> Formula:
+    """The sum over all anchors; what is the same for each of them is counted for each of them."""
+    if _is_zero(share):
+        return share
+    return Total(where(count(POSITIVES) > -1.0, share, 0.0) if share.rank < Folded.rank else share)
+
+
+def _is_zero(formula: Formula) -> bool:
+    return isinstance(formula, Number) and not isinstance(formula.value, Tensor) and formula.value == 0.0
+
+
+def _fold_slope(folded: Folded) -> Formula:
+    """What a fold passes to each of its pairs, by its curve there."""
+    fold, over, curve = folded.fold, folded.over, folded.curve
+    if isinstance(fold, LogSumExp):
+        return exp(curve - folded)
+    if isinstance(fold, Sum):
+        return Number(1.0)
+    if isinstance(fold, Mean):
+        return 1.0 / at_least(count(over), 1)
+    if isinstance(fold, Max | Min):
+        # nobody is beyond the extreme
+        elsewhere = curve < folded if isinstance(fold, Max) else folded < curve
+        return where(elsewhere, 0.0, 1.0 / at_least(count(over, where(elsewhere, 0, 1)), 1))
+    if isinstance(fold, Count):
+        return _NOTHING
+    raise TypeError(_unknown(fold))
+
+
+def _unknown(fold: Fold) -> str:
+    return f"the slope of a fold must be known as a formula, but that of {fold.name} is not"
+
+
+def closed_weights(
+    loss: PairLoss | ProxyLoss,
+    embeddings: Tensor,
+    labels: Tensor | None = None,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: Relation | None = None,
+) -> tuple[Weighed, ...]:
+    """The weights of every pair by the formulas of `weight_formulas`, without differentiating anything.
+
+    Where the similarities to a class's centres are pooled, the formulas are about classes, and the slope of the pooling
+    carries them to the centres.
+
+    Args:
+        loss: a loss that is declared in formulas.
+        embeddings: the anchors, ``(m, d)``.
+        labels: their labels.
+        references: what they are compared with, where that is not themselves.
+        reference_labels: the references' labels.
+        relation: who is positive to whom, in place of labels.
+
+    Returns:
+        For each matrix that the loss looks at what `likewise.analysis.weigh` finds by autograd.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss
+        >>> embeddings, labels = torch.tensor([[1.0, 0.0], [0.6, 0.8]]), torch.tensor([0, 1])
+        >>> closed_weights(ContrastiveLoss(), embeddings, labels)[0].weights
+        tensor([[0.0000, 0.5000],
+                [0.5000, 0.0000]])
+    """
+    formulas = _of_matrices(loss)
+    with torch.no_grad(), untouched(loss, embeddings):
+        if isinstance(loss, ProxyLoss):
+            _, seen = seen_by(loss, embeddings, labels, references, reference_labels, relation=relation)
+            problems = {problem.between: problem for problem, _ in seen}
+            return tuple(_with_proxies(loss, between, each, problems) for between, each in formulas.items())
+        with full_precision(embeddings):
+            problem = problem_from_embeddings(
+                embeddings, labels, references, reference_labels, relation, as_similarity(loss.similarity)
+            )
+            (each,) = formulas.values()
+            return (_weighed(problem, _slopes(_mined(loss, problem), each)),)
+
+
+def _mined(loss: PairLoss, problem: Problem) -> Problem:
+    miner = loss.miner
+    if miner is None:
+        if loss.takes_triplets and isinstance(problem.relation, Triplets):
+            raise TypeError(
+                f"{name_of(loss)} has no closed form of its weights on triplets that are named one by one; "
+                "weigh() finds them by autograd"
+            )
+        return problem
+    if not isinstance(miner, TripletMiner):
+        return problem.under(miner.refine(problem))
+    return problem if loss.takes_triplets else problem.under(miner.touched(problem))
+
+
+def _with_proxies(
+    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], problems: dict[str, Problem]
+) -> Weighed:
+    if between != Between.SAMPLES_CLASSES.value:
+        problem = problems[between]
+        return _weighed(problem, _slopes(problem, formulas))
+    problem = problems[Between.SAMPLES_PROXIES.value]
+    assert isinstance(problem.relation, Labels)
+    assert problem.relation.reference_labels is not None
+    centres = loss.proxies_per_class
+    classes = Labels(problem.relation.labels, problem.relation.reference_labels[::centres])
+    with torch.enable_grad():
+        of_centres = problem.similarities().detach().requires_grad_()
+        pooled = loss.pool(of_centres.reshape(len(of_centres), -1, centres))  # (m, classes)
+        slopes = _slopes(Problem(classes, similarities=pooled.detach()), formulas)
+        return _weighed(problem, torch.autograd.grad(pooled, of_centres, slopes)[0])
+
+
+def _slopes(problem: Problem, formulas: dict[Side, Formula]) -> Tensor:
+    """``∂L/∂s`` of every pair, zero for pairs that are neither positive nor negative after mining."""
+    positive, negative = dense_masks(problem)
+    of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], problem)
+    return torch.where(positive, -of_positives, torch.where(negative, of_negatives, 0.0))
+
+
+@torch.no_grad()
+def evaluate_pairs(formulas: list[Formula], problem: Problem) -> list[Tensor]:
+    """The values of formulas for every pair of a batch, ``(m, n)`` each, without a gradient.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Labels, NEGATIVES, Problem, largest, s
+        >>> problem = Problem(Labels(torch.tensor([0, 1])), similarities=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
+        >>> evaluate_pairs([s - largest(s, NEGATIVES)], problem)
+        [tensor([[0.7500, 0.0000],
+                [0.0000, 0.5000]])]
+    """
+    engine = DenseEngine(problem)
+    exact = engine.similarities
+    # a plain number beside a count would be computed in torch's default dtype, whatever that of the batch
+    known: dict[Formula, Any] = {
+        node: torch.tensor(node.value, dtype=exact.dtype, device=exact.device)
+        for node in walk(*formulas)
+        if isinstance(node, Number) and not isinstance(node.value, Tensor)
+    }
+    engine.learn(known)
+    for stage in schedule(formulas):
+        for number in stage.numbers:
+            known[number] = evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(problem)
+        engine.learn({number: known[number] for number in stage.numbers})
+        known.update(engine.fold(stage.passes, {}))
+    return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]
+
+
+def _weighed(problem: Problem, slopes: Tensor) -> Weighed:
+    masks = before_mining(problem.relation).masks()
+    return Weighed(problem.between, problem.similarities().detach(), slopes.detach(), *masks)

@@ -1,0 +1,166 @@
+"""Forces: which way a loss moves each embedding, and which pairs do it (the overview's figures 2, 3 and 9).
+
+The force on an embedding is minus the gradient there.  Through the similarity matrix it is a sum over pairs, so it falls
+into what positive pairs do and what negative pairs do; and at each point into the part along the embedding, which only
+changes its length, and the part across, which turns it.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from likewise.analysis.weights import Loss, as_leaf, before_mining, gradients, seen_by, untouched
+from likewise.core.checks import embeddings_of, whole_number
+from likewise.core.similarity import unit
+from likewise.losses import ProxyLoss
+
+
+@dataclass(frozen=True, eq=False)
+class Forces:
+    """The force on each embedding, and its parts: ``whole = attraction + repulsion + rest``.
+
+    Args:
+        embeddings: where the forces act, ``(m, d)``.
+        attraction: what positive pairs do, ``(m, d)``; it draws together as long as their weights are not negative.
+        repulsion: what negative pairs do, ``(m, d)``.
+        rest: what goes through no pair: an embedding's similarity with itself, its length.
+
+    Examples:
+        >>> from likewise.losses import TripletLoss
+        >>> x = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]], dtype=torch.float64)
+        >>> found = forces(TripletLoss(), x, torch.tensor([0, 0, 1]))
+        >>> found.attraction[1], found.repulsion[2]
+        (tensor([ 0.3600, -0.4800], dtype=torch.float64), tensor([-0.2240,  0.1680], dtype=torch.float64))
+    """
+
+    embeddings: Tensor
+    attraction: Tensor
+    repulsion: Tensor
+    rest: Tensor
+
+    @property
+    def whole(self) -> Tensor:
+        """Minus the gradient, ``(m, d)``."""
+        return self.attraction + self.repulsion + self.rest
+
+    def radial(self, part: Tensor | None = None) -> Tensor:
+        """What a force (by default the whole) does along the embeddings: away from the origin or towards it."""
+        force = self.whole if part is None else part
+        outward = unit(self.embeddings)
+        return outward * (outward * force).sum(dim=1, keepdim=True)
+
+    def tangential(self, part: Tensor | None = None) -> Tensor:
+        """What a force (by default the whole) does across the embeddings: it turns them."""
+        force = self.whole if part is None else part
+        return force - self.radial(force)
+
+
+def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forces:
+    """The forces of a loss on a batch.
+
+    Args:
+        loss: a loss of the library or around one, or a function of a similarity matrix and labels.
+        embeddings: the batch, ``(m, d)``.
+        labels: their labels.
+
+    Examples:
+        >>> from likewise.losses import ContrastiveLoss
+        >>> x = torch.tensor([[1.0, 0.0], [0.6, 0.8]], dtype=torch.float64)
+        >>> forces(ContrastiveLoss(), x, torch.tensor([0, 0])).tangential()
+        tensor([[ 0.0000,  0.8000],
+                [ 0.6400, -0.4800]], dtype=torch.float64)
+    """
+    leaf = as_leaf(embeddings)
+    with untouched(loss, leaf):
+        value, seen = seen_by(loss, leaf, labels)
+    matrices = [matrix for _, matrix in seen]
+    gradient, *slopes = gradients(value.sum(), [leaf, *matrices])
+    masks = [before_mining(problem.relation).masks() for problem, _ in seen]
+    pulls, pushes = (
+        gradients(matrices, [leaf], [slope * mask[side] for slope, mask in zip(slopes, masks, strict=True)])[0]
+        for side in (0, 1)
+    )
+    return Forces(leaf.detach(), -pulls, -pushes, pulls + pushes - gradient)
+
+
+@dataclass(frozen=True, eq=False)
+class Rolled:
+    """Points on a circle or a sphere on their way down a loss.
+
+    Args:
+        positions: where they are, unit vectors, ``(steps + 1, m, d)``.
+        proxies: where the proxies are, ``(steps + 1, p, d)``; ``None`` for a loss without.
+        values: the loss at each step, ``(steps + 1,)``.
+        labels: the points' labels, ``(m,)``.
+
+    Examples:
+        >>> from likewise.losses import ContrastiveLoss
+        >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+        >>> rolled = roll(ContrastiveLoss(), x, torch.tensor([0, 0]), steps=20, rate=0.1)
+        >>> bool(rolled.values[-1] < rolled.values[0])
+        True
+    """
+
+    positions: Tensor
+    proxies: Tensor | None
+    values: Tensor
+    labels: Tensor
+
+
+def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate: float = 0.05) -> Rolled:
+    """Let a batch roll down a loss by gradient descent, on the unit sphere, proxies too.
+
+    Args:
+        loss: a loss of the library or around one, or a function of a similarity matrix and labels; it is left as it is,
+            what learns is a copy.
+        embeddings: where the points start; they are scaled to unit length, before the first step and after each.
+        labels: their labels.
+        steps: how many steps.
+        rate: the learning rate.
+
+    Examples:
+        >>> from likewise.losses import ProxyAnchorLoss
+        >>> x = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        >>> roll(ProxyAnchorLoss(2, 3), x, torch.tensor([0, 0, 0, 1, 1, 1]), steps=2).proxies.shape
+        torch.Size([3, 2, 3])
+    """
+    whole_number("steps", steps, 0)
+    if not rate > 0.0:
+        raise ValueError(f"rate must be a number > 0, but it is {rate!r}")
+    points = unit(embeddings_of("embeddings", embeddings).detach())
+    loss = copy.deepcopy(loss).to(points.dtype) if isinstance(loss, nn.Module) else loss
+    learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
+    places, values, of_proxies = [points], [], [_proxies(loss)]
+    for _ in range(steps):
+        value, slope, slopes = _descent(loss, points, labels, learned)
+        values.append(value)
+        points = unit(points - rate * slope)
+        with torch.no_grad():
+            for parameter, step in zip(learned, slopes, strict=True):
+                parameter.sub_(rate * step)
+        places.append(points)
+        of_proxies.append(_proxies(loss))
+    values.append(_descent(loss, points, labels, learned)[0])
+    proxies = [each for each in of_proxies if each is not None]
+    return Rolled(torch.stack(places), torch.stack(proxies) if proxies else None, torch.stack(values), labels)
+
+
+def _descent(
+    loss: Loss, points: Tensor, labels: Tensor, learned: list[nn.Parameter]
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """A loss, its slope at the points, and in what it learns."""
+    leaf = as_leaf(points)
+    value, _ = seen_by(loss, leaf, labels)
+    slope, *slopes = gradients(value.sum(), [leaf, *learned])
+    return value.detach().sum(), slope, slopes
+
+
+def _proxies(loss: Loss) -> Tensor | None:
+    """Where the proxies of a loss point, of unit length."""
+    modules = loss.modules() if isinstance(loss, nn.Module) else ()
+    owned = [unit(module.proxies.detach()) for module in modules if isinstance(module, ProxyLoss)]
+    return torch.cat(owned) if owned else None

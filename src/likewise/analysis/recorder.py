@@ -1,0 +1,300 @@
+"""Training over time: how a loss spreads its weight over the pairs of a batch, looked at every few steps.
+
+It costs a forward and a backward pass of the loss once in so many steps, and nothing of the network.  It touches nothing:
+it runs on copies of the losses, in the state in which the step found them, and puts torch's sources of chance back.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from likewise.analysis.weights import Weighed, Weighing, weigh
+from likewise.core.checks import whole_number
+from likewise.core.relation import Labels
+from likewise.core.similarity import unit
+from likewise.losses import CrossBatchMemory, Gathered, PairLoss, ProxyLoss, ShardedProxies
+
+ENTRIES = 2**20
+"""How many entries of similarity matrices are weighed at most; of a larger batch some anchors stand for all."""
+
+NEGLIGIBLE = 1e-6
+"""A weight that is this small beside the heaviest one is none: rounding leaves as much."""
+
+HEAVIEST = {"heaviest_1": 1, "heaviest_10": 10}
+"""How many pairs in a hundred, the heaviest ones, whose share of the weight is recorded."""
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""What is recorded of the norms of all classes."""
+
+LARGEST = 5
+"""How many of the classes with the largest norm are named."""
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+class Recorder:
+    """Looks at a loss while it is trained: at its weights, its gradient, and how far another loss agrees with it.
+
+    `likewise.train.train` takes one as ``lens`` and writes what it says into the run's record, as lines of the kind
+    ``"lens"``.  In a loop of your own, call `ready` before a step that is due, and the recorder after it.
+
+    What it says of a batch, in plain numbers (weights by their size, whatever their sign; ``None``: there is none):
+
+    - ``samples``, ``anchors``: how many the batch has, and how many of them were weighed.  Beyond 2²⁰ entries of the
+      matrix it is some: of a pair loss evenly chosen anchors against all samples, else the samples of the first classes.
+    - ``positives``, ``negatives``: how many pairs of each kind were weighed, in both directions
+    - ``zero_positives``, ``zero_negatives``: the share of them that has no weight, less than a millionth of the heaviest
+    - ``below_zero``: the share of pairs whose weight is negative: positives pushed apart, negatives pulled together
+    - ``weight_positives``, ``weight_negatives``: the sum of the weights of each kind
+    - ``heaviest_1``, ``heaviest_10``: the share of all weight that the heaviest 1 % and 10 % of pairs carry
+    - ``half``, ``half_share``: how many pairs carry half of the weight, the heaviest first; and as a share of all pairs
+    - ``gradient``: the norm of the gradient of the embeddings, of its tangential part, which alone turns them
+    - ``classes``: the same for each class of the batch: how many, the quantiles 0, ¼, ½, ¾ and 1 of their norms, and the
+      labels and norms of the largest
+    - ``beside``, ``agreement``, ``ratio``: the second loss, the cosine between both gradients, and the norm of its
+      gradient over that of the first
+
+    Args:
+        loss: the one that is trained, a module.
+        every: steps between two looks; the first step is looked at, too.
+        beside: a second loss, on the same batches; nobody trains it, and what it learns stays as it was given.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss, NTXentLoss
+        >>> recorder = Recorder(ContrastiveLoss(), beside=NTXentLoss())
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
+        >>> seen = recorder(embeddings, torch.tensor([0, 0, 1, 1]))
+        >>> seen["positives"], seen["negatives"], seen["zero_negatives"], seen["half"]
+        (4, 8, 0.75, 2)
+        >>> seen["beside"], round(seen["ratio"], 2)
+        ('NTXentLoss', 0.39)
+    """
+
+    def __init__(self, loss: nn.Module, every: int = 50, beside: nn.Module | None = None) -> None:
+        self.loss = _alone("loss", loss)
+        self.every = whole_number("every", every, 1)
+        self.beside = None if beside is None else _alone("beside", beside)
+        self._before: nn.Module | None = None
+
+    def __repr__(self) -> str:
+        beside = "" if self.beside is None else f", beside={self.beside!r}"
+        return f"Recorder(every={self.every}{beside})"
+
+    def ready(self) -> None:
+        """Remember the loss as it is: a step changes its proxies and its memory."""
+        self._before = copy.deepcopy(self.loss)
+
+    def __call__(self, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
+        """What the loss does to a batch: as it was when `ready` was called, or as it is.
+
+        Args:
+            embeddings: ``(m, d)``, of the step.
+            labels: ``(m,)``.
+        """
+        loss, self._before = self.loss if self._before is None else self._before, None
+        embeddings = embeddings.detach()
+        embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()
+        with torch.random.fork_rng([embeddings.device] if embeddings.is_cuda else []), torch.enable_grad():
+            weighing, anchors = _weighed(loss, embeddings, labels)
+            whole = anchors == len(embeddings)
+            gradient = weighing.gradient if whole else _gradient(loss, embeddings, labels)
+            other = None if self.beside is None else _gradient(self.beside.to(embeddings.device), embeddings, labels)
+        turning = tangential(gradient, embeddings)
+        seen: dict[str, Any] = {"samples": len(embeddings), "anchors": anchors}
+        seen |= weight_record(weighing) | gradient_record(turning, labels)
+        if self.beside is not None and other is not None:
+            seen |= {"beside": type(self.beside).__name__, **agreement(turning, tangential(other, embeddings))}
+        return seen
+
+
+def _alone(name: str, loss: nn.Module) -> nn.Module:
+    """A loss that one process can compute by itself, on the whole batch."""
+    if not isinstance(loss, nn.Module):
+        raise TypeError(f"{name} must be a torch module, which can be copied, but it is a {type(loss).__name__}")
+    inside = loss.loss if isinstance(loss, Gathered) else loss
+    spread = [each for each in inside.modules() if isinstance(each, Gathered | ShardedProxies)]
+    if spread:
+        raise ValueError(f"{name} must be whole on one process, but a {type(spread[0]).__name__} is inside it")
+    return inside
+
+
+def _weighed(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> tuple[Weighing, int]:
+    """The weights of a batch, or of as much of it as is cheap; and of how many anchors they are."""
+    most = max(1, ENTRIES // _columns(loss, len(embeddings)))
+    if len(embeddings) <= most:
+        return weigh(_spare(loss), embeddings, labels), len(embeddings)
+    if isinstance(loss, PairLoss) and loss.takes_references:
+        some = torch.arange(most, device=labels.device) * len(embeddings) // most
+        relation = Labels(labels[some], labels, own=some)
+        return weigh(_spare(loss), embeddings[some], references=embeddings, relation=relation), most
+    some = _first_classes(labels, most)
+    return weigh(_spare(loss), embeddings[some], labels[some]), most
+
+
+def _columns(loss: nn.Module, samples: int) -> int:
+    """With how many things a sample is compared at most."""
+    counts = [samples]
+    for module in loss.modules():
+        if isinstance(module, CrossBatchMemory):
+            counts.append(samples + len(module.references))
+        elif isinstance(module, ProxyLoss):
+            counts.append(len(module.proxies))
+    return max(counts)
+
+
+def _first_classes(labels: Tensor, count: int) -> Tensor:
+    """So many samples, of the classes that come first in the batch: of as few as possible, so that they have positives."""
+    _, classes = torch.unique(labels, return_inverse=True)
+    places = torch.arange(len(labels), device=labels.device)
+    first = torch.full_like(places, len(labels)).scatter_reduce_(0, classes, places, "amin")
+    return torch.argsort(first[classes], stable=True)[:count]
+
+
+def _spare(loss: Module) -> Module:
+    """A copy that may be called: all it writes to, a memory or a generator, is its own; parameters it only reads."""
+    return copy.deepcopy(loss, {id(each): each for each in loss.parameters()})
+
+
+def _gradient(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> Tensor:
+    """The gradient of a loss, on its own engine."""
+    leaf = embeddings.clone().requires_grad_()
+    value: Tensor = _spare(loss)(leaf, labels).sum()
+    if not value.requires_grad:
+        return torch.zeros_like(leaf)
+    (found,) = torch.autograd.grad(value, leaf, allow_unused=True)
+    return torch.zeros_like(leaf) if found is None else found
+
+
+def tangential(gradient: Tensor, embeddings: Tensor) -> Tensor:
+    """The part of a gradient that turns embeddings; the rest changes their length.
+
+    Examples:
+        >>> tangential(torch.tensor([[3.0, 4.0]]), torch.tensor([[2.0, 0.0]]))
+        tensor([[0., 4.]])
+    """
+    directions = unit(embeddings)
+    return gradient - directions * (directions * gradient).sum(dim=1, keepdim=True)
+
+
+def weight_record(weighing: Weighing) -> dict[str, Any]:
+    """How a loss spreads its weight over pairs; nothing where it compares no pair of samples that the library sees.
+
+    Args:
+        weighing: of a batch.
+
+    Examples:
+        >>> yes = torch.tensor([[True, False, False]])
+        >>> matrix = Weighed("samples against samples", torch.zeros(1, 3), torch.tensor([[-3.0, 1.0, 0.0]]), yes, ~yes)
+        >>> found = weight_record(Weighing(torch.tensor(0.0), (matrix,), torch.zeros(1, 2), torch.zeros(1, 2)))
+        >>> found["zero_positives"], found["zero_negatives"], found["heaviest_10"], found["half"]
+        (0.0, 0.5, 0.75, 1)
+    """
+    matrices = _pairs(weighing)
+    if not matrices:
+        return {}
+    positives = torch.cat([matrix.weights[matrix.positive] for matrix in matrices])
+    negatives = torch.cat([matrix.weights[matrix.negative] for matrix in matrices])
+    signed = torch.cat([positives, negatives])
+    pairs = len(signed)
+    if not pairs:
+        return {"positives": 0, "negatives": 0}
+    sizes = _heaviest_first(signed)
+    carried = sizes.cumsum(0, dtype=torch.float64)
+    total, least = carried[-1], NEGLIGIBLE * sizes[0]
+    shares = {name: carried[-(-pairs * percent // 100) - 1] / total for name, percent in HEAVIEST.items()}
+    half = (carried < total / 2).sum().double() + 1.0
+    found = {
+        "zero_positives": (positives.abs() <= least).double().mean(),
+        "zero_negatives": (negatives.abs() <= least).double().mean(),
+        "below_zero": (signed < -least).double().mean(),
+        "weight_positives": positives.abs().sum(dtype=torch.float64),
+        "weight_negatives": negatives.abs().sum(dtype=torch.float64),
+        **shares,
+        "half": torch.where(total > 0, half, torch.nan),
+        "half_share": torch.where(total > 0, half / pairs, torch.nan),
+    }
+    numbers = _numbers(found)
+    whole = None if numbers["half"] is None else int(numbers["half"])
+    return {"positives": len(positives), "negatives": len(negatives), **numbers, "half": whole}
+
+
+def _heaviest_first(weights: Tensor) -> Tensor:
+    """The sizes of weights, sorted; the bits of floats that are not negative, as integers, sort seven times as fast."""
+    bits = torch.int64 if weights.dtype == torch.float64 else torch.int32
+    return weights.abs().view(bits).sort().values.flip(0).view(weights.dtype)
+
+
+def _pairs(weighing: Weighing) -> list[Weighed]:
+    """The matrices of samples and whatever they are compared with; one that was made twice is one, its slopes added."""
+    found: list[Weighed] = []
+    for matrix in weighing.matrices:
+        if matrix.between == "proxies against proxies":
+            continue
+        for place, other in enumerate(found):
+            if matrix.between == other.between and _same(matrix.similarities, other.similarities):
+                found[place] = replace(other, slopes=other.slopes + matrix.slopes)
+                break
+        else:
+            found.append(matrix)
+    return found
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def gradient_record(gradient: Tensor, labels: Tensor) -> dict[str, Any]:
+    """The norm of a gradient of embeddings, in all and by class.
+
+    Args:
+        gradient: ``(m, d)``.
+        labels: ``(m,)``.
+
+    Examples:
+        >>> found = gradient_record(torch.tensor([[3.0], [4.0], [12.0]]), torch.tensor([7, 7, 2]))
+        >>> found["gradient"], found["classes"]["largest"]
+        (13.0, [[2, 12.0], [7, 5.0]])
+    """
+    squares = gradient.double().square().sum(dim=1)
+    present, classes = torch.unique(labels, return_inverse=True)
+    norms = squares.new_zeros(len(present)).index_add_(0, classes, squares).sqrt()
+    values, order = norms.sort(descending=True)
+    quantiles = torch.quantile(norms, norms.new_tensor(QUANTILES))
+    largest = zip(present[order][:LARGEST].tolist(), values[:LARGEST].tolist(), strict=True)
+    return {
+        "gradient": float(squares.sum().sqrt()),
+        "classes": {
+            "count": len(present),
+            "quantiles": quantiles.tolist(),
+            "largest": [[label, norm] for label, norm in largest],
+        },
+    }
+
+
+def agreement(one: Tensor, other: Tensor) -> dict[str, float | None]:
+    """The cosine between two gradients, and the norm of the second over that of the first.
+
+    Args:
+        one: ``(m, d)``.
+        other: ``(m, d)``.
+
+    Examples:
+        >>> agreement(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
+        {'agreement': 0.6, 'ratio': 5.0}
+    """
+    one, other = one.double(), other.double()
+    first, second = one.norm(), other.norm()
+    return _numbers({"agreement": (one * other).sum() / (first * second), "ratio": second / first})
+
+
+def _numbers(found: dict[str, Tensor]) -> dict[str, float | None]:
+    """Tensors as numbers, for which the host waits but once; what is none is ``None``."""
+    values = torch.stack([each.double() for each in found.values()])
+    known = values.isfinite().tolist()
+    return {name: value if there else None for name, value, there in zip(found, values.tolist(), known, strict=True)}

@@ -1,0 +1,114 @@
+"""Signs: which losses push a positive pair apart, or pull a negative one together, on some batch."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from likewise.analysis.batches import CLOSE, TIGHT, Batch, random_batches, sizes_for
+from likewise.analysis.weights import Loss, Weighed, weigh
+from likewise.core.checks import whole_number
+
+ROUNDING = 1e-9
+"""A weight is negative if it is below minus this much of the batch's largest: what is less may be rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeWeight:
+    """A pair whose weight is negative: a positive one that is pushed apart, or a negative one that is pulled together.
+
+    Args:
+        between: what is compared with what.
+        kind: ``"positive"`` or ``"negative"``.
+        pair: the indices of anchor and reference.
+        similarity: their similarity.
+        weight: the weight.
+        largest: the largest weight of the batch, without its sign.
+        batch: the batch.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import SupConLoss
+        >>> print(negative_weights(SupConLoss()))
+        a positive pair of similarity ... weighs -..., and the heaviest pair of that batch ...
+    """
+
+    between: str
+    kind: str
+    pair: tuple[int, int]
+    similarity: float
+    weight: float
+    largest: float
+    batch: Batch
+
+    def __str__(self) -> str:
+        return (
+            f"a {self.kind} pair of similarity {self.similarity:.3f} weighs {self.weight:.3g}, "
+            f"and the heaviest pair of that batch {self.largest:.3g}"
+        )
+
+
+def negative_weights(loss: Loss, *, batches: int = 200, seed: int = 0) -> NegativeWeight | None:
+    """Search random batches, loose and tight, for a pair with a negative weight.
+
+    The theorem of the unified view writes ``w ≥ 0``, which many losses keep and some do not.  A search can show that one
+    does not; that nothing was found proves nothing.
+
+    Args:
+        loss: a loss of the library, a wrapper around one, or a function of a matrix of cosines and labels.  The proxies of
+            a copy are drawn anew for every batch.
+        batches: how many batches are looked at, at most.
+        seed: other seeds, other batches.
+
+    Returns:
+        The first that was found, or ``None``.
+
+    Examples:
+        >>> from likewise.losses import MultiSimilarityLoss
+        >>> negative_weights(MultiSimilarityLoss(), batches=50) is None
+        True
+    """
+    classes, dim = sizes_for(loss)
+    generator = torch.Generator().manual_seed(seed)
+    loss = copy.deepcopy(loss).double() if isinstance(loss, nn.Module) else loss
+    for batch in random_batches(whole_number("batches", batches, 1), classes=classes, dim=dim, seed=seed):
+        if isinstance(loss, nn.Module):
+            _draw_proxies(loss, batch, generator)
+        for matrix in weigh(loss, batch.embeddings, batch.labels).matrices:
+            found = _most_negative(matrix, batch)
+            if found is not None:
+                return found
+    return None
+
+
+def _draw_proxies(loss: nn.Module, batch: Batch, generator: torch.Generator) -> None:
+    """Proxies near the samples of their class, or anywhere: as loose and as tight as batches are."""
+    for module in loss.modules():
+        proxies = getattr(module, "proxies", None)
+        if not isinstance(proxies, nn.Parameter):
+            continue
+        per_class = len(proxies) // int(module.num_classes)  # type: ignore[arg-type]
+        owners = torch.arange(len(proxies)) // per_class
+        noise = torch.randn(proxies.shape, generator=generator, dtype=proxies.dtype)
+        with torch.no_grad():
+            proxies.copy_(noise)
+            if int(torch.randint(4, (), generator=generator)):  # near the batch, three times of four
+                spread = (*CLOSE, *TIGHT)[int(torch.randint(len(CLOSE) + len(TIGHT), (), generator=generator))]
+                for index, owner in enumerate(owners.tolist()):
+                    members = batch.embeddings[batch.labels == owner]
+                    if len(members):
+                        proxies[index] = members.mean(dim=0) + spread * noise[index]
+
+
+def _most_negative(matrix: Weighed, batch: Batch) -> NegativeWeight | None:
+    weights: Tensor = torch.where(matrix.positive | matrix.negative, matrix.weights, 0.0)
+    largest, least = float(weights.abs().max()), float(weights.min())
+    if least >= -ROUNDING * largest:
+        return None
+    anchor, reference = divmod(int(weights.argmin()), weights.shape[1])
+    kind = "positive" if bool(matrix.positive[anchor, reference]) else "negative"
+    similarity = float(matrix.similarities[anchor, reference])
+    return NegativeWeight(matrix.between, kind, (anchor, reference), similarity, least, largest, batch)

@@ -1,0 +1,76 @@
+"""``likewise lens``: a page on which a batch can be moved, to see what a loss does to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import webbrowser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from likewise.cli.arguments import Arguments
+from likewise.cli.mistakes import Mistake, making, nearest
+from likewise.report.lens import loss_names, write_lens
+
+
+def run(words: Sequence[str]) -> int:
+    """Write the page and open it.
+
+    Examples:
+        >>> run(["Multi-similarty"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no loss Multi-similarty; did you mean Multi-similarity?
+    """
+    options = Arguments(
+        "lens", "See what a loss does: drag points on a circle, turn hyper-parameters, watch weights and forces."
+    )
+    options.add_argument("losses", metavar="LOSS", nargs="*", help="shown first, and a second one beside it")
+    options.add_argument("--out", type=Path, default=Path("lens.html"), help="where the page is written (lens.html)")
+    options.add_argument("--no-open", action="store_true", help="write the page, and do not open it in a browser")
+    asked = options.parse_args(words)
+    known = loss_names()
+    losses = [loss_called(each, known) for each in asked.losses]
+    with making("the page"):
+        page = write_lens(asked.out, losses).resolve()
+    if not asked.no_open and _opened(page):
+        print(f"opened {page}")
+    else:
+        print(f"wrote {page}; open it in a browser")
+    return 0
+
+
+def loss_called(name: str, known: Mapping[str, str]) -> str:
+    """The name of a loss as it stands on the page, from the same name or the class's, however it is spelled.
+
+    Args:
+        name: what was typed.
+        known: names of losses and of their classes.
+
+    Examples:
+        >>> known = {"NT-Xent": "NTXentLoss", "Triplet": "TripletLoss", "Triplet, semi-hard": "TripletLoss"}
+        >>> loss_called("ntxent", known), loss_called("TripletLoss", known)
+        ('NT-Xent', 'Triplet')
+    """
+    # of several with one class the first in the alphabet is the one without a miner
+    spelled = {_bare(kind): each for each, kind in sorted(known.items(), reverse=True)}
+    spelled |= {_bare(kind.removesuffix("Loss")): each for each, kind in sorted(known.items(), reverse=True)}
+    spelled |= {_bare(each): each for each in known}
+    if _bare(name) not in spelled:
+        hint = nearest(name, [*known, *known.values()]) or f"; there are {', '.join(known)}"
+        raise Mistake(f"there is no loss {name}{hint}")
+    return spelled[_bare(name)]
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z0-9+]", "", name.lower())
+
+
+def _opened(page: Path) -> bool:
+    """Whether a browser shows the page now."""
+    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ):
+        return False  # what is left is a browser in the terminal, which shows no circle
+    try:
+        return webbrowser.open(page.as_uri())
+    except webbrowser.Error:
+        return False

@@ -1,0 +1,152 @@
+"""A loss from its weights: say how hard each pair is pulled, and train with that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from likewise.backends import DenseEngine
+from likewise.backends.passes import compute_folds
+from likewise.core.folds import NEGATIVES, POSITIVES, Side, check_side, count, largest, mean, smallest
+from likewise.core.formula import Formula, Rank, Total, evaluate, s, walk
+from likewise.core.hyper import option
+from likewise.core.problem import Problem
+from likewise.core.spec import Declaration, PartValues, WholeMatrix
+from likewise.losses.module import PairLoss
+
+WeightFunction: TypeAlias = Callable[[Tensor, Mapping[str, Tensor], Tensor], Tensor]
+"""From similarities ``(rows, n)``, statistics of the rows, ``(rows, 1)`` each, and which pairs are positive, to weights."""
+
+STATISTICS: Mapping[str, Formula] = {
+    "hardest_positive": smallest(s, POSITIVES),
+    "hardest_negative": largest(s, NEGATIVES),
+    "mean_positive": mean(s, POSITIVES),
+    "mean_negative": mean(s, NEGATIVES),
+    "positives": count(POSITIVES),
+    "negatives": count(NEGATIVES),
+}
+"""What a weight function is told of each row by default.
+
+Examples:
+    >>> STATISTICS["hardest_negative"]
+    max[negatives](s)
+"""
+
+
+class WeightedPairLoss(PairLoss):
+    r"""A loss that is given by the weights of its pairs: Theorem 3.1 of the unified view, read backwards.
+
+    $$\sum_{k\in N_i}w_{ik}\,s_{ik}-\sum_{j\in P_i}w_{ij}\,s_{ij}$$
+
+    per anchor (Eq. 2 of the unified view), with weights $w$ that take no gradient: they are the strength with which
+    positive pairs are pulled together and negative ones pushed apart.  Its gradient is what a training follows; its value
+    says little, and may be negative.
+
+    The function is asked anew for every batch.  Where the batch is large it gets some rows of the matrix at a time, each of
+    them whole; what it needs to know of a row, it gets as statistics.  Weights of pairs that are neither positive nor
+    negative, or that a miner left out, are not used.
+
+    Args:
+        weight_fn: ``weight_fn(similarities, rows, is_positive)`` returns weights, in any shape that stretches to that of
+            ``similarities``, ``(rows, n)``; ``rows`` maps the name of a statistic to one number per row, ``(rows, 1)``;
+            ``is_positive`` is a boolean matrix, false for negative pairs.  It should be a function of each row alone.
+        statistics: by name, formulas with one number per anchor: folds over its positives, negatives or both, of the pairs
+            that are left after mining.  By default ``hardest_positive`` and ``hardest_negative`` (the least similar
+            positive, the most similar negative; infinite where there is none), ``mean_positive``, ``mean_negative``,
+            and the numbers ``positives`` and ``negatives``.
+        needs: the sides that an anchor must have to count; one that lacks any contributes nothing.  By default every
+            anchor counts.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import POSITIVES, logsumexp, s
+        >>> embeddings, labels = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]), torch.tensor([0, 0, 1])
+        >>> def all_alike(similarities, rows, is_positive):
+        ...     return torch.ones_like(similarities)
+        >>> WeightedPairLoss(all_alike)(embeddings, labels)
+        tensor(0.5067)
+        >>> def softest_positive(similarities, rows, is_positive):
+        ...     return torch.where(is_positive, torch.exp(-2.0 * similarities - rows["pull"]), 0.0)
+        >>> loss = WeightedPairLoss(softest_positive, statistics={"pull": logsumexp(-2.0 * s, POSITIVES)})
+        >>> loss(embeddings, labels)
+        tensor(-0.5333)
+    """
+
+    weight_fn: WeightFunction
+    statistics: Mapping[str, Formula] | None = option(
+        default=None, kw_only=False, help="what the function is told of each row, as folds"
+    )
+    needs: tuple[Side, ...] = option(default=(), kw_only=True, help="the sides that an anchor must have to count")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.weight_fn):
+            raise TypeError(
+                "weight_fn must be a function of similarities, statistics of their rows and a mask of positives, "
+                f"but it is a {type(self.weight_fn).__name__}"
+            )
+        if self.backend == "fused":
+            raise ValueError(
+                "backend must be 'auto', 'dense' or 'streamed', because no kernel runs a Python function, "
+                "but it is 'fused'"
+            )
+        for side in self.needs:
+            check_side(side)
+        for name, formula in self._statistics().items():
+            if not isinstance(formula, Formula) or formula.rank > Rank.ANCHOR:
+                what = f"the curve {formula!r}" if isinstance(formula, Formula) else f"a {type(formula).__name__}"
+                raise TypeError(
+                    f"statistics must map names to formulas with one number per anchor, made with folds, "
+                    f"but {name!r} is {what}"
+                )
+
+    def _statistics(self) -> Mapping[str, Formula]:
+        given = STATISTICS if self.statistics is None else self.statistics
+        if not isinstance(given, Mapping):
+            raise TypeError(f"statistics must map names to formulas, but it is a {type(given).__name__}")
+        return given
+
+    def declare(self) -> Declaration:
+        """A function is no formula; it needs whole rows, unless a statistic is about the whole batch."""
+        of_batch = any(isinstance(node, Total) for node in walk(*self._statistics().values()))
+        return WholeMatrix(self._compute, "not" if of_batch else "by rows")
+
+    def _compute(self, problem: Problem) -> list[PartValues]:
+        S = problem.similarities()
+        with torch.no_grad():
+            engine = DenseEngine(problem)
+            positive, negative = engine.positive, engine.negative
+            formulas = self._statistics()
+            known = compute_folds(list(formulas.values()), engine, problem)
+            rows = {
+                name: torch.as_tensor(evaluate(formula, known), device=S.device).reshape(-1, 1).expand(len(S), 1)
+                for name, formula in formulas.items()
+            }
+            # a copy: what the function does to it is no part of the loss
+            weights = self._checked(self.weight_fn(S.detach().clone(), rows, positive), S)
+            counted = torch.ones(len(S), dtype=torch.bool, device=S.device)
+            for side in self.needs:
+                keep = {POSITIVES: positive, NEGATIVES: negative}.get(side, positive | negative)
+                counted = counted & keep.any(dim=1)
+            signed = torch.where(negative, weights, torch.where(positive, -weights, 0.0)).masked_fill(
+                ~counted[:, None], 0.0
+            )
+        return [PartValues((signed * S).sum(dim=1), counted.long(), (signed != 0.0).any(dim=1).long())]
+
+    @staticmethod
+    def _checked(weights: object, S: Tensor) -> Tensor:
+        """The function's weights as a matrix, or one sentence about what they are instead."""
+        if not isinstance(weights, Tensor):
+            raise TypeError(f"weight_fn must return a tensor of weights, but it returned a {type(weights).__name__}")
+        stretches = weights.ndim <= 2 and all(
+            have in (1, want) for have, want in zip(weights.shape[::-1], S.shape[::-1], strict=False)
+        )
+        if not stretches:
+            raise ValueError(
+                f"weight_fn must return weights for similarities of shape {tuple(S.shape)}, "
+                f"but it returned a tensor of shape {tuple(weights.shape)}"
+            )
+        return weights.detach().to(S.dtype).expand_as(S)

@@ -1,0 +1,81 @@
+"""The page that shows what losses do to a batch: points on a circle, weights, forces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import jinja2
+
+from likewise import __version__
+from likewise.report.writing import package_text, policy_hash, write_page
+
+PROGRAM = tuple(f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", ""))
+"""The page's own scripts, in the order in which they build on each other; the losses come before them."""
+
+LISTED = re.compile(r'^ {0,4}("(?:[^"\\]|\\.)+"): .*?\bkind: ?("(?:[^"\\]|\\.)+")', re.MULTILINE | re.DOTALL)
+
+
+def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: str | None = None) -> Path:
+    """Write one self-contained HTML page on which a batch can be moved and a loss turned: it fetches nothing.
+
+    Every loss of the library is on it, whatever is shown first.  The same arguments give the same bytes.  The file is
+    written beside its place and renamed.
+
+    Args:
+        path: the file.
+        losses: names of losses: the first is shown at once, the second beside it, and all stand first in the list.
+        scripts: the losses as JavaScript, as ``likewise.analysis.script`` writes them; those of the library without it.
+
+    Returns:
+        Where the page is.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = write_lens(folder + "/lens.html", ["Circle"]).read_text()
+        >>> "Multi-similarity" in page, "https://" in page
+        (True, False)
+    """
+    scripts = package_text("lens_losses.js") if scripts is None else scripts
+    first = list(losses or ())
+    known = loss_names(scripts)
+    for name in first:
+        if name not in known:
+            raise ValueError(f"losses must be names of losses on the page, but there is no {name!r}")
+    # the only scripts that may run are these
+    parts = [scripts, "\n".join(package_text(name) for name in PROGRAM)]
+    for text in parts:
+        if re.search(r"</script|<!--", text, re.IGNORECASE):
+            raise ValueError(
+                "scripts must not end the element that they stand in, but there is </script or <!-- in them"
+            )
+    style = package_text("page.css") + package_text("lens.css")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(package_text), trim_blocks=True
+    )
+    page = environment.get_template("lens.html.jinja").render(
+        title=" and ".join(first[:2]) or "What a loss does",
+        first=json.dumps(first),
+        style=style,
+        style_hash=policy_hash(style),
+        scripts=[{"text": text, "hash": policy_hash(text)} for text in parts],
+        version=__version__,
+    )
+    return write_page(Path(path), page)
+
+
+def loss_names(scripts: str | None = None) -> Mapping[str, str]:
+    """The losses that a page would have, by name, each with its class.
+
+    Args:
+        scripts: the losses as JavaScript; those of the library without it.
+
+    Examples:
+        >>> loss_names()["Multi-similarity"]
+        'MultiSimilarityLoss'
+    """
+    text = package_text("lens_losses.js") if scripts is None else scripts
+    return {json.loads(name): json.loads(kind) for name, kind in LISTED.findall(text)}
