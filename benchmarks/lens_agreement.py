@@ -58,7 +58,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         known = facts(text, Path(folder))
         rows = [_row(name, known[name], text, number, Path(folder), k) for k, name in enumerate(known)]
-    described = {"machine": machine("cpu") | versions("torch") | {"node": _node()}, "batches": number}
+    described = {"machine": machine("cpu") | {"threads": 1} | versions("torch") | {"node": _node()}, "batches": number}
     described |= {"samples": SAMPLES, "classes": CLASSES, "bytes": len(text.encode()), "rows": rows}
     write(described, RESULT)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial, reduce
 from typing import Any
@@ -43,6 +46,7 @@ from likewise.core import (
     softplus,
     square,
 )
+from likewise.core.checks import full_precision
 from likewise.core.formula import Number
 from likewise.core.spread import ALONE, Rows
 from likewise.losses import PairLoss
@@ -164,15 +168,42 @@ def test_without_a_graph() -> None:
         assert torch.equal(loss(embeddings.requires_grad_(), labels), expected.detach())
 
 
+@pytest.mark.parametrize("classes", [9, 2])
 @pytest.mark.parametrize("backend", ["dense", "streamed"])
-def test_backward_inside_autocast(backend: str) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        losses.MultiSimilarityLoss,
+        losses.LiftedStructureLoss,
+        losses.AngularLoss,
+        losses.FastAPLoss,
+        partial(losses.SubCenterArcFaceLoss, 9, D),
+        partial(losses.SoftTripleLoss, 9, D),
+    ],
+)
+def test_backward_inside_autocast(make: Any, backend: str, classes: int) -> None:
     """Losses accumulate in float32 whatever surrounds them, and so do their gradients."""
-    embeddings, labels = batch(dtype=torch.float32)
-    loss = losses.MultiSimilarityLoss(backend=backend)
+    embeddings, labels = batch(dtype=torch.float32, classes=classes)
+    loss = make(backend=backend)
     expected = outcome(loss, [embeddings], labels)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = outcome(loss, [embeddings], labels)
     torch.testing.assert_close(found, expected)
+
+
+def test_autocast_is_as_it_was_outside_of_a_loss() -> None:
+    """What comes before a loss goes back as if there were none."""
+    embeddings, labels = batch(dtype=torch.float32)
+    trunk, loss = nn.Linear(D, D), losses.MultiSimilarityLoss(backend="dense")
+    slopes = []
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rows = trunk(embeddings)
+        alone = rows.detach().requires_grad_()
+        loss(rows, labels).backward()
+        loss(alone, labels).backward()
+        slopes += [trunk.weight.grad.clone(), torch.autograd.grad(trunk(embeddings), trunk.weight, alone.grad)[0]]
+        assert torch.is_autocast_enabled("cpu")
+    assert torch.equal(*slopes)
 
 
 def test_a_private_attribute_counts() -> None:
@@ -186,6 +217,81 @@ def test_a_private_attribute_counts() -> None:
     first = loss(embeddings, labels)
     loss._margin = 0.5
     assert not torch.equal(loss(embeddings, labels), first)
+
+
+def test_no_precision_is_lost_on_the_way_back() -> None:
+    """Products of matrices and of batches of them, one of them broadcast, differentiated once and twice."""
+    generator = torch.Generator().manual_seed(0)
+    for left, right in [((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (4, 5))]:
+        tensors = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in (left, right)]
+
+        def found(dtype: torch.dtype, tensors: list[Tensor] = tensors) -> list[Tensor]:
+            a, b = (tensor.to(dtype).requires_grad_() for tensor in tensors)
+            with full_precision(a):
+                value = (a @ b).square().sum()
+            first = torch.autograd.grad(value, [a, b], create_graph=True)
+            return [*first, *torch.autograd.grad(sum(each.square().sum() for each in first), [a, b])]
+
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            single = found(torch.float32)
+        torch.testing.assert_close([each.double() for each in single], found(torch.float64), rtol=1e-5, atol=1e-4)
+
+
+class Nested(PairLoss):
+    """Folds inside of curves: infinite, and huge, where an anchor has no positive."""
+
+    def declare(self):
+        furthest = mean(square(s - smallest(s, POSITIVES)), NEGATIVES)
+        return per_anchor(furthest + square(add_up(s - logsumexp(s, POSITIVES), NEGATIVES)))
+
+
+@pytest.mark.parametrize("backend", ["dense", "streamed"])
+def test_folds_in_curves_over_nothing(backend: str) -> None:
+    """An anchor without positives is not counted, and neither is its gradient."""
+    embeddings, _ = batch(9, 3)
+    labels = torch.tensor([0, 0, 1, 1, 1, 2, 2, 0, 3])
+    found = outcome(Nested(backend=backend), [embeddings], labels)
+    leaf = embeddings.clone().requires_grad_()
+    units = leaf / leaf.norm(dim=1, keepdim=True)
+    values = []
+    for anchor in range(8):  # the ninth is alone in its class
+        row, same = units @ units[anchor], labels == labels[anchor]
+        positives = row[same & (torch.arange(9) != anchor)]
+        value = (row[~same] - positives.min()).square().mean()
+        values.append(value + (row[~same] - positives.exp().sum().log()).sum().square())
+    expected = torch.stack(values).mean()
+    torch.testing.assert_close(found[0], expected.detach())
+    torch.testing.assert_close(found[1], torch.autograd.grad(1.5 * expected, leaf)[0])
+
+
+@pytest.mark.parametrize("backend", ["dense", "streamed"])
+def test_from_a_matrix(backend: str) -> None:
+    """The gradients of a matrix that is given and of a learned scalar, through a fold in a fold."""
+    embeddings, labels = batch(20)
+    matrix = Cosine()(embeddings).requires_grad_()
+    loss = losses.NTXentLoss(learn_temperature=True, backend=backend).double()
+    value = loss.from_similarity(matrix, labels)
+    slope, learned = torch.autograd.grad(value, [matrix, loss.log_temperature])
+    same = labels[:, None] == labels[None, :]
+    plain, log = matrix.detach().clone().requires_grad_(), loss.log_temperature.detach().clone().requires_grad_()
+    logits = plain / log.exp()
+    negatives = logits.masked_fill(same, -torch.inf).logsumexp(dim=1, keepdim=True)
+    terms = (torch.logaddexp(negatives, logits) - logits)[same & ~torch.eye(20, dtype=torch.bool)]
+    expected = torch.autograd.grad(terms.mean(), [plain, log])
+    torch.testing.assert_close([slope, learned], list(expected))
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_one_side_is_frozen(frozen: int) -> None:
+    (anchors, labels), (references, theirs) = batch(), batch(N, seed=1)
+    found = []
+    for backend in ("dense", "streamed"):
+        tensors = [anchors.clone(), references.clone()]
+        tensors[1 - frozen].requires_grad_()
+        loss = losses.MultiSimilarityLoss(similarity="euclidean", backend=backend)
+        value = loss(tensors[0], labels, tensors[1], theirs)
+        found.append(torch.autograd.grad(value, tensors[1 - frozen])[0])
+    torch.testing.assert_close(*found)
 
 
 # ------------------------------------------------------------------------------------------------ cost
@@ -282,6 +388,29 @@ def test_nothing_grows() -> None:
         gc.enable()
 
 
+PEAK = """
+import resource, torch
+from likewise.losses import ContrastiveLoss
+
+loss = ContrastiveLoss(backend="streamed")
+peaks = []
+for size in (64, 4096):
+    x = torch.randn(size, 32, requires_grad=True)
+    loss(x, torch.arange(size) // 4).backward()
+    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peaks[1] - peaks[0])
+"""
+
+
+@pytest.mark.slow
+def test_what_is_free_is_used_again() -> None:
+    """Also of a C library that gives nothing back: ten matrices of a panel are 20 MiB, and there are 32 panels."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    result = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True, env=environment)
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert int(result.stdout) * unit < 96 * 2**20
+
+
 # ------------------------------------------------------------------------------------------------ tools
 
 
@@ -311,6 +440,44 @@ def test_by_rows_and_in_rows() -> None:
             assert (a is None) == (b is None)
             if a is not None:
                 torch.testing.assert_close(a, b)
+
+
+class Doubled(torch.autograd.Function):
+    """Not visible to who watches calls of torch."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return 2.0 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return 2.0 * grad
+
+
+def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
+    """Something learned, the panel's own anchors and factors, what comes of the embeddings elsewhere."""
+    embeddings, labels = batch(20)
+    weight = torch.linspace(0.5, 1.5, 20, dtype=torch.float64)
+
+    def gradients(kind: str, backend: str) -> list[Tensor]:
+        leaf, learned = embeddings.clone().requires_grad_(), weight.clone().requires_grad_()
+        problem, length = Problem(Labels(labels), Cosine(), anchors=leaf), leaf.norm(dim=1)
+        known = {
+            "nothing": lambda panel: 1.0,
+            "learned": lambda panel: learned,
+            "by a function": lambda panel: Doubled.apply(learned),
+            "elsewhere": lambda panel: torch.stack([length, length])[0],
+            "anchors": lambda panel: panel.anchors.sum(dim=1, keepdim=True),
+            "factors": lambda panel: panel.factors()[1].square().sum(dim=1) * learned,
+        }
+        (result,) = in_rows(problem, lambda panel: ((panel.similarities() * known[kind](panel)).sum(dim=1),), backend)
+        return list(torch.autograd.grad((result * weight).sum(), [leaf, learned], allow_unused=True))
+
+    for kind in ("nothing", "learned", "by a function", "elsewhere", "anchors", "factors"):
+        found, expected = gradients(kind, "streamed"), gradients(kind, "dense")
+        assert [each is None for each in found] == [each is None for each in expected]
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
 
 
 def test_a_miner_that_needs_the_batch_by_rows() -> None:

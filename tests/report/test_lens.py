@@ -504,3 +504,21 @@ def test_every_loss_of_the_library_can_be_looked_at(browser: Browser, whole: str
         assert after[0] <= before[0] * 1.01 + 1e-9, name
         assert "\\" not in formula, name
     assert browser.complaints == []
+
+
+@needs_chromium
+def test_centres_are_as_many_as_asked_for(browser: Browser, whole: str):
+    browser.complaints.clear()
+    lens = Lens(browser, whole)
+    lens.open("#loss=SoftTriple&classes=3&each=4&point=40")  # a proxy, of ten for each class
+    assert lens.point()[0] == "proxy C9"
+    assert lens.numbers()[1] == str(12 * 30)
+    browser.ask("(location.hash = 'loss=SoftTriple&classes=3&each=4&centers=2', 0)")
+    browser.wait("document.querySelector('.says').textContent.includes(' 72 pairs')")
+    centres = "[...document.querySelectorAll('.tune .slider')].find((each) => each.textContent.startsWith('centers'))"
+    browser.ask(f"{centres}.querySelector('input').focus()")
+    browser.press("Home")
+    assert lens.numbers()[1] == str(12 * 3)
+    browser.press("+")  # a slider is no place for it
+    assert lens.text("#count") == "step 0"
+    assert browser.complaints == []

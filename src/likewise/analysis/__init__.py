@@ -14,6 +14,7 @@ from likewise.analysis.equivalence import (
 from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity
 from likewise.analysis.forces import Forces, Rolled, forces, roll
 from likewise.analysis.motion import animate, draw_forces
+from likewise.analysis.recorder import Recorder
 from likewise.analysis.signs import NegativeWeight, negative_weights
 from likewise.analysis.similarity_table import Depends, Follows, derive, similarity_table
 from likewise.analysis.stage import Typical
@@ -29,6 +30,7 @@ __all__ = [
     "Forces",
     "NegativeWeight",
     "PairDifference",
+    "Recorder",
     "Rolled",
     "Typical",
     "Verdict",

@@ -23,7 +23,7 @@ from typing import Any
 from likewise.analysis.catalogue import Entry, catalogue
 from likewise.analysis.graphs import Case, Graphs, graphs_of, is_exact
 from likewise.analysis.javascript.arrays import arrays_of
-from likewise.analysis.javascript.kernels import number_text
+from likewise.analysis.javascript.kernels import number_text, text_key
 from likewise.analysis.javascript.writer import Body, body_of, condition_text, size_text
 from likewise.analysis.subjects import Adjustable, Source, Subject, similarity_name, subject_of
 from likewise.core.similarity import SimilarityLike
@@ -110,7 +110,7 @@ def script_of(source: Source, *, name: str | None = None, similarity: Similarity
     )
     places = {parameter.name: k for k, parameter in enumerate(parameters)}
     functions: dict[str, str] = {}
-    versions = [_version(graphs, cases, places, functions) for cases in graphs.versions]
+    versions = [_version(cases, places, functions) for cases in graphs.versions]
     entry = _entry(subject, graphs, parameters, versions)
     return LossScript(subject.name, parameters, entry, functions)
 
@@ -163,7 +163,10 @@ def write_scripts(path: Path = PAGE) -> Path:
 
 
 def _file(made: list[LossScript]) -> str:
-    functions = {name: text for script in made for name, text in script.functions.items()}
+    functions: dict[str, str] = {}
+    for script in made:
+        for name, text in script.functions.items():
+            assert functions.setdefault(name, text) == text, f"two texts are called {name}"
     lines = [
         "// Generated from the losses themselves by python -m likewise.analysis.script; do not edit.",
         "// run(x, labels, n, d, proxies, classes, parameters): the arrays that it returns are written again by the next",
@@ -204,20 +207,30 @@ def _entry(subject: Subject, graphs: Graphs, parameters: tuple[Parameter, ...], 
     return "\n".join([f"{json.dumps(subject.name, ensure_ascii=False)}: {{", *lines, run, "},"])
 
 
-def _version(graphs: Graphs, cases: tuple[Case, ...], places: Mapping[str, int], functions: dict[str, str]) -> str:
-    """One function for one choice of hyper-parameters; where sizes matter, a case for each."""
-    texts, constants = [], []
+def _version(cases: tuple[Case, ...], places: Mapping[str, int], functions: dict[str, str]) -> str:
+    """What ``run`` is for one choice of hyper-parameters; where sizes matter, one of several functions."""
+    calls = ""
     for case in cases:
-        arrays = arrays_of(case.trace, places)
-        body = body_of(arrays)
-        functions.update(body.functions)
-        for k, tensor in enumerate(arrays.constants):
-            numbers = ",".join(number_text(float(value)) for value in tensor.flatten().tolist())
-            constants.append(f"const c{k}=Float64Array.of({numbers});")
-        text = f"{body.text}\n{_result(case, arrays.outputs, body)}"
-        texts.append(f"if({condition_text(case.condition)}){{\n{text}\n}}" if case.condition else text)
-    inside = "\n".join(texts)
-    return f"((own)=>{{{''.join(dict.fromkeys(constants))}return (x,y,n,d,p,c,h)=>{{\n{inside}\n}};}})([])"
+        call = f"{_function(case, places, functions)}(own,x,y,n,d,p,c,h)"
+        calls += f"{condition_text(case.condition)}?{call}:" if case.condition else call
+    return f"((own)=>(x,y,n,d,p,c,h)=>{calls})([])"
+
+
+def _function(case: Case, places: Mapping[str, int], functions: dict[str, str]) -> str:
+    """The name of the function for a graph, which others may have written already."""
+    arrays = arrays_of(case.trace, places)
+    body = body_of(arrays)
+    functions.update(body.functions)
+    lines = []
+    for k, tensor in enumerate(arrays.constants):
+        numbers = ",".join(number_text(float(value)) for value in tensor.flatten().tolist())
+        name = "c" + text_key(numbers)
+        functions[name] = f"const {name}=Float64Array.of({numbers});"
+        lines.append(f"const c{k}={name};")
+    text = "\n".join(["(own,x,y,n,d,p,c,h){", *lines, body.text, _result(case, arrays.outputs, body), "}"])
+    name = "r" + text_key(text)
+    functions[name] = f"function {name}{text}"
+    return name
 
 
 def _result(case: Case, outputs: Any, body: Body) -> str:
@@ -242,7 +255,7 @@ def _cited(text: str) -> str | None:
 
 
 def _parameter(name: str, adjustable: Adjustable, choices: tuple[float, ...] | None) -> Parameter:
-    least, most = adjustable.range()
+    least, most = (choices[0], choices[-1]) if choices else adjustable.range()
     log = adjustable.hyper.log and least > 0
     return Parameter(name, adjustable.hyper.help, adjustable.value, least, most, log, adjustable.whole, choices)
 

@@ -47,7 +47,7 @@ COMMANDS = {
         COMPARE, "rank the methods of studies and runs, unless that is unfair", "likewise.cli.comparing", "leaderboard"
     ),
     "work": Command(COMPARE, "run trials of a study; start as many as you like", "likewise.cli.tournament", "work"),
-    "lens": Command(LOOK, "see what a loss does: a page to drag points and turn hyper-parameters", "likewise.cli.lens"),
+    "lens": Command(LOOK, "what a loss does: a page with points to drag, weights and forces", "likewise.cli.lens"),
     "losses": Command(
         LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses"
     ),

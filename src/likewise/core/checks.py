@@ -172,14 +172,17 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
     return _FullPrecision(tensor.device.type)
 
 
-_PRODUCTS = (torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm)
+_PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm])
+_NODES = ("MmBackward", "BmmBackward", "MvBackward")
+_VIEWS = ("UnsafeViewBackward", "ViewBackward", "ReshapeAliasBackward", "SqueezeBackward")
 
 
 class _FullPrecision(TorchFunctionMode):
-    """Autocast off, and every matrix product one that remembers it."""
+    """Autocast off, and off again when the matrix products that were made meanwhile are differentiated."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
+        self._device = device
         self._off: AbstractContextManager[Any] = torch.autocast(device, enabled=False)
 
     def __enter__(self) -> Self:
@@ -192,24 +195,29 @@ class _FullPrecision(TorchFunctionMode):
         self._off.__exit__(*error)
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if kwargs or function not in _PRODUCTS or min(each.ndim for each in args) < 2:
-            return function(*args, **(kwargs or {}))
-        return _Product.apply(*args)  # type: ignore[no-untyped-call]
+        result = function(*args, **kwargs) if kwargs else function(*args)
+        if function in _PRODUCTS:
+            _differentiate_exactly(result, self._device)
+        return result
 
 
-class _Product(torch.autograd.Function):
-    """A matrix product that is differentiated in full precision, also inside of autocast."""
+def _differentiate_exactly(result: Tensor | None, device: str) -> None:
+    """Let the node that made a product, under the views that were taken of it, switch autocast off while it goes back."""
+    node = None if result is None else result.grad_fn
+    while node is not None and node.name().startswith(_VIEWS):
+        node = node.next_functions[0][0]
+    if node is None or not node.name().startswith(_NODES):
+        return
+    before: list[bool] = []
 
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor) -> Tensor:
-        ctx.save_for_backward(left, right)
-        return left @ right
+    def begin(_grads: Any) -> None:
+        before.append(torch.is_autocast_enabled(device))
+        torch.set_autocast_enabled(device, False)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        left, right = ctx.saved_tensors
-        with full_precision(grad):
-            return (
-                (grad @ right.mT).sum_to_size(left.shape) if ctx.needs_input_grad[0] else None,
-                (left.mT @ grad).sum_to_size(right.shape) if ctx.needs_input_grad[1] else None,
-            )
+    def end(grads: Any, _of: Any) -> None:
+        torch.set_autocast_enabled(device, before.pop())
+        for grad in grads:  # somebody may differentiate again
+            _differentiate_exactly(grad, device)
+
+    node.register_prehook(begin)
+    node.register_hook(end)

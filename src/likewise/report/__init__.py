@@ -1,7 +1,30 @@
-"""Self-contained pages: about a run, with its curves, neighbours and record, and about a study, with its verdict."""
+"""Self-contained pages: about a run, about a study with its verdict, and about what losses do."""
 
-from likewise.report.page import write_report
-from likewise.report.part import Compared, Part
-from likewise.report.study import Study, write_study
+from __future__ import annotations
 
-__all__ = ["Compared", "Part", "Study", "write_report", "write_study"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.report.lens import write_lens
+    from likewise.report.page import write_report
+    from likewise.report.part import Compared, Part
+    from likewise.report.study import Study, write_study
+
+__all__ = ["Compared", "Part", "Study", "write_lens", "write_report", "write_study"]
+
+_PLACES = {
+    "Compared": "part",
+    "Part": "part",
+    "Study": "study",
+    "write_lens": "lens",
+    "write_report": "page",
+    "write_study": "study",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a page when it is asked for: the lens needs no torch, and opens at once."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"likewise.report.{_PLACES[name]}"), name)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +20,7 @@ from likewise.report.part import Compared, Part, Scores
 from likewise.report.record import Record, as_yaml, differences, read_run
 from likewise.report.verdict import end_of, seal_of, title_of, verdict_of
 from likewise.report.view import View, view
+from likewise.report.writing import package_text, policy_hash, write_page
 
 MAP_BYTES = 6_500_000
 """What all maps' thumbnails may take together, so that a page stays below 10 MB."""
@@ -92,26 +89,6 @@ def write_report(
     return write_page(Path(out) if out is not None else folder / "report.html", page)
 
 
-def write_page(out: Path, page: str) -> Path:
-    """Beside its place, and renamed: a reader sees the old page or the new one."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        with aside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(out)
-    finally:
-        aside.unlink(missing_ok=True)
-    return out
-
-
-def package_text(name: str) -> str:
-    """A template, a style sheet or a script of this room."""
-    return (resources.files("likewise.report") / name).read_text(encoding="utf-8")
-
-
 def _render(
     record: Record,
     views: list[View],
@@ -137,7 +114,7 @@ def _render(
         "title": title or title_of(record),
         "script": script,
         # the only script that may run is this one, whatever a class is called
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script_hash": policy_hash(script),
         "style": package_text("page.css"),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +14,6 @@ import jinja2
 from likewise import __version__
 from likewise.core.checks import whole_number
 from likewise.report import words
-from likewise.report.page import package_text, write_page
 from likewise.report.study_charts import panels_of, scatters_of, search_charts
 from likewise.report.study_tables import (
     boards_of,
@@ -30,6 +28,7 @@ from likewise.report.study_tables import (
 )
 from likewise.report.study_verdict import study_alarms, study_tiles, study_verdict
 from likewise.report.study_words import Row, columns_of
+from likewise.report.writing import package_text, policy_hash, write_page
 
 PARTS = ("val", "test")
 COMPARED = ("a", "b", "sentence", "mean", "low", "high", "pairs", "verdict")
@@ -192,7 +191,7 @@ def _render(study: Study) -> str:
         "study": study,
         "script": script,
         # the only script that may run is this one, whatever a method is called
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script_hash": policy_hash(script),
         "style": package_text("page.css") + package_text("study.css"),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,

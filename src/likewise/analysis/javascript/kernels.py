@@ -83,6 +83,16 @@ def number_text(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
+def text_key(text: str) -> str:
+    """A short name for a text, the same wherever it is written.
+
+    Examples:
+        >>> text_key("(x){return x;}")
+        '04f3c461'
+    """
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 @dataclass(frozen=True)
 class Function:
     """A kernel as text, and what it is called with.
@@ -225,7 +235,7 @@ class Kernel:
             body += f"return {returned};"
         order = sorted(names, key=lambda each: ("nxfuy".index(each[0]), int(names[each][1:])))
         text = f"({','.join(names[each] for each in order)}){{{body}}}"
-        name = "k" + hashlib.sha256(text.encode()).hexdigest()[:8]
+        name = "k" + text_key(text)
         return Function(name, f"function {name}{text}", tuple(each[1] for each in order))
 
     def body(self, name_of: Callable[[tuple[str, str]], str], prefix: str = "t") -> str:
