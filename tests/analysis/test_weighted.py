@@ -278,7 +278,7 @@ def test_pair_weights_of_it_are_the_function():
         (
             lambda: WeightedPairLoss(eq_15_and_16, backend="fused"),
             ValueError,
-            "no kernel runs a Python function, but it is 'fused'",
+            "a Python function is no formula that a kernel could be made of, but it is 'fused'",
         ),
         (lambda: WeightedPairLoss(), TypeError, "weight_fn"),
     ],

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
+from safetensors.torch import load_file
 
 from likewise.cli import main
 from likewise.cli.configuration import check
@@ -64,7 +66,9 @@ def test_a_lens_looks_and_touches_nothing(trained: Path):
     assert [line["step"] for line in looks][:3] == [1, 2, 4]
     assert {line["beside"] for line in looks} == {"ContrastiveLoss"}
     assert [line for line in _numbers(Path("seen")) if line["kind"] != "lens"] == _numbers(trained)
-    assert Path("seen/best.safetensors").read_bytes() == (trained / "best.safetensors").read_bytes()
+    seen, plain = (load_file(folder / "best.safetensors") for folder in (Path("seen"), trained))
+    assert seen.keys() == plain.keys()
+    assert all(torch.equal(seen[name], plain[name]) for name in plain)
     assert "Pairs without weight" in Path("seen/report.html").read_text()
     assert "Pairs without weight" not in (trained / "report.html").read_text()
 

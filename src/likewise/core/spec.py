@@ -135,29 +135,31 @@ def _guarded(value: Operand, needs: tuple[Side, ...]) -> Formula:
     The anchor is not counted, but its value is computed and differentiated all the same: an infinity there would come
     out of the gradient as NaN.  A log-sum-exp of nothing is huge, not infinite, and safe but for steep operations.
     """
-    # what is shared stays shared
-    seen: dict[tuple[Formula, bool], Formula] = {}
+    return _guard(as_formula(value), False, needs, {})
 
-    def guarded(node: Formula, steep: bool) -> Formula:
-        if (node, steep) not in seen:
-            seen[node, steep] = inside(node, steep)
-        return seen[node, steep]
 
-    def inside(node: Formula, steep: bool) -> Formula:
-        if isinstance(node, Apply):
-            scaled = any(isinstance(argument, Number) for argument in node.arguments)
-            steep = steep or (node.operation in _STEEP and not scaled)
-            arguments = tuple(guarded(argument, steep) for argument in node.arguments)
-            same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
-            return node if same else Apply(node.operation, arguments)
-        if not isinstance(node, Folded):
-            return node
-        curve = guarded(node.curve, steep)
-        fold = node if curve is node.curve else Folded(node.fold, node.over, curve)
-        harmful = node.over in needs and (steep or node.fold.infinite_when_empty)
-        return where(_HAS[node.over], fold, 0.0) if harmful else fold
+def _guard(node: Formula, steep: bool, needs: tuple[Side, ...], seen: dict[tuple[Formula, bool], Formula]) -> Formula:
+    # what is shared stays shared; no closure, which would be a cycle that holds learned numbers
+    if (node, steep) not in seen:
+        seen[node, steep] = _guard_inside(node, steep, needs, seen)
+    return seen[node, steep]
 
-    return guarded(as_formula(value), False)
+
+def _guard_inside(
+    node: Formula, steep: bool, needs: tuple[Side, ...], seen: dict[tuple[Formula, bool], Formula]
+) -> Formula:
+    if isinstance(node, Apply):
+        scaled = any(isinstance(argument, Number) for argument in node.arguments)
+        steep = steep or (node.operation in _STEEP and not scaled)
+        arguments = tuple([_guard(argument, steep, needs, seen) for argument in node.arguments])
+        same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
+        return node if same else Apply(node.operation, arguments)
+    if not isinstance(node, Folded):
+        return node
+    curve = _guard(node.curve, steep, needs, seen)
+    fold = node if curve is node.curve else Folded(node.fold, node.over, curve)
+    harmful = node.over in needs and (steep or node.fold.infinite_when_empty)
+    return where(_HAS[node.over], fold, 0.0) if harmful else fold
 
 
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Part:

@@ -90,8 +90,8 @@ class WeightedPairLoss(PairLoss):
             )
         if self.backend == "fused":
             raise ValueError(
-                "backend must be 'auto', 'dense' or 'streamed', because no kernel runs a Python function, "
-                "but it is 'fused'"
+                "backend must be 'auto', 'dense' or 'streamed', because a Python function is no formula that a kernel "
+                "could be made of, but it is 'fused'"
             )
         for side in self.needs:
             check_side(side)
