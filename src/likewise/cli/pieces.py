@@ -231,7 +231,7 @@ def shown_as(config: Tree, model: Embedder) -> Recipe:
     recipe = RECIPES[config["images"]]
     if model.preprocessing is None:
         return recipe
-    return recipe.using(model.preprocessing, channels_last=config["plan"]["channels_last"])
+    return recipe.using(model.preprocessing, channels_last=bool(config["plan"]["channels_last"]))
 
 
 def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:

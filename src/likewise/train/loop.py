@@ -173,7 +173,7 @@ class _Training:
         for module in both:
             module.to(device)
             module.train()
-        if plan.channels_last:
+        if device.type == "cuda" if plan.channels_last is None else plan.channels_last:
             model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.steps_per_epoch = -(-length(data.train) // plan.accumulate)
         self.can_resume = hasattr(data.train, "state_dict") and hasattr(data.train, "load_state_dict")

@@ -136,7 +136,7 @@ class Plan:
         ema: validate and keep an average of the parameters, with this decay a step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
         compile: run the model through ``torch.compile``.
-        channels_last: the memory layout in which convolutions on a GPU are fast.
+        channels_last: the memory layout in which convolutions on a GPU are fast; ``None``: there, and only there.
         graph: record a step as a CUDA graph and replay it, which spares what Python and launches take; ``None``: on a
             GPU, if the step can be recorded, and the record says whether it was.
         checkpoint_minutes: the longest time between two checkpoints; there is one after an epoch, too, where it takes less
@@ -164,7 +164,7 @@ class Plan:
     ema: float | None = None
     precision: Precision = "no"
     compile: bool = False
-    channels_last: bool = False
+    channels_last: bool | None = None
     graph: bool | None = None
     checkpoint_minutes: float = 5.0
     log_every: int = 20
@@ -185,10 +185,10 @@ class Plan:
         if self.ema is not None:
             _store(self, _BELOW_ONE, "ema")
         _store(self, _NOT_NEGATIVE, "checkpoint_minutes")
-        for name in ("compile", "channels_last"):
-            _switch(name, getattr(self, name))
-        if self.graph is not None:
-            _switch("graph", self.graph)
+        _switch("compile", self.compile)
+        for name in ("channels_last", "graph"):
+            if getattr(self, name) is not None:
+                _switch(name, getattr(self, name))
         one_of("precision", self.precision, get_args(Precision))
         one_of("on_collapse", self.on_collapse, get_args(OnCollapse))
         if isinstance(self.trackers, str):

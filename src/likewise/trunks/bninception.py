@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
@@ -92,7 +93,10 @@ class BNInception(Trunk):
     def _apply_to(self, x: Tensor, *names: str) -> Tensor:
         """Convolution, batch norm and rectifier of each name, one after the other."""
         for name in names:
-            x = F.relu(self.get_submodule(f"{name}_bn")(self.get_submodule(name)(x)))
+            conv, norm = self.get_submodule(name), self.get_submodule(f"{name}_bn")
+            assert isinstance(conv, nn.Conv2d)
+            assert isinstance(norm, nn.BatchNorm2d)
+            x = F.relu(normed(x, conv, norm))
         return x
 
     def _block(self, x: Tensor, name: str, block: Block) -> Tensor:

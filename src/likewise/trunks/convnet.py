@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import plain
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import WeightsLike, with_weights
@@ -40,7 +41,9 @@ class ConvNet(Trunk):
         """The map after the last convolution, a 16th of the images' side, rounded up."""
         x = self.checked(images)
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = F.relu(norm(conv(x)))
+            assert isinstance(conv, nn.Conv2d)
+            assert isinstance(norm, nn.BatchNorm2d)
+            x = F.relu(normed(x, conv, norm))
         return x
 
 

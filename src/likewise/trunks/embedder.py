@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.trunks.card import Card, read_card, read_tensors, write
+from likewise.trunks.folding import freeze
 from likewise.trunks.pooling import POOLS
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.registry import build, rebuild
@@ -87,7 +88,7 @@ class Embedder(nn.Module):
         self.head = HEADS[head](features, self.dim)
         if freeze_bn:
             for norm in self._batch_norms():
-                norm.requires_grad_(False)
+                freeze(norm)
         self.train(self.training)
 
     def _batch_norms(self) -> list[nn.Module]:

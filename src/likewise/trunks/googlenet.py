@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
@@ -35,7 +36,7 @@ class Convolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, channels, H, W)`` to ``(B, width, H / stride, W / stride)``."""
-        return F.relu(self.bn(self.conv(x)))
+        return F.relu(normed(x, self.conv, self.bn))
 
 
 class Inception(nn.Module):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from likewise.trunks.folding import normed
 from likewise.trunks.preprocessing import IMAGENET
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
@@ -46,9 +47,9 @@ class Basic(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, channels, H, W)`` to ``(B, width, H / stride, W / stride)``."""
-        y = F.relu(self.bn1(self.conv1(x)))
-        y = self.bn2(self.conv2(y))
-        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+        y = F.relu(normed(x, self.conv1, self.bn1))
+        y = normed(y, self.conv2, self.bn2)
+        return F.relu(y + (x if self.downsample is None else normed(x, *self.downsample)))
 
 
 class Bottleneck(nn.Module):
@@ -68,10 +69,10 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(B, channels, H, W)`` to ``(B, 4 · width, H / stride, W / stride)``."""
-        y = F.relu(self.bn1(self.conv1(x)))
-        y = F.relu(self.bn2(self.conv2(y)))
-        y = self.bn3(self.conv3(y))
-        return F.relu(y + (x if self.downsample is None else self.downsample(x)))
+        y = F.relu(normed(x, self.conv1, self.bn1))
+        y = F.relu(normed(y, self.conv2, self.bn2))
+        y = normed(y, self.conv3, self.bn3)
+        return F.relu(y + (x if self.downsample is None else normed(x, *self.downsample)))
 
 
 def _shortcut(channels: int, wanted: int, stride: int) -> nn.Sequential | None:
@@ -111,7 +112,7 @@ class ResNet(Trunk):
 
     def forward(self, images: Tensor) -> Tensor:
         """The map after the last stage, a 32nd of the images' side."""
-        x = F.relu(self.bn1(self.conv1(self.checked(images))))
+        x = F.relu(normed(self.checked(images), self.conv1, self.bn1))
         x = F.max_pool2d(x, 3, stride=2, padding=1)
         features: Tensor = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return features
