@@ -1,0 +1,130 @@
+"""What papers claim, tested on birds: one sentence each, with a number and an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from likewise.metrics import t_interval
+from likewise.protocols.board import Board
+from likewise.protocols.pairs import Comparison, NoPairs, compare, compare_sides
+from likewise.protocols.trial import Result
+
+if TYPE_CHECKING:
+    from likewise.protocols.search import Search
+
+Rows = Sequence[Mapping[str, Any]]
+RECENT = (
+    *("Multi-similarity", "Multi-similarity + miner", "SoftTriple", "FastAP", "SNR contrastive", "Circle"),
+    *(
+        "Proxy-Anchor",
+        "ProxyNCA++",
+        "ProxyGML",
+        "Proxy repulsion",
+        "ArcFace",
+        "CosFace",
+        "Normalised softmax",
+        "NT-Xent",
+    ),
+)
+"""Losses of 2018 and later."""
+
+METRIC = "test MAP@R"
+
+
+def claims(results: Sequence[Result], found: Mapping[str, Search], board: Board) -> list[dict[str, Any]]:
+    """Every question with its answer, as far as there are results."""
+    rows = [result.row() for result in results if result.trial.stage == "final"]
+    at_512 = [row for row in rows if row.get("part") == "verdict" and row.get("dim") == 512]
+
+    def pair(a: str, b: str) -> Callable[[], Comparison]:
+        return lambda: compare(at_512, a, b, METRIC)
+
+    asked: list[tuple[str, str, Callable[[], Comparison | dict[str, Any] | None]]] = [
+        *(
+            (
+                f"Is contrastive as good as {name}, under equal terms?",
+                "the thesis, the reality check",
+                pair(name, "Contrastive"),
+            )
+            for name in RECENT
+        ),
+        ("Does mining valid triplets help binomial?", "the unified view", pair("Binomial + VTHM", "Binomial")),
+        (
+            "Does mining help multi-similarity (RAW + VTHM against RAW)?",
+            "the unified view",
+            pair("Multi-similarity + miner", "Multi-similarity"),
+        ),
+        ("Does the direction help triplets?", "the overview", pair("Triplet, direction", "Triplet")),
+        ("Does it help multi-similarity?", "the overview", pair("Multi-similarity, direction", "Multi-similarity")),
+        ("Does it help ProxyNCA?", "the overview", pair("ProxyNCA, direction", "ProxyNCA")),
+        (
+            "Does language help multi-similarity?",
+            "the overview",
+            pair("Multi-similarity, language", "Multi-similarity"),
+        ),
+        *(
+            (f"Are {large} dimensions better than {small}?", "the thesis", lambda a=large, b=small: sizes(rows, a, b))
+            for large, small in ((1024, 512), (512, 128), (128, 64))
+        ),
+        ("Does tuning help?", "everybody", lambda: tuned(rows)),
+        ("How much does choosing on test classes flatter?", "the reality check", lambda: flattery(rows, found, board)),
+    ]
+    answered = []
+    for question, source, ask in asked:
+        answer = answer_of(ask)
+        if answer is not None:
+            answered.append({"question": question, "claimed by": source, **answer})
+    return answered
+
+
+def answer_of(ask: Callable[[], Comparison | dict[str, Any] | None]) -> dict[str, Any] | None:
+    try:
+        answer = ask()
+    except (NoPairs, ValueError):  # a side has no results yet
+        return None
+    if not isinstance(answer, Comparison):
+        return answer
+    return {"sentence": str(answer), "verdict": answer.verdict, "difference": asdict(answer.difference)}
+
+
+def sizes(rows: Rows, large: int, small: int) -> Comparison:
+    """The same methods and seeds in two sizes; each method is a setting."""
+    verdict = [{**row, "loss name": row["method"]} for row in rows if row.get("part") == "verdict"]
+    both = [[row for row in verdict if row["dim"] == dim] for dim in (large, small)]
+    there = {row["method"] for row in both[0]} & {row["method"] for row in both[1]}
+    sides = [[row for row in side if row["method"] in there] for side in both]
+    return compare_sides(sides[0], sides[1], f"{large}-d", f"{small}-d", METRIC, but=("dim", "method"))
+
+
+def tuned(rows: Rows) -> Comparison:
+    """The found settings against the ones that the search began with, for the methods where both were trained."""
+    marked = [{**row, "loss name": row["method"]} for row in rows if row.get("dim") == 512]
+    before = [row for row in marked if row.get("part") == "untuned"]
+    there = {row["method"] for row in before}
+    after = [row for row in marked if row.get("part") == "verdict" and row["method"] in there]
+    return compare_sides(after, before, "tuned", "untuned", METRIC, but=("part", "method"))
+
+
+def flattery(rows: Rows, found: Mapping[str, Search], board: Board) -> dict[str, Any] | None:
+    """Test scores of the points that validation and test would choose; a method is one repeat."""
+    from likewise.protocols.search import history
+
+    each = {}
+    for name, search in found.items():
+        values = {
+            f"point {number}": one.value for number, one in enumerate(history(search, board)) if one.status == "done"
+        }
+        scores = {row["part"]: row[METRIC] for row in rows if row["method"] == name and row.get("part") in values}
+        if scores.keys() == values.keys() and len(scores) > 1:
+            honest = scores[max(values, key=lambda part: values[part] or 0.0)]
+            each[name] = max(scores.values()) - honest
+    if len(each) < 2:
+        return None
+    gap = t_interval(list(each.values()))
+    sentence = (
+        f"choosing among the same settings by test classes instead of validation classes gains {100 * gap.mean:.2f} points of "
+        f"MAP@R that are not there (95% interval {100 * gap.low:.2f} to {100 * gap.high:.2f}, {len(each)} methods)"
+    )
+    return {"sentence": sentence, "verdict": "tuned on test", "difference": asdict(gap), "methods": each}

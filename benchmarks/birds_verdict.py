@@ -1,0 +1,195 @@
+"""The verdict on birds: the best setting of every method, five seeds, on test classes that no choice has looked at.
+
+    python benchmarks/birds_verdict.py plan FOLDER      final trials of the searches in FOLDER that are over (birds_search.py)
+    likewise work FOLDER                                here, or where FOLDER is taken to
+    python benchmarks/birds_verdict.py join FOLDER      where the runs are: models of the reality check's folds together
+    python benchmarks/birds_verdict.py report FOLDER    writes results/birds-verdict.json; plot_birds.py shows it
+
+`plan` may be called again and again; it adds what is missing, most important first: 512 dimensions, 128, the five best of
+the validation in 1024 and 64 and with their defaults, the reality check's four folds, and, for one question alone and
+marked as what it is, every point of some searches on the test classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from birds_claims import claims
+from machine import write
+
+from likewise.metrics import t_interval
+from likewise.protocols.board import Board
+from likewise.protocols.combine import concatenated
+from likewise.protocols.file_board import FileBoard
+from likewise.protocols.protocol import PROTOCOLS
+from likewise.protocols.repeats import summarise
+from likewise.protocols.space import at_point
+from likewise.protocols.tournament import tournament
+from likewise.protocols.trial import Result, Trial
+
+if TYPE_CHECKING:
+    from likewise.protocols.search import Search
+
+RESULTS = Path(__file__).parent / "results" / "birds-verdict.json"
+JOINED = "joined.jsonl"
+SEEDS, FOLD_SEEDS = 5, 3
+DIMS, MORE = (512, 128), (1024, 64)
+BEST = 5
+ALWAYS = ("Contrastive", "Triplet")
+"""In the reality check's folds whatever their place."""
+
+LOOKED_AT = (
+    "Contrastive",
+    "Triplet",
+    "NT-Xent",
+    "Multi-similarity",
+    "ArcFace",
+    "ProxyNCA++",
+    "Proxy-Anchor",
+    "SoftTriple",
+)
+"""Methods whose every point is also measured on test classes: by how much does choosing there flatter?"""
+
+METRICS = ("MAP@R", "RP", "R@1")
+
+
+def final(search: Search, point: Mapping[str, Any], seed: int, part: str, dim: int, fold: int | None = None) -> Trial:
+    """A training that opens the test set once."""
+    config = at_point(search.config, point)
+    protocol = PROTOCOLS["fixed-validation" if fold is None else "reality-check"]
+    config["split"] = {**(config.get("split") or {}), "validation": None, **protocol.folds[fold or 0]}
+    config = {**config, "seed": seed, "model": {**config["model"], "dim": dim}}
+    return Trial(search.method, config, seed, fold or 0, "final", {"part": part, "dim": dim})
+
+
+def planned(found: Mapping[str, Search], board: Board) -> Iterator[Trial]:
+    """Everything that follows from what is known, most important first."""
+    from likewise.protocols.search import best, history, is_over
+
+    over = {name: best(history(search, board)) for name, search in found.items() if is_over(search, board)}
+    points = {name: chosen.point for name, chosen in over.items() if chosen is not None}
+    for dim in DIMS:
+        for seed in range(SEEDS):
+            yield from (final(found[name], point, seed, "verdict", dim) for name, point in points.items())
+    if len(points) < len(found):
+        return  # who the best are is not known yet
+    leaders = best_by_validation(board.results())
+    for name in leaders:
+        for seed in range(SEEDS):
+            yield from (final(found[name], points[name], seed, "verdict", dim) for dim in MORE)
+            yield final(found[name], {}, seed, "untuned", DIMS[0])
+    for name in dict.fromkeys((*leaders, *ALWAYS)):
+        for seed in range(FOLD_SEEDS):
+            yield from (final(found[name], points[name], seed, "folds", 128, fold) for fold in range(4))
+    for name in LOOKED_AT:
+        for number, one in enumerate(history(found[name], board)):
+            if one.status == "done":
+                yield final(found[name], one.point, 0, f"point {number}", DIMS[0])
+
+
+def best_by_validation(results: Sequence[Result]) -> list[str]:
+    """The methods with the highest mean on validation classes, over the seeds of their final trials; test is not asked."""
+    rows = rows_of(results, part="verdict", dim=DIMS[0])
+    if not rows:
+        return []
+    found = summarise(rows, "val MAP@R", by=("method",))
+    complete = [each for each in found if len(each.scores) == SEEDS]
+    return [each.name for each in sorted(complete, key=lambda each: -each.interval.mean)[:BEST]]
+
+
+def rows_of(results: Sequence[Result], **labels: Any) -> list[dict[str, Any]]:
+    """Rows of the final trials with some labels."""
+    rows = [result.row() for result in results if result.trial.stage == "final"]
+    return [row for row in rows if all(row.get(name) == value for name, value in labels.items())]
+
+
+def join(folder: Path) -> None:
+    """The four models of each method and seed together; kept in the folder, because their embeddings are too many to travel."""
+    done = [
+        result
+        for result in FileBoard(folder / "board").results()
+        if result.status == "done" and result.trial.labels.get("part") == "folds"
+    ]
+    joined = concatenated(done, folder, 4)
+    (folder / JOINED).write_text("".join(json.dumps(each.to_dict()) + "\n" for each in joined))
+    print(f"{len(joined)} of {len(done) // 4} joined")
+
+
+def report(folder: Path, found: Mapping[str, Search], aliases: Mapping[str, str], board: Board) -> dict[str, Any]:
+    """Tables, claims, cost."""
+    from likewise.protocols.search import best, history
+
+    results = board.results()
+    verdict = rows_of(results, part="verdict")
+    path = folder / JOINED
+    joined = [Result.from_dict(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    chosen = {name: best(history(search, board)) for name, search in found.items()}
+    ranked = tournament([row for row in verdict if row["dim"] in DIMS], "test MAP@R", experiment=("dim",))
+    return {
+        "recipe": "recipes/cub128.yaml",
+        "aliases": dict(aliases),
+        "best by validation": best_by_validation(results),
+        "points": {name: None if one is None else dict(one.point) for name, one in chosen.items()},
+        "table": table(verdict, ("method", "dim")),
+        "untuned": table(rows_of(results, part="untuned"), ("method",)),
+        "separated": table(rows_of(results, part="folds"), ("method",)),
+        "concatenated": table([each.row() for each in joined], ("method",)),
+        "tournament": ranked.to_dict(),
+        "claims": claims(results, found, board),
+        "cost": cost(results),
+        "rows": verdict,
+    }
+
+
+def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Means and intervals over seeds, for each setting."""
+    made: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for metric in METRICS if rows else ():
+        for each in summarise(rows, f"test {metric}", by=by):
+            line = made.setdefault(tuple(each.group.values()), {**each.group, "failed": each.failed})
+            line[metric] = {**asdict(each.interval), "scores": list(each.scores.values())}
+    return list(made.values())
+
+
+def cost(results: Sequence[Result]) -> dict[str, Any]:
+    """What it took, on what."""
+    seconds = {
+        stage: [each.seconds for each in results if each.trial.stage == stage and each.status == "done"]
+        for stage in ("search", "final")
+    }
+    return {
+        "machines": sorted({each.machine for each in results if each.machine}),
+        "trainings": {stage: len(each) for stage, each in seconds.items()},
+        "seconds": {stage: round(sum(each), 1) for stage, each in seconds.items()},
+        "failed": sum(each.status == "failed" for each in results),
+        "one training": asdict(t_interval(seconds["search"])) if seconds["search"] else None,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("plan", "join", "report"))
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    if given.what == "join":
+        join(given.folder)
+        return
+    from birds_search import ALIASES, searches
+
+    from likewise.cli.study import board_of, read_study
+
+    chosen = read_study(given.folder / "study.yaml")
+    board, found = board_of(given.folder, chosen), searches(chosen)
+    if given.what == "plan":
+        print(f"{len(board.add(list(planned(found, board))))} trials added; {board.counts()}")
+    else:
+        write(report(given.folder, found, ALIASES, board), RESULTS)
+
+
+if __name__ == "__main__":
+    main()
