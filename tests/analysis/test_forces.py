@@ -8,6 +8,8 @@ from torch import Tensor
 
 from likewise.analysis.catalogue import catalogue
 from likewise.analysis.forces import forces, roll
+from likewise.analysis.stage import real, show
+from likewise.analysis.weights import pair_weights
 from likewise.core import SquaredEuclidean
 from likewise.losses import (
     ContrastiveLoss,
@@ -126,6 +128,32 @@ def test_looking_at_forces_fills_no_memory():
     memory = CrossBatchMemory(ContrastiveLoss(), size=24)
     forces(memory, x.float(), y)
     assert int(memory.filled) == 0
+
+
+def test_where_nobody_makes_graphs():
+    """A lens is looked through during validation, too."""
+    x, labels = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
+    loss, stage = MultiSimilarityLoss(), real(x, labels)
+
+    def looked_at() -> list[Tensor]:
+        found = forces(loss, x, labels)
+        weights = pair_weights(loss, x, labels)
+        return [
+            found.attraction,
+            found.repulsion,
+            roll(loss, x, labels, 3).positions,
+            weights,
+            show(loss, stage, _as_it_is).slopes,
+        ]
+
+    expected = looked_at()
+    assert all(each.abs().max() > 0.0 for each in expected)
+    with torch.no_grad():
+        torch.testing.assert_close(looked_at(), expected, rtol=0.0, atol=0.0)
+
+
+def _as_it_is(cosines: Tensor) -> Tensor:
+    return cosines
 
 
 def test_refusals_are_one_sentence():

@@ -59,6 +59,7 @@ class Forces:
         return force - self.radial(force)
 
 
+@torch.enable_grad()
 def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forces:
     """The forces of a loss on a batch.
 
@@ -149,6 +150,7 @@ def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate:
     return Rolled(torch.stack(places), torch.stack(proxies) if proxies else None, torch.stack(values), labels)
 
 
+@torch.enable_grad()
 def _descent(
     loss: Loss, points: Tensor, labels: Tensor, learned: list[nn.Parameter]
 ) -> tuple[Tensor, Tensor, list[Tensor]]:

@@ -163,6 +163,7 @@ def _value(loss: Loss, stage: Stage) -> Tensor:
     return loss(problem.similarities(), stage.labels)
 
 
+@torch.enable_grad()
 def _summed(value: Tensor, seen: list[tuple[Problem, Tensor]], name: str) -> Shown:
     """The slopes in what a loss saw, added where it made the same matrix several times."""
     if not seen:
