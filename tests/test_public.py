@@ -27,6 +27,7 @@ ROOMS = (
     "trunks",
     "train",
     "analysis",
+    "search",
     "report",
     "protocols",
     "cli",

@@ -6,9 +6,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +32,21 @@ def run(words: list[str], folder: Path, **environment: str) -> str:
     return result.stdout
 
 
+def answered(words: list[str], folder: Path) -> dict[str, Any]:
+    """What a server says about itself."""
+    command = [str(Path(sys.executable).parent / words[0]), *words[1:], "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            address = re.search(r"http://\S+", server.stdout.readline())
+            assert address is not None
+            with urllib.request.urlopen(f"{address[0]}api/about", timeout=60) as reply:
+                said: dict[str, Any] = json.load(reply)
+        finally:
+            server.terminate()
+    return said
+
+
 def photographs(folder: Path) -> None:
     """Eight by six images whose class is a colour and a shape."""
     chance = np.random.default_rng(0)
@@ -44,16 +62,20 @@ def photographs(folder: Path) -> None:
 def test_the_command_lines(tmp_path: Path):
     photographs(tmp_path / "photos")
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    shutil.copy(tmp_path / "photos" / "class 3" / "0.jpg", tmp_path / "query.jpg")
     typed = [words for words in TYPED if words[0] == "likewise"]
     assert len(typed) >= 8
-    said = {shlex.join(words[1:3]): run(words, tmp_path, OMP_NUM_THREADS="1") for words in typed}
+    ended = [words for words in typed if words[1] != "serve"]
+    said = {shlex.join(words[1:3]): run(words, tmp_path, OMP_NUM_THREADS="1") for words in ended}
+    [served] = [words for words in typed if words[1] == "serve"]
+    assert answered(served, tmp_path)["items"] == 48
     assert "ProxyAnchorLoss" in said["train --config"]
     assert {"best.safetensors", "report.html"} <= {file.name for file in (tmp_path / "runs" / "photos").iterdir()}
     [opening] = [json.loads(line) for line in (tmp_path / "runs/photos/openings.jsonl").read_text().splitlines()]
     assert opening["why"] == "for the paper"
     assert opening["finished"]
-    with np.load(tmp_path / "embeddings.npz") as saved:
-        assert len(saved["embeddings"]) == len(saved["paths"]) == 48
+    assert "class 3/0.jpg" in said["search photos.index"].splitlines()[1]  # the query is in the collection, too
+    assert (tmp_path / "found.png").stat().st_size > 10_000
 
 
 @pytest.mark.slow

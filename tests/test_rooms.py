@@ -22,13 +22,17 @@ MAY_IMPORT = {
     "train": {"core", "metrics", "data", "torch", "numpy", "accelerate", "safetensors", "yaml", "tqdm", "filelock"},
     "analysis": {"core", "backends", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
     "report": {"core", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
+    "search": {
+        *("core", "metrics", "data", "trunks"),
+        *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock", "tqdm"),
+    },
     "protocols": {
         *("core", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
         *("torch", "numpy", "yaml", "tqdm"),
     },
     "cli": {
         *("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
-        *("report", "protocols"),
+        *("report", "protocols", "search"),
         *(
             "torch",
             "numpy",
@@ -55,6 +59,9 @@ INSIDE = {
     "protocols/sql_board.py": {"sqlalchemy"},
     "protocols/reality.py": {"matplotlib"},
     "report/layout.py": {"sklearn", "threadpoolctl", "umap"},
+    "search/approximate.py": {"faiss"},
+    "search/export_onnx.py": {"onnx", "onnxruntime", "onnxscript"},
+    "search/postgres_server.py": {"psycopg"},
 }
 """What one file of a room may import and no other."""
 

@@ -18,7 +18,8 @@ from likewise.cli.screen import bold, columns
 EXAMPLES = (
     "likewise demo",
     "likewise train --data ImageFolder --data.root photos --loss ProxyAnchorLoss",
-    "likewise embed runs/photos-efficientnet_lite0-proxyanchor-1 photos -o embeddings.npz",
+    "likewise index runs/photos-efficientnet_lite0-proxyanchor-1 photos -o photos.index",
+    "likewise serve photos.index",
 )
 
 

@@ -34,6 +34,12 @@ COMMANDS = {
     "train": Command(WORK, "train an embedding, chosen on validation classes, with a report", "likewise.cli.train"),
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
+    "index": Command(WORK, "make an index of images in which look-alikes are found", "likewise.cli.index"),
+    "search": Command(WORK, "find look-alikes, near-duplicates and clusters in an index", "likewise.cli.search"),
+    "serve": Command(WORK, "a search page for an index, or for a folder of pictures", "likewise.cli.serve"),
+    "verify": Command(WORK, "are two images of the same thing? with a probability", "likewise.cli.verify"),
+    "calibrate": Command(WORK, "learn that from labelled images, and keep it with the model", "likewise.cli.calibrate"),
+    "export": Command(WORK, "a model for other programs: ONNX, torch.export, a hub's folder", "likewise.cli.export"),
     "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "report"),
     "compare": Command(
         COMPARE, "which of two methods is better, or that it cannot be told", "likewise.cli.comparing", "compare"

@@ -99,7 +99,7 @@ def _walk(folder: Path) -> Iterable[str]:
 
 
 def _in_table(table: Path, root: Path, path_column: str, label_column: str) -> Pictures:
-    cells = _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_text(table)
+    cells = read_cells(table)
     if path_column not in cells:
         listed = ", ".join(cells) or "none"
         raise Mistake(f"{table} must have a column {path_column}, but it has {listed}; --path-column names another")
@@ -109,6 +109,19 @@ def _in_table(table: Path, root: Path, path_column: str, label_column: str) -> P
     blank = ("", None)
     labels = [None if each in blank else str(each) for each in cells.get(label_column, [None] * len(paths))]
     return _pictures(root, paths, labels)
+
+
+def read_cells(table: Path) -> dict[str, list[Any]]:
+    r"""The columns of a table: texts in a CSV or TSV file, whatever it holds in a Parquet file.
+
+    Examples:
+        >>> import tempfile
+        >>> table = Path(tempfile.mkdtemp()) / "birds.csv"
+        >>> _ = table.write_text("path,year\na.png,2021")
+        >>> read_cells(table)
+        {'path': ['a.png'], 'year': ['2021']}
+    """
+    return _read_parquet(table) if table.suffix.lower() == ".parquet" else _read_text(table)
 
 
 def _read_text(table: Path) -> dict[str, list[Any]]:

@@ -42,6 +42,8 @@ class Card:
         classes: names of the classes it was trained on, if that is known.
         metrics: what was measured, as fractions.
         torch: the version of torch that wrote it.
+        calibration: thresholds and probabilities of similarities as plain values, if they were learned; see
+            `likewise.search.Calibration`.
 
     Examples:
         >>> card = Card(trunk=None, dim=2, pool="avg", head="linear", normalize=True, freeze_bn=False, layer_norm=False)
@@ -60,12 +62,15 @@ class Card:
     classes: tuple[str, ...] | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     torch: str = str(torch.__version__)
+    calibration: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         """The card as JSON, its format first."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         if self.preprocessing is not None:
             content["preprocessing"] = self.preprocessing.as_dict()
+        if self.calibration is None:
+            del content["calibration"]  # as it was before there was one
         return json.dumps({"format": FORMAT} | content, ensure_ascii=False)
 
     @classmethod

@@ -1,0 +1,434 @@
+"""``likewise index``: a model and a folder or table of images to an index that finds look-alikes."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.cli.arguments import Arguments
+from likewise.cli.collection import STAMP, Collection, find_collection
+from likewise.cli.encoders import Asked, asked_model
+from likewise.cli.mistakes import Mistake, making
+from likewise.cli.screen import bold, columns, note
+from likewise.cli.slices import Gathered, Slices, alone
+from likewise.data import RECIPES
+from likewise.data.aside import aside
+from likewise.search.approximate import KINDS, kind_for
+from likewise.search.encoder import Embedding, Encoder, batch_for
+from likewise.search.index import Index
+from likewise.search.manifest import STORAGES
+from likewise.search.thumbnails import SIDE
+
+PART = 1024
+"""Images whose embeddings are written at once: what a kill costs."""
+
+LISTED = 20
+"""Broken images that are named on the screen."""
+
+STOPPED = 130
+
+
+def run(words: Sequence[str]) -> int:
+    """Make an index, bring one up to date, or put several together.
+
+    Examples:
+        >>> run(["efficientnet_lite0", "nowhere", "-o", "birds.index"])
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+    """
+    given = _options().parse_args(words)
+    if given.store is not None and (given.update or not given.store.startswith(("postgresql://", "postgres://"))):
+        what = "a new index or --merge, not with --update" if given.update else "the URL of a database, postgresql://…"
+        raise Mistake(f"--store goes with {what}")
+    if given.merge:
+        return _merge(given)
+    if given.prune and not given.update:
+        raise Mistake("--prune goes with --update: a new index has nothing to remove")
+    if given.update:
+        return _update(given)
+    if len(given.what) != 2:
+        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {_told(given.what)}")
+    if given.out.exists() and not given.overwrite:
+        raise Mistake(f"{given.out} is there already; --update adds to it, --overwrite replaces it")
+    asked = asked_model(given.what[0], given.images)
+    collection = _collection(given)
+    encoder = asked.load()
+    _headline(given, encoder, str(asked.place), len(collection))
+    with alone(_parts(given.out)):
+        slices = _slices(given, collection, asked, encoder)
+        found = _embedded(given, slices, encoder)
+        if found is None:
+            return STOPPED
+        if not len(found.rows):
+            return _nothing(collection, found)
+        new = slices.folder / "index"
+        shutil.rmtree(new, ignore_errors=True)
+        with making("the index"):
+            index = Index.create(
+                new,
+                dim=encoder.dim,
+                model=asked.place if isinstance(asked.place, Path) else encoder,
+                storage=given.storage or "float32",
+                name=given.name or given.out.name.removesuffix(".index"),
+                images=asked.images,
+                root=collection.pictures.root,
+            )
+            _add(index, collection, found)
+            _structured(index, given.approximate or "auto")
+        _write_broken(new, collection, found)
+        _put_in_place(new, given.out, slices.folder / "old")
+        shutil.rmtree(slices.folder, ignore_errors=True)
+    _list_broken(given.out, collection, found)
+    index = Index.open(given.out)
+    _store(index, given.store)
+    return _conclude(index, given.out, f"{len(found.rows):,} images indexed", collection)
+
+
+def _options() -> Arguments:
+    options = Arguments(
+        "index", "Make an index of images: likewise search finds look-alikes in it, likewise serve shows them."
+    )
+    options.usage = (
+        "likewise index MODEL IMAGES -o birds.index [options]\n"
+        "       likewise index --update [MODEL] IMAGES -o birds.index [--prune]\n"
+        "       likewise index --merge a.index b.index -o all.index"
+    )
+    options.add_argument(
+        "what",
+        metavar="MODEL IMAGES",
+        nargs="*",
+        help="a model (.safetensors), a run's folder, or a published network such as efficientnet_lite0; and a folder, "
+        "nested or flat, or a table (.csv, .tsv, .parquet), whose columns are kept",
+    )
+    options.add_argument("-o", "--out", metavar="INDEX", type=Path, required=True, help="where to: a folder.index")
+    options.add_argument("--update", action="store_true", help="add new files, replace changed ones")
+    options.add_argument("--prune", action="store_true", help="with --update: remove those that are gone")
+    options.add_argument("--merge", action="store_true", help="put indexes of the same model together")
+    options.add_argument("--shard", metavar="I/N", help="only the I-th of N slices, to be merged later")
+    options.add_argument("--overwrite", action="store_true", help="replace the index if it is there")
+    options.add_argument(
+        "--store", metavar="URL", help="put it into a database, too: postgresql://…#name (PostgreSQL with pgvector)"
+    )
+    options.add_argument("--name", help="what the index is called; by default its file's name")
+    options.add_argument(
+        "--storage", choices=STORAGES, help="float32, float16 (half the size) or int8 (a quarter); the loss is measured"
+    )
+    options.add_argument(
+        "--approximate",
+        choices=KINDS,
+        help="auto (by size: exact below 200,000 images), exact, hnsw or ivfpq; the recall is measured",
+    )
+    options.add_argument(
+        "--thumbnails", metavar="PIXELS", type=int, default=SIDE, help=f"side of small pictures ({SIDE}); 0 for none"
+    )
+    options.add_argument(
+        "--images",
+        metavar="NAME",
+        choices=sorted(RECIPES),
+        help=f"how images are shown ({', '.join(sorted(RECIPES))}); by default as in the model's run",
+    )
+    options.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
+    options.add_argument(
+        "--root", metavar="FOLDER", type=Path, help="where a table's paths begin (default: its folder)"
+    )
+    options.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
+    options.add_argument(
+        "--label-column", metavar="NAME", default="label", help="its column of classes, if any (label)"
+    )
+    return options
+
+
+def _told(words: Sequence[str]) -> str:
+    return " ".join(words) if words else "neither"
+
+
+def _parts(out: Path) -> Path:
+    return out.with_name(out.name + ".parts")
+
+
+def _collection(given: argparse.Namespace) -> Collection:
+    place = Path(given.what[-1])
+    collection = find_collection(place, root=given.root, columns=(given.path_column, given.label_column))
+    if given.thumbnails < 0 or given.thumbnails > 2048:
+        raise Mistake(f"--thumbnails must be a side in pixels from 0 to 2048, but it is {given.thumbnails}")
+    if given.shard is None:
+        return collection
+    said = re.fullmatch(r"(\d+)/(\d+)", given.shard)
+    if said is None or not 1 <= int(said[1]) <= int(said[2]):
+        raise Mistake(f"--shard must be I/N with I from 1 to N, such as 2/8, but it is {given.shard}")
+    rows = range(int(said[1]) - 1, len(collection), int(said[2]))
+    if not rows:
+        raise Mistake(f"--shard {given.shard} has none of the {len(collection):,} images: take fewer slices")
+    return collection.take(rows)
+
+
+def _headline(given: argparse.Namespace, encoder: Encoder, model: str, images: int) -> None:
+    part = f", slice {given.shard}" if given.shard else ""
+    rows = [("model", model), ("images", f"{images:,} in {given.what[-1]}{part}"), ("shown", encoder.shown.name)]
+    print(columns(rows, indent=0))
+
+
+# ------------------------------------------------------------------------------------------------ embedding
+
+
+def _slices(given: argparse.Namespace, collection: Collection, asked: Asked, encoder: Encoder) -> Slices:
+    slices = Slices(_parts(given.out), collection.pictures, PART, given.thumbnails)
+    slices.begin(
+        {
+            "model": asked.fingerprint,
+            "input": collection.pictures.fingerprint(),
+            "shown": repr(encoder.shown),
+            "part": PART,
+            "thumbnails": given.thumbnails,
+        }
+    )
+    return slices
+
+
+def _embedded(given: argparse.Namespace, slices: Slices, encoder: Encoder) -> Gathered | None:
+    """Vectors of all images, part by part; nothing where somebody stopped it."""
+    batch = given.batch or batch_for(encoder.shown, encoder.device)
+    try:
+        slices.embed(Embedding(encoder.model, encoder.device, encoder.shown, batch))
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return None
+    return slices.gathered()
+
+
+def _add(index: Index, collection: Collection, found: Gathered) -> None:
+    known = collection.take(found.rows.tolist())
+    root = index.root or known.pictures.root.resolve()
+    index.add(
+        found.embeddings,
+        known.stored_paths(root),
+        labels=known.labels,
+        metadata=known.metadata | {STAMP: known.stamps()},
+        thumbnails=found.thumbnails,
+    )
+
+
+def _structured(index: Index, kind: str) -> None:
+    """Build what makes a large index quick."""
+    kind = kind_for(len(index)) if kind == "auto" else kind
+    if kind != "exact":
+        index.rebuild(approximate=kind)  # type: ignore[arg-type]
+
+
+def _put_in_place(new: Path, out: Path, old: Path) -> None:
+    if out.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        out.rename(old)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    new.rename(out)
+
+
+# ------------------------------------------------------------------------------------------------ update, merge
+
+
+def _update(given: argparse.Namespace) -> int:
+    if len(given.what) not in (1, 2):
+        raise Mistake(f"likewise index --update needs IMAGES, but it was given {_told(given.what)}")
+    with making("the index"):
+        index = Index.open(given.out)
+    asked = _same_model(index, given)
+    collection = _collection(given)
+    paths = collection.stored_paths(index.root or collection.pictures.root.resolve())
+    stamps = dict(zip(index.column("path"), index.column(STAMP), strict=True))
+    changed = [
+        row
+        for row, (path, stamp) in enumerate(zip(paths, collection.stamps(), strict=True))
+        if stamps.get(path) != stamp
+    ]
+    fresh = sum(paths[row] not in stamps for row in changed)
+    gone = _gone(index, collection, paths) if given.prune else np.zeros(0, np.int64)
+    added, found = 0, None
+    if changed:
+        some = collection.take(changed)
+        encoder = index.encoder()
+        _headline(given, encoder, index.manifest.model.name if index.manifest.model else "", len(some))
+        with alone(_parts(given.out)):
+            slices = _slices(given, some, asked, encoder)
+            found = _embedded(given, slices, encoder)
+            if found is None:
+                return STOPPED
+            with making("the index"):
+                _add(index, some, found)
+            added = len(found.rows)
+            _write_broken(given.out, some, found)
+            shutil.rmtree(slices.folder, ignore_errors=True)
+        _list_broken(given.out, some, found)
+    removed = index.remove(gone) if len(gone) else 0
+    if given.storage or given.approximate:
+        index.rebuild(storage=given.storage, approximate=given.approximate)
+    broken = 0 if found is None else len(found.broken)
+    done = f"{max(0, fresh - broken):,} images added, {added - max(0, fresh - broken):,} replaced, {removed:,} removed"
+    return _conclude(index, given.out, done, collection)
+
+
+def _same_model(index: Index, given: argparse.Namespace) -> Asked:
+    """The index's own model; another one would make vectors that cannot be compared."""
+    model = index.manifest.model
+    if model is None or index.model_file is None:
+        raise Mistake(f"{given.out} has no model: add vectors to it in Python")
+    own = Asked(index.model_file, model.images, model.sha256)
+    if len(given.what) == 2:
+        asked = asked_model(given.what[0], given.images)
+        name = str(asked.place)
+        same = asked.fingerprint == model.sha256 if isinstance(asked.place, Path) else name == model.name
+        if not same:
+            raise Mistake(f"{given.out} was made with the model {model.name}, not with {name}: make a new index")
+    if given.images not in (None, model.images):
+        raise Mistake(
+            f"{given.out} shows images by {model.images or 'the card'}, not by {given.images}: make a new index"
+        )
+    return own
+
+
+def _gone(index: Index, collection: Collection, paths: Sequence[str]) -> Any:
+    """Items whose files lie under what was given, and are not there any more."""
+    root, here = index.root, collection.pictures.root.resolve()
+    listed = set(paths)
+    found = []
+    for number, path in zip(index.ids, index.column("path"), strict=True):
+        full = Path(path) if root is None else root / path
+        if path not in listed and full.is_relative_to(here):
+            found.append(number)
+    return np.array(found, np.int64)
+
+
+def _merge(given: argparse.Namespace) -> int:
+    if len(given.what) < 2:
+        raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {_told(given.what)}")
+    if given.out.exists() and not given.overwrite:
+        raise Mistake(f"{given.out} is there already; --overwrite replaces it")
+    with making("the index"):
+        parts = [Index.open(each) for each in given.what]
+    with alone(_parts(given.out)):
+        new = _parts(given.out) / "index"
+        shutil.rmtree(new, ignore_errors=True)
+        first = parts[0]
+        model = first.manifest.model
+        storage: Any = given.storage or first.storage
+        with making("the index"):
+            index = Index.create(
+                new,
+                dim=first.dim,
+                model=first.model_file,
+                storage=storage,
+                name=given.name or given.out.name.removesuffix(".index"),
+                images=None if model is None else model.images,
+                root=first.root,
+                model_name=None if model is None else model.name,
+            )
+            for name, part in zip(given.what, parts, strict=True):
+                with making(f"{name}"):
+                    index.merge(part)
+            index.rebuild(approximate=given.approximate or "auto")
+        _put_in_place(new, given.out, _parts(given.out) / "old")
+        shutil.rmtree(_parts(given.out), ignore_errors=True)
+    index = Index.open(given.out)
+    _store(index, given.store)
+    return _conclude(index, given.out, f"{len(parts)} indexes merged", None)
+
+
+def _store(index: Index, store: str | None) -> None:
+    """Put the items into a database, too; those whose paths are there are replaced."""
+    if store is None:
+        return
+    from likewise.search.postgres import PostgresIndex
+
+    url, _, name = store.partition("#")
+    name = name or index.name
+    model = index.manifest.model
+    with making("--store"):
+        try:
+            target = PostgresIndex.open(url, name)
+        except ValueError:
+            storage: Any = "float32" if index.storage == "float32" else "float16"
+            images = None if model is None else model.images
+            target = PostgresIndex.create(
+                url, name, dim=index.dim, model=index.model_file, storage=storage, images=images, root=index.root
+            )
+        count = target.merge(index)
+        target.close()
+    print(f"{count:,} images stored in the index {name} of the database")
+
+
+# ------------------------------------------------------------------------------------------------ what is said
+
+
+def _write_broken(folder: Path, collection: Collection, found: Gathered) -> None:
+    """All images that could not be read, beside the index."""
+    listed = folder / "broken.csv"
+    if not len(found.broken):
+        listed.unlink(missing_ok=True)
+        return
+    with aside(listed) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("path", "reason"))
+        for row, reason in zip(found.broken, found.reasons, strict=True):
+            writer.writerow((collection.pictures.paths[row], reason))
+
+
+def _list_broken(out: Path, collection: Collection, found: Gathered) -> None:
+    for row, reason in list(zip(found.broken, found.reasons, strict=True))[:LISTED]:
+        print(f"left out: {collection.pictures.root / collection.pictures.paths[row]}: {reason}", file=sys.stderr)
+    if len(found.broken) > LISTED:
+        print(f"left out: {len(found.broken) - LISTED:,} more, which {out / 'broken.csv'} lists", file=sys.stderr)
+
+
+def _nothing(collection: Collection, found: Gathered) -> int:
+    _list_broken(Path(), collection, found)
+    print("no image can be read: there is nothing to index", file=sys.stderr)
+    return 1
+
+
+def _conclude(index: Index, out: Path, done: str, collection: Collection | None) -> int:
+    print(f"{bold(str(out))}: {done}")
+    print(columns(summary(index)))
+    query = "photo.jpg"
+    if collection is not None and len(collection):
+        query = os.path.relpath(collection.pictures.root / collection.pictures.paths[0])
+    print(f"next: likewise search {shlex.quote(str(out))} {shlex.quote(query)} --sheet found.png")
+    print(f"      likewise serve {shlex.quote(str(out))}")
+    return 0
+
+
+def summary(index: Index) -> list[tuple[str, str]]:
+    """What an index holds, and what was measured, in words.
+
+    Examples:
+        >>> import tempfile
+        >>> summary(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))[0]
+        ('images', '0, vectors of 2 numbers')
+    """
+    manifest = index.manifest
+    size = sum((index.folder / name).stat().st_size for name in manifest.files())
+    rows = [("images", f"{len(index):,}, vectors of {index.dim:,} numbers")]
+    if index.fields:
+        rows.append(("metadata", ", ".join(index.fields)))
+    stored = f"{index.storage}, {size / 1e6:,.1f} MB in all"
+    if manifest.loss is not None:
+        stored += f"; finds {manifest.loss.recall:.1%} of the ten nearest that float32 finds, measured with {manifest.loss.queries}"
+    rows.append(("storage", stored))
+    near = manifest.near
+    if near is None:
+        rows.append(("search", "exact: every image is compared"))
+    else:
+        name = {"hnsw": "HNSW", "ivfpq": "IVF-PQ"}[near.kind]
+        measured = f"finds {near.recall:.1%} of the ten nearest, {near.faster:.0f} times as fast as exact search"
+        rows.append(("search", f"{name}: {measured}, measured with {near.queries} queries"))
+        if near.recall < 0.95:
+            note(f"{name} misses {1 - near.recall:.0%} of the nearest here: --exact on a search finds them all")
+    return rows

@@ -1,0 +1,284 @@
+"""Approximate search through faiss: a structure proposes candidates, and the index's own vectors decide among them.
+
+HNSW (Malkov and Yashunin 2018) is a graph that is walked towards the query, over vectors of eight bits a number.  IVF-PQ
+(Jégou et al. 2011) looks into the lists of the nearest centres, over vectors of two bits a number.  Scores are those of
+an exact search, because candidates are compared once more by the vectors as they are stored; what is approximate is
+only whether all of the nearest are among them, and that is measured when the structure is built.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.search.exact import Best, Doubles, Ints, Part, nearest, recall, similarities
+from likewise.search.manifest import NearEntry, new_id, sync
+from likewise.search.segment import Vectors
+
+KINDS = ("auto", "exact", "hnsw", "ivfpq")
+"""How an index may be searched."""
+
+EXACT_BELOW, HNSW_BELOW = 200_000, 5_000_000
+"""Items up to which exact search is quick enough, and up to which a graph's memory is no matter."""
+
+TARGET = 0.985
+"""The recall of the ten nearest up to which a search is made more thorough."""
+
+LINKS, CONSTRUCTION = 16, 120
+"""Links of a node in the graph, half of them at each end, and how thoroughly they are chosen."""
+
+POOLS = {"hnsw": (30, 2), "ivfpq": (100, 10)}
+"""Candidates that are compared again: at least so many, and so many for each that is wanted.  Two bits a number leave
+more of the order open than eight do."""
+
+GAIN = 0.002
+"""The recall that doubling the effort must add to be worth it."""
+
+FEW = 20_000
+"""Items after a filter up to which they are simply compared, all of them."""
+
+BATCH = 2**16
+"""Vectors that are handed to faiss at once."""
+
+
+def faiss() -> Any:
+    """The package faiss, or a sentence on how to get it.
+
+    Examples:
+        >>> faiss().__name__
+        'faiss'
+    """
+    try:
+        import faiss
+    except ImportError as missing:
+        raise ImportError("approximate search needs faiss: pip install 'likewise[search]'") from missing
+    return faiss
+
+
+def kind_for(rows: int) -> str:
+    """What suits so many items.
+
+    Examples:
+        >>> kind_for(10_000), kind_for(1_000_000), kind_for(50_000_000)
+        ('exact', 'hnsw', 'ivfpq')
+    """
+    return "exact" if rows < EXACT_BELOW else "hnsw" if rows < HNSW_BELOW else "ivfpq"
+
+
+class Near:
+    """An approximate structure over the first rows of an index.
+
+    Args:
+        structure: faiss' own.
+        kind: ``"hnsw"`` or ``"ivfpq"``.
+        effort: how thoroughly it is searched: candidates of the graph's walk, or lists that are looked into.
+
+    Examples:
+        >>> vectors = Vectors(np.eye(8, dtype=np.float32))
+        >>> near = Near(build(vectors, "hnsw"), "hnsw", 16)
+        >>> near.search(vectors.take(slice(3, 4)), [Part(vectors)], 1)[0].tolist()
+        [[3]]
+    """
+
+    def __init__(self, structure: Any, kind: str, effort: int) -> None:
+        self.structure, self.kind, self.effort = structure, kind, effort
+
+    @classmethod
+    def read(cls, content: NDArray[np.uint8], entry: NearEntry) -> Near:
+        """What was written to a file."""
+        return cls(faiss().deserialize_index(np.asarray(content)), entry.kind, int(entry.settings["effort"]))
+
+    @property
+    def rows(self) -> int:
+        """How many rows it covers."""
+        return int(self.structure.ntotal)
+
+    def search(self, queries: NDArray[np.float32], parts: Sequence[Part], k: int) -> tuple[Ints, Doubles]:
+        """As `likewise.search.exact.nearest`, but some of the nearest may be missing.
+
+        Where a filter leaves few, these are compared one by one, so that none is missing.
+
+        Args:
+            queries: ``(m, d)``, of unit length.
+            parts: what is searched; the structure covers the first, and the others are searched exactly.
+            k: how many.
+        """
+        covered, *others = parts
+        if len(covered) <= FEW or 50 * len(covered) < len(covered.vectors) or 4 * k > len(covered):
+            return nearest(queries, parts, k)
+        least, times = POOLS[self.kind]
+        pool = max(least, times * k)
+        candidates = self._candidates(queries, pool, covered)
+        best = Best(len(queries), k)
+        query, place = np.nonzero(candidates >= 0)
+        rows = candidates[query, place]
+        best.merge(query, rows, similarities(queries, covered.vectors, query, rows))
+        if sum(map(len, others)):
+            rows, scores = nearest(queries, others, k)
+            query, place = np.nonzero(rows >= 0)
+            best.merge(query, rows[query, place] + len(covered.vectors), scores[query, place])
+        return best.rows, best.scores
+
+    def _candidates(self, queries: NDArray[np.float32], pool: int, part: Part) -> Ints:
+        library = faiss()
+        chosen, effort = None, self.effort
+        if len(part) < len(part.vectors):
+            # of what the walk comes across only a share may be found: it goes so much farther
+            effort = math.ceil(effort * len(part.vectors) / len(part))
+            mask = np.zeros(len(part.vectors), bool)
+            mask[part.chosen] = True
+            chosen = library.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+        if self.kind == "hnsw":
+            settings = library.SearchParametersHNSW(efSearch=max(effort, pool), sel=chosen)
+        else:
+            settings = library.SearchParametersIVF(nprobe=min(effort, self.structure.nlist), sel=chosen)
+        _, rows = self.structure.search(_padded(queries, self.structure.d), pool, params=settings)
+        found: Ints = rows
+        return found
+
+
+def build(vectors: Vectors, kind: str) -> Any:
+    """Make a structure of stored vectors.
+
+    Examples:
+        >>> build(Vectors(np.eye(8, dtype=np.float32)), "hnsw").ntotal
+        8
+    """
+    library = faiss()
+    rows, dim = vectors.codes.shape
+    if kind == "hnsw":
+        structure = library.IndexHNSWSQ(dim, library.ScalarQuantizer.QT_8bit, LINKS, library.METRIC_INNER_PRODUCT)
+        structure.hnsw.efConstruction = CONSTRUCTION
+        structure.train(_sample(vectors, 100_000))
+    else:
+        wide = -(-dim // 8) * 8  # zeros behind change no product
+        lists = _lists(rows)
+        bits = min(8, int(math.log2(max(2, rows))))
+        centres = library.IndexFlatIP(wide)
+        structure = library.IndexIVFPQ(centres, wide, lists, wide // 4, bits, library.METRIC_INNER_PRODUCT)
+        structure.cp.seed = structure.pq.cp.seed = 0
+        structure.cp.min_points_per_centroid = structure.pq.cp.min_points_per_centroid = 1
+        structure.train(_padded(_sample(vectors, max(64 * lists, 100_000)), wide))
+    for block in _blocks(vectors):
+        structure.add(_padded(block, structure.d))
+    return structure
+
+
+def _lists(rows: int) -> int:
+    return max(1, min(rows // 39, round(4.0 * math.sqrt(rows))))  # 39 points for a centre is what faiss asks for
+
+
+def _blocks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
+    from likewise.data.progress import progress
+
+    with progress("building", len(vectors), "item") as advance:
+        for start in range(0, len(vectors), BATCH):
+            block = vectors.take(slice(start, start + BATCH))
+            yield block
+            advance(len(block))
+
+
+def _sample(vectors: Vectors, count: int) -> NDArray[np.float32]:
+    if len(vectors) <= count:
+        return np.ascontiguousarray(vectors.take(slice(None)))
+    return vectors.take(np.sort(np.random.default_rng(0).choice(len(vectors), count, replace=False)))
+
+
+def _padded(vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
+    if vectors.shape[1] == dim:
+        return np.ascontiguousarray(vectors, np.float32)
+    return np.pad(np.asarray(vectors, np.float32), ((0, 0), (0, dim - vectors.shape[1])))
+
+
+# ------------------------------------------------------------------------------------------------ measured
+
+
+def trial_queries(vectors: Vectors, count: int) -> NDArray[np.float32]:
+    """Queries like those of a user: near items, but none of them.
+
+    Items of the index, each turned in a random direction by as much as it differs from its nearest neighbour.
+
+    Examples:
+        >>> trial_queries(Vectors(np.eye(4, dtype=np.float32)), 2).shape
+        (2, 4)
+    """
+    chance = np.random.default_rng(0)
+    rows = np.sort(chance.choice(len(vectors), min(count, len(vectors)), replace=False))
+    own = vectors.take(rows).astype(np.float64)
+    found, scores = nearest(own, [Part(vectors)], 2)
+    cosine = np.where(found[:, 0] == rows, scores[:, 1], scores[:, 0]).clip(-1.0, 1.0)[:, None]
+    aside = chance.normal(size=own.shape)
+    aside -= (aside * own).sum(axis=1, keepdims=True) * own
+    aside /= np.linalg.norm(aside, axis=1, keepdims=True).clip(1e-12)
+    turned: NDArray[np.float32] = (cosine * own + np.sqrt(1.0 - cosine**2) * aside).astype(np.float32)
+    return turned
+
+
+def efforts(kind: str, rows: int) -> list[int]:
+    """How thoroughly a structure may be searched, from the quickest on.
+
+    Examples:
+        >>> efforts("ivfpq", 10_000)[-1] == _lists(10_000)
+        True
+    """
+    most = 1024 if kind == "hnsw" else _lists(rows)
+    steps = [2**step for step in range(5 if kind == "hnsw" else 2, most.bit_length()) if 2**step < most]
+    return [*steps, most]
+
+
+def structured(folder: Path, segment: str, vectors: Vectors, kind: str, queries: int) -> NearEntry:
+    """Build a structure, find how thoroughly it must be searched, measure it, and write it to a file.
+
+    Args:
+        folder: of the index.
+        segment: whose rows these are.
+        vectors: as they are stored.
+        kind: ``"hnsw"`` or ``"ivfpq"``.
+        queries: how many to measure with.
+
+    Examples:
+        >>> import tempfile
+        >>> vectors = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
+        >>> vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        >>> entry = structured(Path(tempfile.mkdtemp()), "0", Vectors(vectors), "hnsw", 20)
+        >>> entry.kind, entry.queries, entry.recall > 0.9
+        ('hnsw', 20, True)
+    """
+    structure, part = build(vectors, kind), [Part(vectors)]
+    asked = trial_queries(vectors, queries)
+    truth, exact_seconds = _timed(lambda: nearest(asked, part, 10)[0])
+    near, found, seconds = Near(structure, kind, 0), 0.0, exact_seconds
+    for effort in efforts(kind, len(vectors)):
+        trial = Near(structure, kind, effort)
+        rows, took = _timed(lambda trial=trial: trial.search(asked, part, 10)[0])
+        share = recall(rows, truth)
+        if near.effort and share < found + GAIN:
+            break
+        near, found, seconds = trial, share, took
+        if found >= TARGET:
+            break
+    name = f"near-{new_id()}.faiss"
+    faiss().write_index(structure, str(folder / name))
+    sync(folder / name)
+    settings: Mapping[str, Any] = {"effort": near.effort, **_described(structure, kind)}
+    return NearEntry(kind, name, (segment,), settings, found, len(asked), round(exact_seconds / seconds, 1))
+
+
+def _described(structure: Any, kind: str) -> dict[str, Any]:
+    if kind == "hnsw":
+        return {"links": LINKS, "construction": CONSTRUCTION, "bits": 8}
+    return {"lists": int(structure.nlist), "codes": int(structure.pq.M), "bits": int(structure.pq.nbits)}
+
+
+def _timed(function: Any) -> tuple[Any, float]:
+    """What a function returns, and how long it takes the second time: the first one reads pages from the disk."""
+    function()
+    start = time.perf_counter()
+    found = function()
+    return found, max(1e-9, time.perf_counter() - start)

@@ -1,0 +1,299 @@
+r"""Same or not: thresholds for wanted false-accept rates, and what a similarity says as a probability.
+
+Both come from labelled images that the model has not been trained on.  Every pair of them is a genuine one (same label)
+or an impostor.  With the densities of similarity s among genuine pairs, $g(s)$, and among impostors, $f(s)$, and a share
+π of genuine pairs among those that will be asked about, $P(same | s) = π g(s) / (π g(s) + (1 - π) f(s))$.  The map that is
+kept is for π = ½; another share only shifts the odds.  It is fitted without assuming a shape, but that it rises:
+isotonic regression (Ayer et al. 1955) on groups of equal weight, with straight lines between the groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from likewise.metrics import encode_labels, verification
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+BINS = 20_000
+"""Similarities are counted in so many steps from −1 to 1."""
+
+GROUPS = 200
+"""Groups of pairs that isotonic regression begins with: each has a two-hundredth of both kinds' weight."""
+
+FEWEST = 10
+"""Impostors that a false-accept rate must let through on the validation pairs, or its threshold is a guess."""
+
+ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Point:
+    """A threshold.
+
+    Args:
+        far: the share of impostors that reach it, at most.
+        threshold: similarities from here on count as the same; infinity where no threshold is strict enough.
+        tar: the share of genuine pairs that reach it.
+
+    Examples:
+        >>> Point(0.01, 0.6, 0.9).threshold
+        0.6
+    """
+
+    far: float
+    threshold: float
+    tar: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What similarities mean, learned from validation pairs.
+
+    Args:
+        points: thresholds for false-accept rates.
+        similarities: where the map to probabilities is known, rising.
+        probabilities: that a pair is genuine there, if half of all pairs are; never falling.
+        genuine: how many genuine pairs it was learned from.
+        impostors: how many impostors.
+        error: the expected calibration error, measured on classes that were left out of the fit; ``None`` where there
+            were fewer than four classes with two images.
+
+    Examples:
+        >>> learned = Calibration((Point(0.1, 0.5, 0.9),), (0.2, 0.8), (0.1, 0.9), 10, 100, None)
+        >>> round(learned.probability(0.5), 3), learned.same(0.6, far=0.1)
+        (0.5, True)
+        >>> Calibration.from_dict(learned.as_dict()) == learned
+        True
+    """
+
+    points: tuple[Point, ...]
+    similarities: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    genuine: int
+    impostors: int
+    error: float | None = None
+
+    def probability(self, similarity: float, *, prior: float = 0.5) -> float:
+        """How likely two images of this similarity are the same.
+
+        Args:
+            similarity: of the two.
+            prior: how likely that was before looking at them.
+        """
+        if not 0.0 < prior < 1.0:
+            raise ValueError(f"prior must be between 0 and 1, but it is {prior!r}")
+        even = float(np.interp(similarity, self.similarities, self.probabilities))
+        return prior * even / (prior * even + (1.0 - prior) * (1.0 - even))
+
+    def point(self, far: float) -> Point:
+        """The threshold for a false-accept rate, which must be one of those that were calibrated."""
+        for each in self.points:
+            if abs(each.far - far) <= 1e-9 * far:
+                return each
+        known = ", ".join(f"{each.far:g}" for each in self.points)
+        raise ValueError(f"far must be one of the calibrated rates ({known}), but it is {far:g}")
+
+    def same(self, similarity: float, far: float) -> bool:
+        """Whether two images of this similarity count as the same, at a false-accept rate."""
+        return similarity >= self.point(far).threshold
+
+    def guessed(self) -> tuple[float, ...]:
+        """Rates so small that fewer than ten validation pairs decide where their threshold lies."""
+        return tuple(each.far for each in self.points if each.far * self.impostors < FEWEST)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; an infinite threshold is ``None``."""
+        content = asdict(self) | {"similarities": list(self.similarities), "probabilities": list(self.probabilities)}
+        content["points"] = [
+            asdict(each) | {"threshold": each.threshold if isfinite(each.threshold) else None} for each in self.points
+        ]
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Calibration:
+        """The inverse of `as_dict`."""
+        try:
+            points = tuple(
+                Point(float(each["far"]), inf if each["threshold"] is None else float(each["threshold"]), each["tar"])
+                for each in content["points"]
+            )
+            where, says = (tuple(map(float, content[name])) for name in ("similarities", "probabilities"))
+            return cls(points, where, says, int(content["genuine"]), int(content["impostors"]), content.get("error"))
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise ValueError(
+                f"the calibration must be one that likewise wrote, but {wrong!r} is wrong with it"
+            ) from wrong
+
+
+def calibrate(
+    embeddings: ArrayLike | Tensor,
+    labels: Sequence[Any] | NDArray[Any] | Tensor,
+    *,
+    far: Sequence[float] = (1e-1, 1e-2, 1e-3),
+) -> Calibration:
+    """Learn what similarities mean from all pairs of labelled images.
+
+    Args:
+        embeddings: ``(n, d)``; compared by cosine similarity.
+        labels: a class for each, of any kind; classes that the model was not trained on.
+        far: false-accept rates to find thresholds for.
+
+    Examples:
+        >>> embeddings = torch.tensor([[0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1], [-1.0, -1.0], [-1.0, -0.8]])
+        >>> learned = calibrate(embeddings, list("aabbcc"), far=[0.1])
+        >>> learned.same(0.999, far=0.1), learned.same(0.2, far=0.1), learned.genuine, learned.impostors
+        (True, False, 3, 12)
+    """
+    vectors = torch.as_tensor(embeddings, dtype=torch.float32).detach().cpu()
+    if vectors.ndim != 2 or not vectors.isfinite().all():
+        raise ValueError(f"embeddings must be finite numbers (n, d), but the shape is {tuple(vectors.shape)}")
+    codes = encode_labels(labels)[0] if not isinstance(labels, Tensor) else labels
+    codes = torch.unique(torch.as_tensor(codes), return_inverse=True)[1].cpu()
+    found = verification(vectors, codes, far=list(far))
+    points = tuple(Point(float(rate), found[f"threshold@{rate:g}"], found[f"TAR@{rate:g}"]) for rate in far)
+    vectors = torch.nn.functional.normalize(vectors, dim=1)
+    counts = count_pairs(vectors, codes)
+    similarities, probabilities = monotone_map(*counts)
+    return Calibration(
+        points,
+        tuple(similarities.tolist()),
+        tuple(probabilities.tolist()),
+        int(counts[0].sum()),
+        int(counts[1].sum()),
+        _left_out_error(vectors, codes),
+    )
+
+
+def count_pairs(units: Tensor, codes: Tensor) -> tuple[Counts, Counts]:
+    """How many genuine pairs and how many impostors have a similarity in each of `BINS` steps from −1 to 1.
+
+    Args:
+        units: ``(n, d)`` of unit length.
+        codes: a class for each.
+
+    Examples:
+        >>> genuine, impostors = count_pairs(torch.eye(2)[[0, 0, 1]], torch.tensor([5, 5, 6]))
+        >>> int(genuine.sum()), int(impostors.sum()), int(impostors.argmax())
+        (1, 2, 10000)
+    """
+    totals = torch.zeros(2, BINS, dtype=torch.int64)
+    for start in range(0, len(units), ROWS):
+        rows = slice(start, start + ROWS)
+        for first in range(start, len(units), ROWS):
+            columns = slice(first, first + ROWS)
+            similarities = units[rows] @ units[columns].T
+            place = ((similarities + 1.0) * (BINS / 2)).long().clamp_(0, BINS - 1)
+            same = codes[rows, None] == codes[None, columns]
+            once = torch.ones_like(same).triu(1) if first == start else torch.ones_like(same)
+            for kind, mask in enumerate((same & once, ~same & once)):
+                totals[kind] += torch.bincount(place[mask], minlength=BINS)
+    genuine, impostors = totals.numpy()
+    return genuine, impostors
+
+
+def monotone_map(genuine: Counts, impostors: Counts) -> tuple[Floats, Floats]:
+    """Similarities and, never falling, the probability that a pair is genuine there if half of all pairs are.
+
+    No probability is nearer to 0 or 1 than the number of pairs allows: one in two more than were seen of the other kind.
+
+    Args:
+        genuine: how many genuine pairs there are in each of some equal steps from −1 to 1.
+        impostors: how many impostors.
+
+    Examples:
+        >>> similarities, probabilities = monotone_map(np.array([0, 0, 1, 3]), np.array([2, 5, 1, 0]))
+        >>> similarities.round(2), probabilities.round(2)
+        (array([-0.75, -0.25,  0.25,  0.75]), array([0.17, 0.17, 0.67, 0.9 ]))
+    """
+    if not genuine.sum() or not impostors.sum():
+        raise ValueError("there must be genuine pairs and impostors, but one kind is missing")
+    width = 2.0 / len(genuine)
+    centres = -1.0 + width * (np.arange(len(genuine)) + 0.5)
+    weights = np.stack([genuine / genuine.sum(), impostors / impostors.sum()])
+    total = weights.sum(axis=0)
+    group = np.minimum((np.cumsum(total) - total / 2.0) / 2.0 * GROUPS, GROUPS - 1).astype(np.int64)
+    held = np.unique(group[total > 0.0])
+    gathered = np.stack([np.bincount(group, each, GROUPS)[held] for each in (*weights, total * centres)])
+    mass = gathered[0] + gathered[1]
+    least, most = 1.0 / (genuine.sum() + 2.0), 1.0 - 1.0 / (impostors.sum() + 2.0)
+    rising = isotonic(gathered[0] / mass, mass).clip(least, most)
+    return gathered[2] / mass, rising
+
+
+def isotonic(values: Floats, weights: Floats) -> Floats:
+    """The never falling sequence that is nearest to a sequence in weighted squares.
+
+    Args:
+        values: the sequence.
+        weights: what each of its entries counts, above 0.
+
+    Examples:
+        >>> isotonic(np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, 3.0]))
+        array([1.  , 2.25, 2.25])
+    """
+    means: list[float] = []
+    masses: list[float] = []
+    sizes: list[int] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        means.append(value)
+        masses.append(weight)
+        sizes.append(1)
+        while len(means) > 1 and means[-2] >= means[-1]:  # neighbours that fall become one
+            mass = masses[-2] + masses[-1]
+            means[-2] = (means[-2] * masses[-2] + means[-1] * masses[-1]) / mass
+            masses[-2], sizes[-2] = mass, sizes[-2] + sizes[-1]
+            del means[-1], masses[-1], sizes[-1]
+    return np.repeat(np.array(means), sizes)
+
+
+def calibration_error(
+    similarities: Floats, probabilities: Floats, genuine: Counts, impostors: Counts, *, bins: int = 15
+) -> float:
+    """The expected calibration error of a map on counted pairs, both kinds weighing the same (Naeini et al. 2015).
+
+    Pairs are put into equal steps of the probability that they are given; it is the mean over pairs of how far, in
+    their step, the mean probability is from the share of genuine pairs.
+
+    Args:
+        similarities: where the map is known.
+        probabilities: what it says there.
+        genuine: how many genuine pairs there are in each of some equal steps of similarity from −1 to 1.
+        impostors: how many impostors.
+        bins: how many steps.
+
+    Examples:
+        >>> map = np.array([-1.0, 1.0]), np.array([0.25, 0.25])
+        >>> calibration_error(*map, np.array([1, 1]), np.array([1, 1]))
+        0.25
+    """
+    centres = -1.0 + 2.0 / len(genuine) * (np.arange(len(genuine)) + 0.5)
+    said = np.interp(centres, similarities, probabilities)
+    true, false = genuine / genuine.sum() / 2.0, impostors / impostors.sum() / 2.0
+    step = np.minimum((said * bins).astype(np.int64), bins - 1)
+    expected, seen = (np.bincount(step, each, bins) for each in ((true + false) * said, true))
+    return float(np.abs(expected - seen).sum())
+
+
+def _left_out_error(units: Tensor, codes: Tensor) -> float | None:
+    """The mean error of maps that were fitted on one half of the classes, on the other half."""
+    sizes = torch.bincount(codes)
+    paired = (sizes >= 2).nonzero().flatten()
+    if len(paired) < 4:
+        return None
+    side = torch.arange(len(sizes)) % 2
+    side[paired] = torch.arange(len(paired)) % 2  # classes that make genuine pairs are halved evenly
+    halves = [count_pairs(units[side[codes] == half], codes[side[codes] == half]) for half in (0, 1)]
+    if any(not counts.sum() for half in halves for counts in half):
+        return None
+    errors = [calibration_error(*monotone_map(*halves[fitted]), *halves[1 - fitted]) for fitted in (0, 1)]
+    return float(np.mean(errors))

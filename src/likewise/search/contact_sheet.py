@@ -1,0 +1,136 @@
+"""A contact sheet: a query and what was found for it, with scores, as one picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from likewise.core.checks import whole_number
+
+CELL, GAP, EDGE, LINE = 176, 16, 28, 19
+"""Pixels: the side of a picture, between two, around all, and of a line of text."""
+
+PAPER, INK, GREY, FRAME, ACCENT = "#ffffff", "#1c2024", "#667079", "#e3e6ea", "#3451b2"
+COLUMNS = 6
+"""Pictures in a line."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A picture on a sheet and what stands under it.
+
+    Args:
+        image: a file's bytes, pixels, or nothing where there is no picture.
+        title: the first line, which stands out.
+        text: the second line.
+        lead: whether it is what the others are compared with.
+
+    Examples:
+        >>> Shot(None, "0.912", "wren/1.jpg").lead
+        False
+    """
+
+    image: bytes | Image.Image | None
+    title: str
+    text: str = ""
+    lead: bool = False
+
+
+def contact_sheet(
+    rows: Sequence[Sequence[Shot]], *, heading: str = "", detail: str = "", columns: int = COLUMNS
+) -> Image.Image:
+    """Draw pictures in rows; a row that is too long goes on in the next line, under its second picture.
+
+    Args:
+        rows: a query and what was found for it, or a group, in each.
+        heading: stands above.
+        detail: stands behind it, smaller.
+        columns: pictures in a line.
+
+    Examples:
+        >>> contact_sheet([[Shot(Image.new("RGB", (40, 30)), "query", lead=True), Shot(None, "0.912")]]).size
+        (424, 276)
+    """
+    columns = whole_number("columns", columns, 2)
+    lines = [line for row in rows for line in _lines(row, columns)]
+    wide = max((place + 1 for line in lines for place, _ in line), default=1)
+    width = 2 * EDGE + wide * CELL + (wide - 1) * GAP
+    top = EDGE + (2 * LINE if heading else 0)
+    tall = CELL + 2 * LINE + 6
+    sheet = Image.new("RGB", (max(width, 320), top + len(lines) * (tall + GAP) - GAP + EDGE), PAPER)
+    draw = ImageDraw.Draw(sheet)
+    if heading:
+        heading = _fitted(draw, heading, sheet.width - 2 * EDGE, 20, front=False)
+        draw.text((EDGE, EDGE - 8), heading, INK, _font(20))
+        start = EDGE + draw.textlength(heading + "   ", _font(20))
+        if sheet.width - EDGE - start > LINE:
+            draw.text(
+                (start, EDGE - 4), _fitted(draw, detail, sheet.width - EDGE - start, 14, front=False), GREY, _font(14)
+            )
+    for number, line in enumerate(lines):
+        for place, shot in line:
+            _place(sheet, draw, shot, EDGE + place * (CELL + GAP), top + number * (tall + GAP))
+    return sheet
+
+
+def _lines(row: Sequence[Shot], columns: int) -> list[list[tuple[int, Shot]]]:
+    """A row in lines: in each the column and the picture."""
+    first, rest = [(0, row[0])] if row else [], list(row[1:])
+    indent = 1 if row and row[0].lead else 0  # under what was found, so that the query stands alone
+    lines = [first + [(place + 1, shot) for place, shot in enumerate(rest[: columns - 1])]]
+    rest = rest[columns - 1 :]
+    while rest:
+        lines.append([(place + indent, shot) for place, shot in enumerate(rest[: columns - indent])])
+        rest = rest[columns - indent :]
+    return lines
+
+
+def _place(sheet: Image.Image, draw: ImageDraw.ImageDraw, shot: Shot, left: int, top: int) -> None:
+    picture = _fitted_picture(shot.image)
+    box = (left, top, left + CELL - 1, top + CELL - 1)
+    draw.rounded_rectangle(box, 6, "#f5f6f8", ACCENT if shot.lead else FRAME, 3 if shot.lead else 1)
+    if picture is None:
+        draw.text((left + CELL / 2, top + CELL / 2), "no picture", GREY, _font(14), anchor="mm")
+    else:
+        sheet.paste(picture, (left + (CELL - picture.width) // 2, top + (CELL - picture.height) // 2))
+    title = _fitted(draw, shot.title, CELL, 16, front=False)
+    draw.text((left, top + CELL + 4), title, ACCENT if shot.lead else INK, _font(16))
+    draw.text((left, top + CELL + 5 + LINE), _fitted(draw, shot.text, CELL, 13), GREY, _font(13))
+
+
+def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:
+    """The whole picture inside its frame; small ones are enlarged, by whole pixels if they are very small."""
+    if image is None:
+        return None
+    opened = Image.open(io.BytesIO(image)) if isinstance(image, bytes) else image
+    opened = opened.convert("RGB")
+    side = CELL - 8
+    scale = side / max(opened.size)
+    size = (max(1, round(opened.width * scale)), max(1, round(opened.height * scale)))
+    return opened.resize(size, Image.Resampling.NEAREST if scale >= 4.0 else Image.Resampling.LANCZOS)
+
+
+def _fitted(draw: ImageDraw.ImageDraw, text: str, width: float, size: int, *, front: bool = True) -> str:
+    """A text that is cut where it is too long: at its front, for the end of a path says more than its beginning."""
+    if draw.textlength(text, _font(size)) <= width:
+        return text
+    while text and draw.textlength("…" + text, _font(size)) > width:
+        text = text[1:] if front else text[:-1]
+    return "…" + text if front else text.rstrip() + "…"
+
+
+@lru_cache
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """DejaVu Sans, which comes with matplotlib and knows most scripts; Pillow's own font knows Latin's plain letters."""
+    found = find_spec("matplotlib")
+    for folder in [] if found is None else found.submodule_search_locations or []:
+        file = Path(folder) / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
+        if file.is_file():
+            return ImageFont.truetype(file, round(0.86 * size))  # it is wider than others of its height
+    return ImageFont.load_default(size)

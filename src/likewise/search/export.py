@@ -1,0 +1,287 @@
+"""A trained model for other programs: ONNX, `torch.export`, or a folder as model hubs want it.
+
+Whatever is written is read again and run beside the model before it gets its name: a file that is there agrees with
+torch, on random images and batches of several sizes, and how closely it does is kept beside it in ``export.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from likewise.core.checks import one_of
+from likewise.data.aside import aside
+from likewise.search.encoder import Shown, shown_to
+from likewise.search.export_card import write_hub
+from likewise.search.export_onnx import onnx_runner, write_onnx
+from likewise.search.export_pixels import Pixels, WithPreprocessing
+from likewise.trunks import Card, Embedder, read_card
+
+FORMATS = ("onnx", "torch", "hub")
+"""What a model can be exported to."""
+
+TOLERANCE = 1e-4
+"""How far an exported model's embeddings may be from torch's, for embeddings of length one."""
+
+BATCHES = (1, 2, 5)
+"""Sizes of the batches that are compared."""
+
+SIZES = ((75, 100), (100, 75), (97, 97), (40, 30))
+"""Heights and widths, in hundredths of what the network's own preprocessing begins with, of images that are compared."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how it compares with the model.
+
+    Args:
+        format: one of `FORMATS`.
+        files: their names in the folder.
+        images: on how many random images it was compared with torch.
+        difference: the largest difference of any number of their embeddings.
+        tolerance: how large it could have been.
+        levels: with preprocessing inside, the largest difference to what our evaluation shows the network, in levels
+            of a byte; ``None`` without.
+
+    Examples:
+        >>> print(Exported("onnx", ("model.onnx",), 8, 2.4e-07, 1e-4))
+        model.onnx: within 2.4e-07 of torch on 8 random images (at most 0.0001 is allowed)
+    """
+
+    format: str
+    files: tuple[str, ...]
+    images: int
+    difference: float
+    tolerance: float
+    levels: float | None = None
+
+    def __str__(self) -> str:
+        said = f"{', '.join(self.files)}: within {self.difference:.2g} of torch on {self.images} random images"
+        said += f" (at most {self.tolerance:g} is allowed)"
+        if self.levels is not None:
+            said += f"; its pixels are within {self.levels:.2g} of 255 levels of our evaluation's"
+        return said
+
+
+def export(
+    model: str | Path,
+    folder: str | Path,
+    *,
+    formats: Sequence[str] = ("onnx",),
+    preprocessing: bool = False,
+    images: str | None = None,
+    facts: Mapping[str, str] | None = None,
+    title: str | None = None,
+) -> list[Exported]:
+    """Write a model for other programs, and compare what was written with the model.
+
+    - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX;
+    - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has torch alone;
+    - ``"hub"``: ``model.safetensors``, ``config.json``, ``preprocessor_config.json`` and a model card, ``README.md``.
+
+    Graphs take batches of any size.  Without preprocessing they take ``images`` ``(B, C, h, w)`` in float32, of the size
+    that our evaluation shows, scaled as the card says.  With it they take ``images`` ``(B, H, W, 3)`` in uint8, RGB and
+    upright, of any one size, and do inside what our evaluation does: cut to 3 : 1 at most, shrunk to the shorter side
+    of the data's cache, the middle of it resampled with an antialiased triangle, channels ordered, scaled.
+
+    Args:
+        model: a ``.safetensors`` file that an `Embedder` wrote.
+        folder: where to; made if it is not there.
+        formats: one or more of `FORMATS`.
+        preprocessing: put it into the graphs.
+        images: the recipe by which images are shown; by default as the model's card says.
+        facts: more lines for the model card: what it was trained on, and how.
+        title: what the model card calls it; by default the folder's name.
+
+    Raises:
+        ArithmeticError: what was written disagrees with the model; it is not left there.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Embedder("convnet", 8).save(f"{folder}/glyphs.safetensors")
+        ...     [done] = export(f"{folder}/glyphs.safetensors", folder, formats=["torch"], images="glyphs")
+        >>> done.files, done.difference <= done.tolerance
+        (('model.pt2',), True)
+    """
+    if isinstance(formats, str) or not formats:
+        raise TypeError(f"formats must be one or more of {', '.join(FORMATS)} in a list, but it is {formats!r}")
+    for each in formats:
+        one_of("each of formats", each, FORMATS)
+    embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
+    shown = shown_to(embedder, images)
+    folder.mkdir(parents=True, exist_ok=True)
+    graph = _Graph(embedder, shown, preprocessing)
+    done = []
+    for each in dict.fromkeys(formats):
+        if each == "hub":
+            done.append(_copy(Path(model), folder, graph.plain()))
+            name = title or folder.resolve().name
+            write_hub(folder, card, shown, images=images, facts=facts or {}, title=name)
+        else:
+            done.append(_write_graph(graph, each, folder, card))
+        _remember(folder, done[-1], shown)
+    return done
+
+
+_HUB = ("model.safetensors", "config.json", "preprocessor_config.json", "README.md")
+
+
+class _Graph:
+    """A model as it is exported: what it takes, and random images to try it on."""
+
+    def __init__(self, embedder: Embedder, shown: Shown, inside: bool) -> None:
+        self.embedder, self.shown, self.inside = embedder, shown, inside
+        self.pixels = Pixels(shown.augment, shown.cache) if inside else None
+        self.module: nn.Module = embedder if self.pixels is None else WithPreprocessing(embedder, self.pixels).eval()
+
+    def plain(self) -> _Graph:
+        return _Graph(self.embedder, self.shown, False)
+
+    @property
+    def open_sides(self) -> tuple[str, ...]:
+        return ("batch", "height", "width") if self.inside else ("batch",)
+
+    def program(self) -> ExportedProgram:
+        """The graph, with sizes that are left open."""
+        example = self.examples()[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's, about its own insides
+            return torch.export.export(
+                self.module,
+                (example,),
+                dynamic_shapes=({axis: Dim(name) for axis, name in enumerate(self.open_sides)},),
+            )
+
+    def examples(self) -> list[Tensor]:
+        """Random images, a batch of each size."""
+        chooser = torch.Generator().manual_seed(0)
+        height, width = self.shown.augment.shape
+        if self.inside:
+            sizes = [
+                (max(2, self.shown.cache * 2 * h // 100), max(2, self.shown.cache * 2 * w // 100)) for h, w in SIZES
+            ]
+            batches = [(count, *size, 3) for count, size in zip((*BATCHES, 1), sizes, strict=True)]
+            return [torch.randint(256, shape, dtype=torch.uint8, generator=chooser) for shape in batches]
+        scale = self.shown.augment.normalize
+        shape = (len(scale.order), height, width)
+        mean, std = (torch.tensor(each).view(-1, 1, 1) for each in (scale.mean, scale.std))
+        drawn = [torch.rand(count, *shape, generator=chooser) for count in BATCHES]
+        return [(each * scale.white - mean) / std for each in drawn]
+
+    def __call__(self, images: Tensor) -> NDArray[np.float32]:
+        with torch.no_grad():
+            found: NDArray[np.float32] = self.module(images).float().numpy()
+        return found
+
+
+def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> Exported:
+    """Write beside the place, read, compare, and rename."""
+    program = graph.program()
+    name = "model.onnx" if format == "onnx" else "model.pt2"
+    with aside(folder / name) as part:
+        if format == "onnx":
+            about = {"likewise": card.to_json(), "images": describe(graph.shown, inside=graph.inside)}
+            write_onnx(program, part, about, open_sides=graph.open_sides)
+            runner = onnx_runner(part)
+        else:
+            _save_program(program, part, {"likewise": card.to_json()})
+            runner = _torch_runner(part)
+        return _compared(lambda images: runner(images.numpy()), graph, format, (name,))
+
+
+def _copy(model: Path, folder: Path, graph: _Graph) -> Exported:
+    with aside(folder / _HUB[0]) as part:
+        shutil.copyfile(model, part)
+        return _compared(_Graph(Embedder.load(part), graph.shown, False), graph, "hub", _HUB)
+
+
+def describe(shown: Shown, *, inside: bool) -> str:
+    """What an exported graph takes, in a sentence.
+
+    Examples:
+        >>> print(describe(shown_to(Embedder("convnet", 8), "glyphs"), inside=False))
+        images (B, 1, 32, 32) in float32: (x * 1 - mean) / std, x from 0 to 1, channels L, mean [0.5], std [0.5]
+    """
+    scale, (height, width) = shown.augment.normalize, shown.augment.shape
+    if inside:
+        return f"images (B, H, W, 3) in uint8, RGB, upright, any one size; inside: {shown.name}"
+    return (
+        f"images (B, {len(scale.order)}, {height}, {width}) in float32: (x * {scale.white:g} - mean) / std, x from 0 to 1,"
+        f" channels {scale.order}, mean {list(scale.mean)}, std {list(scale.std)}"
+    )
+
+
+def _save_program(program: ExportedProgram, path: Path, texts: Mapping[str, str]) -> None:
+    with warnings.catch_warnings(), path.open("wb") as file:
+        warnings.simplefilter("ignore")
+        torch.export.save(program, file, extra_files=dict(texts))
+
+
+def _torch_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("ignore")
+        module = torch.export.load(file).module()
+
+    def run(images: NDArray[Any]) -> NDArray[np.float32]:
+        with torch.no_grad():
+            found: NDArray[np.float32] = module(torch.from_numpy(images)).float().numpy()
+        return found
+
+    return run
+
+
+def _compared(
+    written: Callable[[Tensor], NDArray[np.float32]], graph: _Graph, format: str, files: tuple[str, ...]
+) -> Exported:
+    """How far a written model is from torch's; refuses one that is too far."""
+    worst, largest, count = 0.0, 1.0, 0
+    for images in graph.examples():
+        truth, found = graph(images), written(images)
+        if found.shape != truth.shape or not np.isfinite(found).all():
+            raise ArithmeticError(f"{files[0]} gives no finite embeddings of shape {truth.shape}; it was not kept")
+        worst, largest = max(worst, float(np.abs(found - truth).max())), max(largest, float(np.abs(truth).max()))
+        count += len(images)
+    allowed = TOLERANCE * largest
+    if worst > allowed:
+        raise ArithmeticError(f"{files[0]} differs from torch by {worst:.2g}, over {allowed:.2g}; it was not kept")
+    return Exported(format, files, count, worst, allowed, _levels(graph))
+
+
+def _levels(graph: _Graph) -> float | None:
+    """How far the pixels inside a graph are from what our evaluation shows, in levels of a byte."""
+    if graph.pixels is None:
+        return None
+    scale, worst = graph.shown.augment.normalize, 0.0
+    level = scale.white / 255.0 / torch.tensor(scale.std).view(-1, 1, 1)
+    for images in graph.examples():
+        stored = [graph.shown.shape.of(Image.fromarray(image.numpy())) for image in images]
+        shown = graph.shown.augment(stored, torch.Generator())
+        worst = max(worst, float(((graph.pixels(images) - shown).abs() / level).max()))
+    if worst > 2.01:  # one level for each of the two resamplings
+        raise ArithmeticError(f"the graph's pixels differ from our evaluation's by {worst:.2g} levels; it was not kept")
+    return worst
+
+
+def _remember(folder: Path, done: Exported, shown: Shown) -> None:
+    """Keep what was measured, beside what was measured of other formats before."""
+    place = folder / "export.json"
+    try:
+        known = json.loads(place.read_text())
+    except (OSError, ValueError):
+        known = {}
+    entry = asdict(done) | {"takes": describe(shown, inside=done.levels is not None), "torch": str(torch.__version__)}
+    with aside(place) as part:
+        part.write_text(json.dumps({**known, done.format: entry}, indent=2) + "\n")

