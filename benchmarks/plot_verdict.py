@@ -1,0 +1,241 @@
+"""The search and the verdict on docs/reality-check.md: tables, figures and sentences, from what the scripts on birds wrote.
+
+python benchmarks/plot_verdict.py
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from page import COLOURS, GREY, fill
+
+from likewise.protocols.reality import draw as draw_improvements
+from likewise.protocols.reality import papers_versus_reality
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "reality-check.md"
+ASSETS = ROOT / "docs" / "assets"
+METRICS = ("MAP@R", "RP", "R@1")
+UNTUNED = {"R@1": 0.434, "MAP@R": 0.133}
+"""The best of the losses as they come, one seed, all training classes, chosen by nothing."""
+
+Row = Mapping[str, Any]
+
+
+def main() -> None:
+    """Fill the page and draw, as far as there are results."""
+    search = read("birds-search.json")
+    verdict = read("birds-verdict.json")
+    blocks: dict[str, str] = {}
+    if search is not None:
+        blocks |= {"search-words": search_words(search), "search-table": search_table(search)}
+    if verdict is not None:
+        blocks |= {
+            "verdict-words": verdict_words(verdict),
+            "verdict-table": verdict_table(verdict),
+            "verdict-sizes": sizes_table(verdict),
+            "verdict-folds": folds_table(verdict),
+            "verdict-tournament": tournament_table(verdict),
+            "verdict-claims": claims(verdict),
+            "verdict-cost": cost_table(verdict),
+        }
+        draw(verdict, ASSETS / "birds-verdict.svg")
+        series = papers_versus_reality(verdict["rows"], within=("dim",))
+        (ASSETS / "birds-papers.svg").write_bytes(draw_improvements(series))
+    fill(PAGE, blocks)
+
+
+def read(name: str) -> dict[str, Any] | None:
+    path = RESULTS / name
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def percent(found: Row) -> str:
+    """A mean and half of its interval."""
+    return f"{100 * found['mean']:.2f} ± {50 * (found['high'] - found['low']):.2f}"
+
+
+def lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is text."""
+    marks = [":--", *["--:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
+
+
+def search_words(report: Row) -> str:
+    """What was searched."""
+    rounds = sorted({row["rounds"] for row in report["rows"]})
+    counted = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+    done = [row for row in report["rows"] if row["best"] is not None]
+    gains = [row["best"]["val MAP@R"] - first(row) for row in done if first(row) is not None]
+    return (
+        f"{report['trials']} trainings, {counted} settings for each of {len(report['rows'])} methods. The best setting is "
+        f"{100 * statistics.median(gains):.1f} points of MAP@R above the default on validation classes (median over methods; "
+        f"at most {100 * max(gains):.1f}); some of that is luck, because the best of ten is chosen on them."
+    )
+
+
+def first(row: Row) -> float | None:
+    """What the configuration itself reached."""
+    value = row["points"][0]["val MAP@R"]
+    return None if value is None else float(value)
+
+
+def search_table(report: Row) -> str:
+    """Each method: default and best on validation classes, and where the best is."""
+    made = []
+    for row in report["rows"]:
+        default, best = first(row), row["best"]
+        made.append(
+            [
+                row["method"],
+                "–" if default is None else f"{100 * default:.1f}",
+                "–" if best is None else f"{100 * best['val MAP@R']:.1f}",
+                "–" if best is None else ", ".join(f"{short(name)} {shown(x)}" for name, x in best["point"].items()),
+            ]
+        )
+    return lines(["method", "default", "best of ten", "where"], made)
+
+
+def short(name: str) -> str:
+    known = {"optimizer.lr": "rate", "optimizer.lrs.loss": "rate of the loss"}
+    return known.get(name, name.removeprefix("loss.").removeprefix("loss."))
+
+
+def shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def at(report: Row, dim: int) -> dict[str, Row]:
+    return {row["method"]: row for row in report["table"] if row["dim"] == dim}
+
+
+def named(report: Row, method: str) -> str:
+    """A method with its other names."""
+    others = [alias for alias, of in report["aliases"].items() if of == method]
+    return f"{method} (= {', '.join(others)})" if others else method
+
+
+def verdict_words(report: Row) -> str:
+    """Who is best, and by how much more than untuned losses."""
+    best = report["best by validation"][0]
+    row = at(report, 512)[best]
+    beaten = [name for name, other in at(report, 512).items() if other["MAP@R"]["high"] < row["MAP@R"]["low"]]
+    return (
+        f"The best on validation classes, {best}, reaches R@1 {percent(row['R@1'])} and MAP@R {percent(row['MAP@R'])} on the test "
+        f"classes, where the best untuned loss had {100 * UNTUNED['R@1']:.1f} and {100 * UNTUNED['MAP@R']:.1f}. Its interval lies "
+        f"above those of {len(beaten)} of the other {len(at(report, 512)) - 1} methods."
+    )
+
+
+def verdict_table(report: Row) -> str:
+    """All methods in 512 dimensions, the best first."""
+    rows = sorted(at(report, 512).values(), key=lambda row: -row["MAP@R"]["mean"])
+    small = at(report, 128)
+    made = []
+    for row in rows:
+        other = small.get(row["method"])
+        cells = [named(report, row["method"]), *(percent(row[metric]) for metric in METRICS)]
+        made.append([*cells, *("–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1"))])
+    return lines(["method", *(f"{metric}, 512-d" for metric in METRICS), "MAP@R, 128-d", "R@1, 128-d"], made)
+
+
+def sizes_table(report: Row) -> str:
+    """The five best in four sizes."""
+    found = {dim: at(report, dim) for dim in (64, 128, 512, 1024)}
+    made = [
+        [name, *(percent(rows[name]["MAP@R"]) if name in rows else "–" for rows in found.values())]
+        for name in report["best by validation"]
+    ]
+    return lines(["MAP@R", *(f"{dim}-d" for dim in found)], made)
+
+
+def folds_table(report: Row) -> str:
+    """The reality check's own protocol: four models of 128 dimensions, separated and concatenated."""
+    joined = {row["method"]: row for row in report["concatenated"]}
+    made = []
+    for row in sorted(report["separated"], key=lambda row: -row["MAP@R"]["mean"]):
+        other = joined.get(row["method"])
+        cells = [percent(row[metric]) for metric in ("MAP@R", "R@1")]
+        cells += ["–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1")]
+        made.append([row["method"], *cells])
+    return lines(["method", "MAP@R, separated", "R@1", "MAP@R, concatenated", "R@1"], made)
+
+
+def tournament_table(report: Row) -> str:
+    """Places by mean rank over both sizes."""
+    made = [
+        [
+            str(row["place"]),
+            named(report, row["method"]),
+            f"{row['average']:.1f}",
+            str(row["gold"] + row["silver"] + row["bronze"]),
+        ]
+        for row in report["tournament"]["standings"][:10]
+    ]
+    return lines(["place", "method", "mean rank", "medals"], made)
+
+
+def claims(report: Row) -> str:
+    """Questions and answers."""
+    return "\n".join(
+        f"- *{one['question']}* ({one['claimed by']}) {sentence(one['sentence'])}" for one in report["claims"]
+    )
+
+
+def sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def cost_table(report: Row) -> str:
+    """What it took."""
+    cost = report["cost"]
+    made = [
+        [stage, f"{cost['trainings'][stage]:,}", f"{cost['seconds'][stage] / 60:,.0f}"] for stage in ("search", "final")
+    ]
+    return lines(["", "trainings", "minutes of training"], made)
+
+
+def draw(report: Row, path: Path) -> None:
+    """MAP@R of every method with its interval, both sizes."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "birds", "text.color": GREY, "axes.labelcolor": GREY})
+    from matplotlib import pyplot as plt
+
+    order = sorted(at(report, 512).values(), key=lambda row: row["MAP@R"]["mean"])
+    figure, axes = plt.subplots(figsize=(7.2, 0.27 * len(order) + 1.1))
+    place: Callable[[int, int], float] = lambda row, dim: row + (0.14 if dim == 512 else -0.14)  # noqa: E731
+    for dim, colour in ((512, COLOURS[0]), (128, COLOURS[1])):
+        rows = at(report, dim)
+        for number, row in enumerate(order):
+            if row["method"] not in rows:
+                continue
+            found = rows[row["method"]]["MAP@R"]
+            y = place(number, dim)
+            axes.plot([100 * found["low"], 100 * found["high"]], [y, y], color=colour, lw=2, alpha=0.5)
+            axes.plot([100 * found["mean"]], [y], "o", ms=4, color=colour, mew=0)
+        axes.plot([], [], "o", color=colour, label=f"{dim} dimensions", mew=0)
+    axes.axvline(100 * UNTUNED["MAP@R"], color=GREY, lw=1, ls=":")
+    axes.set_yticks(range(len(order)), [row["method"] for row in order])
+    axes.set_xlabel(
+        "MAP@R on the test birds, in per cent: mean of five seeds and 95% interval; dotted: the best untuned loss"
+    )
+    axes.legend(frameon=False, loc="lower right", labelcolor=GREY)
+    axes.tick_params(colors=GREY, length=0)
+    axes.grid(axis="x", color=GREY, alpha=0.25)
+    axes.set_axisbelow(True)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, transparent=True, metadata={"Date": None})
+    print(f"wrote {path.name}")
+
+
+if __name__ == "__main__":
+    main()
