@@ -7,6 +7,7 @@ import importlib
 import importlib.resources
 import inspect
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,12 +84,9 @@ def modules() -> list[str]:
     names = []
     for room in ROOMS:
         package = importlib.import_module(f"likewise.{room}")
-        folder = importlib.resources.files(package)
-        names += [
-            f"likewise.{room}.{entry.name.removesuffix('.py')}"
-            for entry in folder.iterdir()
-            if entry.name.endswith(".py") and entry.name != "__init__.py"
-        ]
+        folder = Path(str(importlib.resources.files(package)))
+        files = [file.relative_to(folder).with_suffix("") for file in folder.rglob("*.py")]
+        names += [".".join(("likewise", room, *file.parts)) for file in files if file.name != "__init__"]
     return sorted(names)
 
 

@@ -62,6 +62,10 @@ INSIDE = {
     "search/approximate.py": {"faiss"},
     "search/export_onnx.py": {"onnx", "onnxruntime", "onnxscript"},
     "search/postgres_server.py": {"psycopg"},
+    "search/serve/app.py": {"fastapi", "starlette", "pydantic"},
+    "search/serve/shapes.py": {"pydantic"},
+    "search/serve/map.py": {"sklearn", "threadpoolctl"},
+    "cli/serve.py": {"fastapi", "uvicorn", "python_multipart"},
 }
 """What one file of a room may import and no other."""
 

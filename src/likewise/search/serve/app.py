@@ -1,0 +1,464 @@
+"""The application: its addresses, what they take, and what they answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from fastapi import APIRouter, FastAPI, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from likewise import __version__
+from likewise.search.found import Floats, Item
+from likewise.search.index import Index
+from likewise.search.serve import shapes
+from likewise.search.serve.guard import FAILED, Guard
+from likewise.search.serve.limits import Limits, Refused
+from likewise.search.serve.service import Query as Asked
+from likewise.search.serve.service import Reply, Service, Settings
+from likewise.search.serve.why import Heat
+
+FILES = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/ask.js": ("ask.js", "text/javascript; charset=utf-8"),
+    "/draw.js": ("draw.js", "text/javascript; charset=utf-8"),
+    "/docs": ("docs.html", "text/html; charset=utf-8"),
+    "/docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+"""What the page consists of."""
+
+KEPT = "private, max-age=604800, immutable"
+FAULTS: dict[int | str, dict[str, Any]] = {
+    400: {"model": shapes.Fault, "description": "the body cannot be read"},
+    401: {"model": shapes.Fault, "description": "a token is needed"},
+    403: {"model": shapes.Fault, "description": "asked by a page of another site"},
+    404: {"model": shapes.Fault, "description": "there is no such item, or its file is not there"},
+    409: {"model": shapes.Fault, "description": "the index has no model, or none that fits"},
+    413: {"model": shapes.Fault, "description": "too large"},
+    415: {"model": shapes.Fault, "description": "not an image"},
+    421: {"model": shapes.Fault, "description": "asked for another host"},
+    422: {"model": shapes.Fault, "description": "something does not fit, in one sentence"},
+    429: {"model": shapes.Fault, "description": "too many are waiting; Retry-After says when to ask again"},
+    503: {"model": shapes.Fault, "description": "it took too long"},
+}
+
+Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
+K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbours")]
+Where = Annotated[str | None, Query(max_length=4096, description="a filter")]
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+def make_app(
+    index: Index,
+    *,
+    limits: Limits | None = None,
+    token: str | None = None,
+    loopback: bool = True,
+    layout: str = "pca",
+) -> Guard:
+    """The page and the API of an index, as an ASGI application that any server can run.
+
+    Args:
+        index: what is served.
+        limits: how much is taken on.
+        token: what the API must be asked with.
+        loopback: answer to this machine's own names alone.
+        layout: of the map: ``"pca"`` or ``"tsne"``.
+
+    Examples:
+        >>> import tempfile
+        >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
+        >>> sorted(path for path in description(index)["paths"] if "{" not in path)
+        ['/api/about', '/api/items', '/api/map', '/api/search', '/api/verify', '/api/why']
+    """
+    app, _ = _application(index, limits or Limits(), layout)
+    return Guard(app, limits or Limits(), token=token, loopback=loopback)
+
+
+def description(index: Index) -> dict[str, Any]:
+    """The API in OpenAPI's words.
+
+    Examples:
+        >>> import tempfile
+        >>> description(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))["info"]["title"]
+        'a'
+    """
+    app, service = _application(index, Limits(), "pca")
+    service.close()
+    return app.openapi()
+
+
+def _application(index: Index, limits: Limits, layout: str) -> tuple[FastAPI, Service]:
+    service = Service(index, limits, layout)
+
+    @asynccontextmanager
+    async def living(_app: FastAPI) -> AsyncIterator[None]:
+        service.warm()
+        yield
+        service.close()
+
+    app = FastAPI(
+        title=index.name,
+        version=__version__,
+        summary=f"Look-alikes among {len(index):,} images, found by likewise.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=living,
+    )
+    for add in (_about, _look_ups, _searching, _comparing):
+        router = APIRouter(prefix="/api", responses=FAULTS)
+        add(router, service)
+        app.include_router(router)
+    _files(app)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _elsewhere)
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(Exception, _failed)
+    return app, service
+
+
+# ------------------------------------------------------------------------------------------------ addresses
+
+
+def _about(router: APIRouter, service: Service) -> None:
+    @router.get("/about", response_model=shapes.About, summary="What is served")
+    def about() -> Response:
+        index, limits = service.index, service.limits
+        model, near = index.manifest.model, index.manifest.near
+        return _json(
+            {
+                "name": index.name,
+                "items": len(index),
+                "dim": index.dim,
+                "storage": index.storage,
+                "version": service.version,
+                "fields": {"label": "text", "path": "text", "id": "number", **index.fields},
+                "model": None if model is None else {"name": model.name, "sha256": model.sha256},
+                "near": None if near is None else {"kind": near.kind, "recall": near.recall},
+                "calibrated": service.calibration is not None,
+                "layout": service.layout,
+                "limits": {name: getattr(limits, name) for name in ("upload", "pixels", "k", "vectors", "page")},
+                "likewise": __version__,
+            }
+        )
+
+    @router.get("/map", response_model=shapes.MapShape, summary="Where items lie on a plane")
+    async def embedding_map() -> Response:
+        return _json(await service.beside(lambda: _map_shape(service)))
+
+
+def _look_ups(router: APIRouter, service: Service) -> None:
+    @router.get("/items", response_model=shapes.Listing, summary="Items in their order, page by page")
+    def items(
+        where: Where = None,
+        offset: Annotated[int, Query(ge=0, le=shapes.LARGEST)] = 0,
+        limit: Annotated[int, Query(ge=1, le=shapes.LARGEST)] = 50,
+        spread: Annotated[bool, Query(description="not in row order, but spread over the whole collection")] = False,
+    ) -> Response:
+        if limit > service.limits.page:
+            raise Refused(422, f"limit must be at most {service.limits.page}, but it is {limit:,}")
+        some, total = service.listing(where, offset, limit, spread=spread)
+        return _json({"items": [_item(each) for each in some], "total": total, "offset": offset})
+
+    @router.get("/items/{number}", response_model=shapes.ItemShape, summary="What is known of an item")
+    def item(number: Number) -> Response:
+        return _json(_item(service.item(number)))
+
+    @router.get(
+        "/items/{number}/thumbnail",
+        response_class=Response,
+        responses={200: {"content": {"image/webp": {}}}},
+        summary="Its small picture",
+    )
+    def thumbnail(number: Number, v: Annotated[str | None, Query(max_length=64)] = None) -> Response:
+        kept = KEPT if v == service.version else "no-cache"
+        return Response(service.thumbnail(number), media_type="image/webp", headers={"cache-control": kept})
+
+    @router.get(
+        "/items/{number}/image",
+        response_class=FileResponse,
+        responses={200: {"content": {"image/*": {}}}},
+        summary="Its image, as its file is or as WebP",
+    )
+    def image(number: Number) -> Response:
+        place, kind = service.file(number)
+        if kind is None:
+            return Response(service.converted(place), media_type="image/webp", headers={"cache-control": "no-cache"})
+        return FileResponse(place, media_type=kind, headers={"cache-control": "no-cache"})
+
+    @router.get("/items/{number}/neighbours", response_model=shapes.Answers, summary="What is most like an item")
+    async def neighbours(
+        number: Number,
+        k: K = 10,
+        where: Where = None,
+        exact: bool | None = None,
+        rerank: shapes.RerankName | None = None,
+        place: bool = False,
+    ) -> Response:
+        how = shapes.How(k=k, where=where, exact=exact, rerank=rerank, place=place)
+        return await _searched(service, how, item=number)
+
+
+def _searching(router: APIRouter, service: Service) -> None:
+    form = {"image": {"type": "string", "format": "binary", "description": "the file of an image"}}
+    body = _either(shapes.Search, _form(form, shapes.How, ("image",)))
+
+    @router.post(
+        "/search", response_model=shapes.Answers, openapi_extra=body, summary="What is most like an image or a vector"
+    )
+    async def search(request: Request) -> Response:
+        if not _is_form(request):
+            asked = _validated(shapes.Search, await request.body())
+            if asked.id is not None:
+                return await _searched(service, asked, item=asked.id)
+            given = asked.vectors or [asked.vector or []]
+            return await _searched(service, asked, vectors=_matrix(given, service))
+        files, fields = await _read_form(request, ("image",))
+        how = _validated(shapes.How, fields)
+        begun = time.perf_counter()
+        return await _searched(service, how, vectors=await service.embed(files), begun=begun)
+
+
+def _comparing(router: APIRouter, service: Service) -> None:
+    pictures = {name: {"type": "string", "format": "binary"} for name in ("first", "second")}
+    body = _either(shapes.Pair, _form(pictures, None, ("first", "second")))
+
+    @router.post(
+        "/verify", response_model=shapes.Verified, openapi_extra=body, summary="Whether two images show the same"
+    )
+    async def verify(request: Request) -> Response:
+        if _is_form(request):
+            files, _ = await _read_form(request, ("first", "second"))
+            vectors = await service.embed(files)
+        else:
+            pair = _validated(shapes.Pair, await request.body())
+            service.item(pair.first), service.item(pair.second)
+            vectors = service.index.vectors([pair.first, pair.second])
+        return _json(_verdict(service, float(vectors[0].astype(np.float64) @ vectors[1].astype(np.float64))))
+
+    query = {"image": {"type": "string", "format": "binary"}, "item": {"type": "integer", "minimum": 0}}
+    body = _either(shapes.Why, _form(query, None, ("image", "item")))
+
+    @router.post(
+        "/why", response_model=shapes.Explained, openapi_extra=body, summary="What two images have in common, and where"
+    )
+    async def why(request: Request) -> Response:
+        if _is_form(request):
+            [(name, data)], fields = await _read_form(request, ("image",))
+            item = _validated(shapes.Why, {"query": 0, **fields}).item
+            service.item(item)
+            heats = await service.why(await service.image(data, name), item)
+        else:
+            pair = _validated(shapes.Why, await request.body())
+            service.item(pair.query), service.item(pair.item)
+            heats = await service.why(pair.query, pair.item)
+        shown = {"query": _heat(heats[0]), "item": _heat(heats[1])}
+        return _json({"similarity": heats[0].similarity, **shown})
+
+
+def _files(app: FastAPI) -> None:
+    """The page, from inside the package; it is read once."""
+    folder = resources.files("likewise.search.serve")
+
+    def add(address: str, content: bytes, kind: str) -> None:
+        tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
+
+        @app.get(address, include_in_schema=False)
+        def file(request: Request) -> Response:
+            headers = {"etag": tag, "cache-control": "no-cache"}
+            if request.headers.get("if-none-match") == tag:
+                return Response(status_code=304, headers=headers)
+            return Response(content, media_type=kind, headers=headers)
+
+    for address, (name, kind) in FILES.items():
+        add(address, (folder / name).read_bytes(), kind)
+
+
+# ------------------------------------------------------------------------------------------------ from requests
+
+
+def _is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").lower().startswith("multipart/form-data")
+
+
+async def _read_form(request: Request, names: Sequence[str]) -> tuple[list[tuple[str, bytes]], dict[str, str]]:
+    """The files of these names and what else is in a form."""
+    try:
+        async with request.form(max_files=len(names), max_fields=16, max_part_size=2**16) as form:
+            files = []
+            for name in names:
+                given = form.get(name)
+                if not isinstance(given, UploadFile):
+                    raise Refused(422, f"the form must have a file {name}, but it has none")
+                files.append((name if name != "image" else "the image", await given.read()))
+            fields = {name: value for name, value in form.multi_items() if isinstance(value, str)}
+    except (Refused, HTTPException):
+        raise
+    except (ValueError, KeyError, LookupError, AssertionError) as error:
+        raise Refused(400, "the form cannot be read: it is damaged") from error
+    return files, {name: value for name, value in fields.items() if value != ""}
+
+
+def _validated(shape: type[Shape], given: bytes | dict[str, Any]) -> Shape:
+    try:
+        return shape.model_validate_json(given) if isinstance(given, bytes) else shape.model_validate(given)
+    except ValidationError as error:
+        raise Refused(422, _spoken(error.errors(include_url=False, include_context=False))) from None
+
+
+def _matrix(vectors: Sequence[Sequence[float]], service: Service) -> Floats:
+    dim, most = service.index.dim, service.limits.vectors
+    if len(vectors) > most:
+        raise Refused(422, f"vectors must be at most {most} at once, but there are {len(vectors):,}")
+    wrong = next((len(each) for each in vectors if len(each) != dim), None)
+    if wrong is not None:
+        raise Refused(422, f"a vector must have {dim:,} numbers, but it has {wrong:,}")
+    matrix = np.asarray(vectors, np.float64)
+    largest = np.abs(matrix).max(axis=1, keepdims=True)
+    return (matrix / np.where(largest > 0.0, largest, 1.0)).astype(np.float32)  # the length of a vector means nothing
+
+
+def _spoken(errors: Sequence[Any]) -> str:
+    """The first of several faults, in words."""
+    first = errors[0]
+    place = ".".join(str(each) for each in first["loc"] if each not in ("body", "query", "path"))
+    message = str(first["msg"]).removeprefix("Value error, ")
+    if not place:
+        return message
+    shown = repr(first.get("input"))
+    return f"{place}: {message[0].lower()}{message[1:]}, but it is {shown if len(shown) <= 60 else shown[:57] + '…'}"
+
+
+# ------------------------------------------------------------------------------------------------ to answers
+
+
+async def _searched(
+    service: Service,
+    how: shapes.How,
+    *,
+    vectors: Floats | None = None,
+    item: int | None = None,
+    begun: float | None = None,
+) -> Response:
+    begun = time.perf_counter() if begun is None else begun
+    if how.k > service.limits.k:
+        raise Refused(422, f"k must be at most {service.limits.k:,}, but it is {how.k:,}")
+    settings = Settings(how.k, how.where, how.exact, how.rerank)
+    reply: Reply = await service.search(Asked(settings, vectors, item))
+    places: list[Any] = [None] * len(reply.found)
+    if how.place:
+        drawn = await service.beside(service.map)
+        places = drawn.place(reply.vectors).astype(np.float64).round(5).tolist()
+    answers = [
+        {"found": [{**_item(each), "score": round(score, 6)} for each, score in found], "place": place}
+        for found, place in zip(reply.found, places, strict=True)
+    ]
+    return _json({"answers": answers, "milliseconds": round(1e3 * (time.perf_counter() - begun), 2)})
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return {"id": item.id, "path": item.path, "label": item.label, "metadata": _plain(dict(item.metadata))}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: a number that is none is nothing."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def _map_shape(service: Service) -> dict[str, Any]:
+    drawn = service.map()
+    labels = [item.label for item in service.index.items(drawn.ids)] if len(drawn.ids) else []
+    names = sorted({label for label in labels if label is not None})
+    codes = {name: code for code, name in enumerate(names)}
+    return {
+        "layout": drawn.layout,
+        "total": len(service.index),
+        "ids": drawn.ids.tolist(),
+        "x": drawn.places[:, 0].astype(np.float64).round(4).tolist(),
+        "y": drawn.places[:, 1].astype(np.float64).round(4).tolist(),
+        "labels": [None if label is None else codes[label] for label in labels],
+        "names": names,
+    }
+
+
+def _verdict(service: Service, similarity: float) -> dict[str, Any]:
+    learned = service.calibration
+    rates = [] if learned is None else learned.points
+    return {
+        "similarity": similarity,
+        "probability": None if learned is None else learned.probability(similarity),
+        "rates": [
+            {
+                "far": each.far,
+                "threshold": each.threshold if np.isfinite(each.threshold) else None,
+                "same": similarity >= each.threshold,
+            }
+            for each in rates
+        ],
+    }
+
+
+def _heat(heat: Heat) -> dict[str, Any]:
+    return {"places": heat.places.tolist(), "box": list(heat.box)}
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    body = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(body.encode("utf-8", "surrogatepass"), status_code=status, media_type="application/json")
+
+
+async def _refused(_request: Request, refused: Exception) -> Response:
+    assert isinstance(refused, Refused)
+    answer = _json({"error": str(refused)}, refused.status)
+    if refused.retry is not None:
+        answer.headers["retry-after"] = str(refused.retry)
+    return answer
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    return _json({"error": FAILED}, 500)
+
+
+async def _invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return _json({"error": _spoken(error.errors())}, 422)
+
+
+async def _elsewhere(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {404: f"there is nothing at {request.url.path}", 405: f"{request.url.path} cannot be asked like that"}
+    answer = _json({"error": said.get(error.status_code, str(error.detail))}, error.status_code)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+# ------------------------------------------------------------------------------------------------ descriptions
+
+
+def _either(shape: type[BaseModel], form: dict[str, Any]) -> dict[str, Any]:
+    """A body that is JSON or a form."""
+    schema = shape.model_json_schema()
+    content = {"application/json": {"schema": schema}, "multipart/form-data": {"schema": form}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _form(files: dict[str, Any], shape: type[BaseModel] | None, required: Sequence[str]) -> dict[str, Any]:
+    more = {} if shape is None else shape.model_json_schema()["properties"]
+    return {"type": "object", "required": list(required), "properties": {**files, **more}}

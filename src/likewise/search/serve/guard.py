@@ -1,0 +1,228 @@
+"""The door of the server: who is let in, with how much, for how long; and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from likewise.search.serve.limits import Limits, Refused
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' blob:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""Nothing from elsewhere, nothing to elsewhere, no guessing of types, no framing."""
+
+FAILED = "the server failed at this; its terminal says where"
+
+DRAINED = 4
+"""A body that is too large is read and thrown away up to so many times the limit, so that its sender hears why."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone.
+
+    Examples:
+        >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def host_of(header: str) -> str:
+    """The host of a Host header, without its port.
+
+    Examples:
+        >>> host_of("localhost:8000"), host_of("[::1]:8000"), host_of("127.0.0.1")
+        ('localhost', '::1', '127.0.0.1')
+    """
+    if header.startswith("["):
+        return header[1:].split("]", 1)[0].lower()
+    return header.rsplit(":", 1)[0].lower() if header.count(":") == 1 else header.lower()
+
+
+class Guard:
+    """What every request passes before the application sees it.
+
+    Args:
+        app: the application.
+        limits: how large, how many, how long.
+        token: what ``/api`` must be asked with, as ``Authorization: Bearer …``.
+        loopback: refuse requests for other hosts than this machine, which a page elsewhere could have had sent here by
+            its own name's address (DNS rebinding).
+
+    Examples:
+        >>> Guard(lambda scope, receive, send: None, Limits(), token="secret").allowed("Bearer secret")
+        True
+    """
+
+    def __init__(self, app: App, limits: Limits, *, token: str | None = None, loopback: bool = True) -> None:
+        self._app, self._limits, self._loopback = app, limits, loopback
+        self._token = None if token is None else token.encode()
+        self._bodies = self._files = 0
+
+    def allowed(self, authorization: str) -> bool:
+        """Whether a header carries the token; how long the comparison takes says nothing about it."""
+        if self._token is None:
+            return True
+        kind, _, given = authorization.partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or answer it here."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        answer = _Answer(send)
+        try:
+            headers = _headers(scope)
+            self._checked(scope, headers)
+            with _Counted(self, scope, headers):
+                body = _Body(receive, headers, self._limits.upload)
+                async with asyncio.timeout(self._limits.seconds):
+                    await body.checked()
+                    await self._app(scope, body, answer)
+        except Refused as refused:
+            await answer.refuse(refused)
+        except TimeoutError:
+            await answer.refuse(Refused(503, f"this took longer than {self._limits.seconds:g} seconds", retry=5))
+        except Exception:
+            # a fault of ours: its place is for whoever runs the server, not for whoever asked
+            traceback.print_exc(file=sys.stderr)
+            await answer.refuse(Refused(500, FAILED))
+
+    def _checked(self, scope: Scope, headers: dict[str, str]) -> None:
+        if self._loopback and not is_loopback(host_of(headers.get("host", ""))):
+            raise Refused(421, "this server answers to localhost and 127.0.0.1 alone")
+        if not scope["path"].startswith("/api"):
+            return
+        if headers.get("sec-fetch-site", "same-origin") == "cross-site":
+            raise Refused(403, "pages of other sites may not use this server")
+        if not self.allowed(headers.get("authorization", "")):
+            raise Refused(401, "this server needs a token: send Authorization: Bearer and the token")
+
+
+class _Counted:
+    """Bodies that are being read and worked on; one too many is told to come back."""
+
+    def __init__(self, guard: Guard, scope: Scope, headers: dict[str, str]) -> None:
+        self._guard = guard
+        self._body = scope["method"] == "POST"
+        self._file = self._body and headers.get("content-type", "").lower().startswith("multipart/")
+
+    def __enter__(self) -> None:
+        limits = self._guard._limits
+        full = self._file and self._guard._files >= limits.uploads
+        if full or (self._body and self._guard._bodies >= 2 * limits.waiting):
+            raise Refused(429, "too many requests are waiting: ask again in a second", retry=1)
+        self._guard._bodies += self._body
+        self._guard._files += self._file
+
+    def __exit__(self, *_error: object) -> None:
+        self._guard._bodies -= self._body
+        self._guard._files -= self._file
+
+
+class _Body:
+    """A request's body, counted while it is read."""
+
+    def __init__(self, receive: Receive, headers: dict[str, str], limit: int) -> None:
+        self._receive, self._limit, self._read = receive, limit, 0
+        said = headers.get("content-length", "0")
+        self._said = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else 0
+
+    async def checked(self) -> None:
+        """Refuse by what the header says, before anything is kept."""
+        if self._said > self._limit:
+            await self._refuse()
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            if self._read > self._limit:
+                await self._refuse(message.get("more_body", False))
+        return message
+
+    async def _refuse(self, more: bool = True) -> None:
+        while more and self._read <= DRAINED * self._limit:
+            message = await self._receive()
+            more = message["type"] == "http.request" and message.get("more_body", False)
+            self._read += len(message.get("body", b""))
+        raise Refused(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
+
+
+class _Answer:
+    """What is sent, with the headers that everything carries."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._begun, self._ended = send, False, False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._begun = True
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            kept = [each for each in HEADERS if each[0] not in names]
+            if b"cache-control" not in names:
+                kept.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*given, *kept]}
+        elif message["type"] == "http.response.body":
+            self._ended = not message.get("more_body", False)
+        await self._send(message)
+
+    async def refuse(self, refused: Refused) -> None:
+        """Answer with a sentence; where an answer has begun it is broken off, which its reader notices."""
+        if self._ended:
+            return
+        if self._begun:
+            raise ConnectionAbortedError(str(refused))
+        body = json.dumps({"error": str(refused)}, ensure_ascii=False).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if refused.retry is not None:
+            headers.append((b"retry-after", str(refused.retry).encode()))
+        if refused.status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        if refused.status in (413, 429):
+            headers.append((b"connection", b"close"))  # what is left of its body is not read
+        await self({"type": "http.response.start", "status": refused.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}

@@ -1,0 +1,177 @@
+"""Where a collection's items lie on a plane, computed once and kept with the index; and where a query lies among them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.core.checks import one_of
+from likewise.data.aside import aside
+from likewise.search.found import Floats, Ids
+from likewise.search.index import Index
+
+MOST = 5000
+"""Items on a map."""
+
+NEAREST = 5
+"""Items between which a query stands on a t-SNE map."""
+
+FILE = "map-{layout}.npz"
+LAYOUTS = {"pca": "principal components", "tsne": "t-SNE"}
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Items on a plane.
+
+    Args:
+        layout: ``"pca"`` or ``"tsne"``.
+        ids: which items; all, or an even sample.
+        places: ``(n, 2)`` in [0, 1]².
+        vectors: of these items, ``(n, d)``; needed for t-SNE alone.
+        centre: ``(d,)``, what is taken off a vector before it is projected.
+        directions: ``(d, 2)``, with the scale to [0, 1]² in it.
+        origin: ``(2,)``, of the square in projected coordinates.
+
+    Examples:
+        >>> drawn = lay_out(np.array([3, 5, 9]), np.eye(3, dtype=np.float32), "pca")
+        >>> np.allclose(drawn.place(np.eye(3, dtype=np.float32)), drawn.places, atol=1e-6)
+        True
+    """
+
+    layout: str
+    ids: Ids
+    places: Floats
+    vectors: Floats
+    centre: Floats
+    directions: Floats
+    origin: Floats
+
+    def place(self, queries: Floats) -> Floats:
+        """Where vectors of unit length lie, ``(m, 2)``; beside the map's edge at most a little."""
+        if not len(self.ids):
+            return np.full((len(queries), 2), 0.5, np.float32)
+        if self.layout == "pca":
+            found: NDArray[Any] = (queries - self.centre) @ self.directions + self.origin
+        else:
+            likeness = queries @ self.vectors.T
+            best = np.argsort(-likeness, axis=1, kind="stable")[:, :NEAREST]
+            close = np.take_along_axis(likeness, best, axis=1).astype(np.float64)
+            weight = np.exp(20.0 * (close - close[:, :1]))
+            found = np.einsum("qn,qnc->qc", weight / weight.sum(axis=1, keepdims=True), self.places[best])
+        inside: Floats = np.clip(found, -0.02, 1.02).astype(np.float32)
+        return inside
+
+
+def map_of(index: Index, layout: str = "pca") -> Map:
+    """The map of an index: from its file if that is still true, otherwise computed and kept.
+
+    An index in a folder that cannot be written to is laid out anew each time it is opened.
+
+    Args:
+        index: whose items.
+        layout: ``"pca"``, which takes a moment, or ``"tsne"``, which takes a minute and scikit-learn.
+
+    Examples:
+        >>> import tempfile
+        >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
+        >>> _ = index.add(np.eye(2), ["a.jpg", "b.jpg"])
+        >>> map_of(index).ids, (index.folder / "map-pca.npz").exists()
+        (array([0, 1]), True)
+    """
+    one_of("layout", layout, LAYOUTS)
+    file = index.folder / FILE.format(layout=layout)
+    sample = _sample(index.ids)
+    state = json.dumps({"created": index.manifest.created, "revision": index.manifest.revision, "most": MOST})
+    vectors = index.vectors(sample)
+    kept = _read(file, state, sample)
+    if kept is not None:
+        return Map(ids=sample, vectors=vectors, **kept)
+    drawn = lay_out(sample, vectors, layout)
+    arrays = {name: getattr(drawn, name) for name in ("ids", "places", "centre", "directions", "origin")}
+    try:
+        with aside(file) as part, part.open("wb") as opened:
+            np.savez(opened, state=np.array(state), layout=np.array(drawn.layout), **arrays)
+    except OSError:
+        pass  # a folder of somebody else's: the map is in memory all the same
+    return drawn
+
+
+def lay_out(ids: Ids, vectors: Floats, layout: str) -> Map:
+    """Put items on a plane.
+
+    Args:
+        ids: their numbers.
+        vectors: of unit length.
+        layout: ``"pca"`` or ``"tsne"``.
+
+    Examples:
+        >>> lay_out(np.array([4]), np.ones((1, 2), np.float32), "pca").places
+        array([[0.5, 0.5]], dtype=float32)
+    """
+    dim = vectors.shape[1]
+    if not len(ids):
+        return Map(layout, ids, *(np.zeros(shape, np.float32) for shape in ((0, 2), (0, dim), dim, (dim, 2), 2)))
+    points = vectors.astype(np.float64)
+    centre = points.mean(axis=0)
+    directions = _principal(points - centre)
+    flat = (points - centre) @ directions
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    wide = np.where(high - low > 1e-9, high - low, np.inf)  # all at one place: in the middle
+    directions, origin = directions / wide, np.where(np.isinf(wide), 0.5, -low / wide)
+    places = (points - centre) @ directions + origin
+    if layout == "tsne" and len(ids) > 8:
+        places = _tsne((points - centre) @ _principal(points - centre, 50))
+    elif layout == "tsne":
+        layout = "pca"  # of so few, neighbourhoods mean nothing
+    narrow = [each.astype(np.float32) for each in (places, points, centre, directions, origin)]
+    return Map(layout, ids, *narrow)
+
+
+def _sample(ids: Ids) -> Ids:
+    """Evenly through the collection, the same ones each time."""
+    if len(ids) <= MOST:
+        return ids
+    chosen: Ids = ids[np.linspace(0, len(ids) - 1, MOST).astype(np.int64)]
+    return chosen
+
+
+def _principal(centred: NDArray[np.float64], most: int = 2) -> NDArray[np.float64]:
+    """The largest principal directions, each with a fixed sign."""
+    found = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :most]
+    signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
+    found = found * np.where(signs == 0.0, 1.0, signs)
+    return np.pad(found, ((0, 0), (0, max(0, 2 - found.shape[1]))))
+
+
+def _tsne(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    try:
+        from sklearn.manifold import TSNE
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ImportError("a t-SNE map needs scikit-learn: pip install 'likewise[report]', or use pca") from None
+    start = points[:, :2] / max(float(points[:, 0].std()), 1e-12) * 1e-4
+    with threadpool_limits(1):  # its threads wait for each other in thousands of short steps
+        tsne = TSNE(perplexity=min(30.0, (len(points) - 1) / 3.0), init=start.astype(np.float32), random_state=0)
+        places = np.asarray(tsne.fit_transform(points.astype(np.float32)), np.float64)
+    low, high = places.min(axis=0), places.max(axis=0)
+    fitted: NDArray[np.float64] = (places - low) / np.where(high - low > 1e-12, high - low, 1.0)
+    return fitted
+
+
+def _read(file: Path, state: str, ids: Ids) -> dict[str, Any] | None:
+    """What was kept, if it is of this very collection."""
+    try:
+        with np.load(file, allow_pickle=False) as kept:
+            if str(kept["state"]) != state or not np.array_equal(kept["ids"], ids):
+                return None
+            arrays = {name: kept[name] for name in ("places", "centre", "directions", "origin")}
+            return {"layout": str(kept["layout"]), **arrays}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return None

@@ -1,0 +1,394 @@
+"""What a server does with an index: embed, search, look up, explain; without a word of HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import gcd
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from PIL import Image
+
+from likewise.data.shards import cores
+from likewise.search.calibration import Calibration
+from likewise.search.found import Floats, Found, Ids, Item
+from likewise.search.index import Index
+from likewise.search.manifest import FILE
+from likewise.search.rerank import KReciprocal, QueryExpansion
+from likewise.search.segment import encode
+from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, checked_image, kind_by_content, place_below
+from likewise.search.serve.map import Map, map_of
+from likewise.search.serve.queue import Batches
+from likewise.search.serve.why import Heat, explain
+
+RERANKS: dict[str, KReciprocal | QueryExpansion] = {
+    "k-reciprocal": KReciprocal(),
+    "query-expansion": QueryExpansion(),
+}
+MISTAKES = (ValueError, TypeError, KeyError, ArithmeticError, NotImplementedError)
+"""What a search raises on a query or a filter that is wrong."""
+
+TOGETHER, IMAGES = 64, 16
+"""Searches, and images, in one batch."""
+
+SHOWN = 2048
+"""The longer side of an image that is converted because browsers do not show its type."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a search is done; those with the same are done in one product.
+
+    Args:
+        k: how many neighbours.
+        where: a filter.
+        exact: compare with every item.
+        rerank: a name of `RERANKS`.
+
+    Examples:
+        >>> Settings(10) == Settings(10, where=None)
+        True
+    """
+
+    k: int
+    where: str | None = None
+    exact: bool | None = None
+    rerank: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """Vectors, or an item, and how they are searched.
+
+    Args:
+        vectors: ``(m, d)``.
+        item: its own neighbours, itself left out, in place of vectors.
+        settings: how.
+
+    Examples:
+        >>> Query(Settings(10), item=3).vectors is None
+        True
+    """
+
+    settings: Settings
+    vectors: Floats | None = None
+    item: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """What was found for the vectors of a query.
+
+    Args:
+        found: items and scores, for each vector.
+        vectors: the query's, of unit length.
+
+    Examples:
+        >>> Reply([[]], np.zeros((1, 2), np.float32)).found
+        [[]]
+    """
+
+    found: list[list[tuple[Item, float]]]
+    vectors: Floats
+
+
+class Service:
+    """An index that many clients use at once.
+
+    Args:
+        index: what is served; changes by other processes are seen.
+        limits: how much is taken on.
+        layout: of the map, see `likewise.search.serve.map.map_of`.
+
+    Examples:
+        >>> import tempfile
+        >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
+        >>> _ = index.add(np.eye(2), ["a.jpg", "b.jpg"])
+        >>> async def asked():
+        ...     service = Service(index, Limits())
+        ...     try:
+        ...         return await service.search(Query(Settings(1), vectors=np.array([[0.0, 1.0]])))
+        ...     finally:
+        ...         service.close()
+        >>> [(item, score)] = asyncio.run(asked()).found[0]
+        >>> item.path, score
+        ('b.jpg', 1.0)
+    """
+
+    def __init__(self, index: Index, limits: Limits, layout: str = "pca") -> None:
+        self.index, self.limits, self.layout = index, limits, layout
+        self._searches: Batches[Query, Reply] = Batches(
+            self._search_together, "search", most=TOGETHER, waiting=limits.waiting
+        )
+        self._embeds: Batches[Image.Image, Floats] = Batches(
+            self._embed_together, "embed", most=IMAGES, waiting=2 * limits.uploads
+        )
+        self._slow: Batches[Callable[[], Any], Any] = Batches(_one_by_one, "slow", most=1, waiting=limits.uploads)
+        self._pool = ThreadPoolExecutor(cores(), thread_name_prefix="likewise-read")
+        self._stamp = self._manifest_stamp()
+        self._map: tuple[str, Map] | None = None
+        self._mapping = threading.Lock()
+        self._listed: dict[tuple[str, str | None], Ids] = {}
+
+    def warm(self) -> None:
+        """Read the model while nobody waits for it; where it cannot be read, whoever needs it hears why."""
+        if self.index.model_file is not None:
+            self._pool.submit(self.index.encoder)
+
+    def close(self) -> None:
+        """End all threads."""
+        self._searches.close()
+        self._embeds.close()
+        self._slow.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def version(self) -> str:
+        """A word that changes whenever the index does."""
+        manifest = self.index.manifest
+        return f"{int(manifest.created * 1e3):x}-{manifest.revision}"
+
+    # ------------------------------------------------------------------------------------------- search
+
+    async def search(self, query: Query) -> Reply:
+        """What is nearest; done together with what others ask meanwhile."""
+        return await self._searches.do(query)
+
+    async def embed(self, files: Sequence[tuple[str, bytes]]) -> Floats:
+        """Vectors of uploaded images, each a name for messages and the bytes of its file."""
+        images = [await self.image(data, name) for name, data in files]
+        found = await asyncio.gather(*(self._embeds.do(image) for image in images))
+        return encode(np.stack(found), "float32")[0]
+
+    async def image(self, data: bytes, name: str) -> Image.Image:
+        """An uploaded image, decoded beside the event loop."""
+        if self.index.model_file is None:
+            raise Refused(
+                409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
+            )
+        return await self.beside(lambda: checked_image(data, self.limits, name))
+
+    async def beside(self, call: Callable[[], Result]) -> Result:
+        """Something that takes a moment, in another thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    def _embed_together(self, images: Sequence[Image.Image]) -> list[Floats | Exception]:
+        return list(self.index.encoder().embed(list(images)))
+
+    def _search_together(self, queries: Sequence[Query]) -> list[Reply | Exception]:
+        self._look_again()
+        groups: dict[Settings, list[int]] = {}
+        replies: list[Reply | Exception] = [RuntimeError("not searched")] * len(queries)
+        vectors: dict[int, Floats] = {}
+        for place, query in enumerate(queries):
+            try:
+                vectors[place] = self._vectors_of(query)
+                more = 0 if query.item is None else 1  # itself is found, too
+                groups.setdefault(_deeper(query.settings, more), []).append(place)
+            except MISTAKES as mistake:
+                replies[place] = _refusal(mistake)
+        for settings, places in groups.items():
+            try:
+                found = self._found(np.concatenate([vectors[place] for place in places]), settings)
+            except MISTAKES as mistake:
+                for place in places:
+                    replies[place] = _refusal(mistake)
+                continue
+            start = 0
+            for place in places:
+                stop = start + len(vectors[place])
+                rows = [_without(each, queries[place]) for each in found[start:stop]]
+                replies[place], start = Reply(rows, vectors[place]), stop
+        return replies
+
+    def _vectors_of(self, query: Query) -> Floats:
+        if query.item is not None:
+            try:
+                return self.index.vectors([query.item])
+            except KeyError:
+                raise KeyError(f"there is no item {query.item} in {self.index.name}") from None
+        given = np.asarray(query.vectors)
+        if given.ndim != 2 or given.shape[1] != self.index.dim:
+            raise ValueError(f"a vector must have {self.index.dim:,} numbers, but it has {given.shape[-1]:,}")
+        return encode(given, "float32")[0]
+
+    def _found(self, vectors: Floats, settings: Settings) -> list[list[tuple[Item, float]]]:
+        """Items and scores for each vector; what is known of items is looked up for all at once."""
+        rerank = None if settings.rerank is None else RERANKS[settings.rerank]
+        k = max(1, min(settings.k, len(self.index)))
+        found: Found = self.index.search(vectors, k, where=settings.where, exact=settings.exact, rerank=rerank)
+        each = [found.of(row) for row in range(len(found))]
+        needed = sorted({number for row in each for number, _ in row})
+        known = dict(zip(needed, self.index.items(needed), strict=True)) if needed else {}
+        return [[(known[number], score) for number, score in row] for row in each]
+
+    def _look_again(self) -> None:
+        """See what another process wrote; searches come from one thread, which is this one."""
+        stamp = self._manifest_stamp()
+        if stamp is not None and stamp != self._stamp:
+            self.index.refresh()
+            self._stamp = stamp
+
+    def _manifest_stamp(self) -> tuple[int, int] | None:
+        try:
+            state = (self.index.folder / FILE).stat()
+        except OSError:
+            return None  # it is being moved or removed; what is open goes on
+        return state.st_mtime_ns, state.st_ino
+
+    # ------------------------------------------------------------------------------------------- look up
+
+    def item(self, number: int) -> Item:
+        """What is known of an item."""
+        try:
+            return self.index.item(number)
+        except (KeyError, OverflowError):
+            raise Refused(404, f"there is no item {number} in {self.index.name}") from None
+
+    def listing(self, where: str | None, offset: int, limit: int, *, spread: bool = False) -> tuple[list[Item], int]:
+        """Some of the items that pass a filter, in row order or spread over all of them, and how many there are."""
+        key = self.version, where
+        ids = self._listed.get(key)
+        if ids is None:
+            try:
+                ids = _passing(self.index, where)
+            except MISTAKES as mistake:
+                raise _refusal(mistake) from mistake
+            if len(self._listed) >= 8:
+                self._listed.clear()
+            self._listed[key] = ids
+        offset = min(offset, len(ids))
+        some = ids[offset : offset + limit]
+        if spread and len(ids):
+            some = ids[np.arange(offset, min(offset + limit, len(ids))) * _stride(len(ids)) % len(ids)]
+        return self.index.items(some) if len(some) else [], len(ids)
+
+    def thumbnail(self, number: int) -> bytes:
+        """The WebP file of an item's thumbnail."""
+        self.item(number)
+        small = self.index.thumbnail(number)
+        if small is None:
+            raise Refused(404, f"item {number} has no thumbnail")
+        return small
+
+    def file(self, number: int) -> tuple[Path, str | None]:
+        """An item's file and its type, which is ``None`` where browsers do not show it."""
+        item = self.item(number)
+        place = place_below(self.index.root, item.path)
+        if place is None:
+            raise Refused(
+                404, f"the file of item {number}, {Path(item.path).name}, is not where the index has its images"
+            )
+        try:
+            with place.open("rb") as file:
+                kind = kind_by_content(file.read(HEAD))
+        except OSError:
+            raise Refused(404, f"the file of item {number}, {Path(item.path).name}, cannot be opened") from None
+        return place, None if kind is None else TYPES.get(kind)
+
+    def converted(self, place: Path) -> bytes:
+        """An image as WebP, for browsers that would not show it as it is."""
+        image = self._picture(place)
+        image.thumbnail((SHOWN, SHOWN))
+        out = io.BytesIO()
+        image.save(out, "WEBP", quality=85)
+        return out.getvalue()
+
+    def _picture(self, place: Path) -> Image.Image:
+        """An image of the collection; its owner's files may be of any type, but not of any size."""
+        try:
+            if place.stat().st_size > 16 * self.limits.upload:
+                raise Refused(413, f"{place.name} is too large to be read here")
+            return checked_image(place.read_bytes(), self.limits, place.name)
+        except OSError:
+            raise Refused(404, f"{place.name} cannot be opened") from None
+
+    # ------------------------------------------------------------------------------------------- map, why, same
+
+    def map(self) -> Map:
+        """Where items lie; computed once for each version of the index."""
+        with self._mapping:
+            version = self.version
+            if self._map is None or self._map[0] != version:
+                self._map = version, map_of(self.index, self.layout)
+            return self._map[1]
+
+    async def why(self, query: Image.Image | int, item: int) -> tuple[Heat, Heat]:
+        """What two images have in common, place by place."""
+        if self.index.model_file is None:
+            raise Refused(409, f"{self.index.name} has no model that could look at images")
+
+        def work() -> tuple[Heat, Heat]:
+            first = self._picture(self.file(query)[0]) if isinstance(query, int) else query
+            try:
+                return explain(self.index.encoder(), first, self._picture(self.file(item)[0]))
+            except (ValueError, TypeError) as unfit:
+                raise Refused(409, f"this model cannot be explained: {_sentence(unfit)}") from unfit
+
+        found: tuple[Heat, Heat] = await self._slow.do(work)
+        return found
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What similarities mean, if the index or its model was calibrated."""
+        card = self.index.card
+        kept = self.index.manifest.calibration or (None if card is None else card.calibration)
+        return None if kept is None else Calibration.from_dict(kept)
+
+
+def _one_by_one(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    results: list[Any] = []
+    for call in calls:
+        try:
+            results.append(call())
+        except Exception as error:
+            results.append(error)
+    return results
+
+
+def _deeper(settings: Settings, more: int) -> Settings:
+    return Settings(settings.k + more, settings.where, settings.exact, settings.rerank)
+
+
+def _without(found: list[tuple[Item, float]], query: Query) -> list[tuple[Item, float]]:
+    if query.item is None:
+        return found
+    return [each for each in found if each[0].id != query.item][: query.settings.k]
+
+
+def _stride(count: int) -> int:
+    """A step that comes to each of so many places once, and far from the last ones: near the golden section."""
+    step = max(1, round(0.6180339887 * count))
+    while gcd(step, count) != 1:
+        step += 1
+    return step
+
+
+def _passing(index: Index, where: str | None) -> Ids:
+    """The numbers of items that pass a filter, in row order."""
+    if where is None:
+        return index.ids
+    now = index._now
+    parts = now.allowed(where)
+    rows = [start + part.chosen for start, part in zip(now.starts, parts, strict=False)]
+    found: Ids = now.row_ids[np.concatenate(rows)] if rows else np.zeros(0, np.int64)
+    return found
+
+
+def _refusal(mistake: Exception) -> Refused:
+    if isinstance(mistake, KeyError):
+        return Refused(404, _sentence(mistake))
+    return Refused(422, _sentence(mistake))
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return " ".join(text.split()) or type(error).__name__

@@ -1,0 +1,181 @@
+"""What is asked and what is answered, as JSON: the shapes that the API's own description is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+LARGEST = 2**63 - 1
+Number = Annotated[int, Field(ge=0, le=LARGEST, description="an item's number")]
+Vector = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=65536)]
+Where = Annotated[
+    str | None,
+    Field(max_length=4096, description="a filter", examples=['label == "wren" and year >= 2019']),
+]
+RerankName = Literal["k-reciprocal", "query-expansion"]
+Exact = Annotated[bool | None, Field(description="compare with every item; by default where nothing is approximate")]
+
+
+class How(BaseModel):
+    """How to search."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    k: Annotated[
+        int, Field(ge=1, le=LARGEST, description="how many neighbours; GET /api/about says how many at most")
+    ] = 10
+    where: Where = None
+    exact: Exact = None
+    rerank: RerankName | None = None
+    place: Annotated[bool, Field(description="say where the query lies on the map, too")] = False
+
+
+class Search(How):
+    """A search by a vector, by several, or by an item of the index: one of the three."""
+
+    vector: Vector | None = None
+    vectors: Annotated[list[Vector], Field(min_length=1)] | None = None
+    id: Number | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Search:
+        given = [name for name in ("vector", "vectors", "id") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"a search takes one of vector, vectors and id, but it has {' and '.join(given) or 'none'}"
+            )
+        return self
+
+
+class Pair(BaseModel):
+    """Two items to verify."""
+
+    model_config = ConfigDict(extra="forbid")
+    first: Number
+    second: Number
+
+
+class Why(BaseModel):
+    """Two items to explain."""
+
+    model_config = ConfigDict(extra="forbid")
+    query: Number
+    item: Number
+
+
+class ItemShape(BaseModel):
+    """An item of the index."""
+
+    id: Number
+    path: str
+    label: str | None
+    metadata: dict[str, Any]
+
+
+class Hit(ItemShape):
+    """An item that was found."""
+
+    score: Annotated[float, Field(description="the cosine; after k-reciprocal re-ranking one minus its distance")]
+
+
+class Answer(BaseModel):
+    """What was found for one query, the best first."""
+
+    found: list[Hit]
+    place: Annotated[list[float] | None, Field(description="x and y on the map, from 0 to 1")] = None
+
+
+class Answers(BaseModel):
+    """One answer for each query."""
+
+    answers: list[Answer]
+    milliseconds: float
+
+
+class Listing(BaseModel):
+    """Some items, and how many there are."""
+
+    items: list[ItemShape]
+    total: int
+    offset: int
+
+
+class MapShape(BaseModel):
+    """Where items lie on the map."""
+
+    layout: str
+    total: Annotated[int, Field(description="items of the index; the map may show a sample")]
+    ids: list[int]
+    x: list[float]
+    y: list[float]
+    labels: Annotated[list[int | None], Field(description="for each item the place of its label in names")]
+    names: list[str]
+
+
+class Rate(BaseModel):
+    """Whether two images count as the same at a false-accept rate."""
+
+    far: float
+    threshold: float | None
+    same: bool
+
+
+class Verified(BaseModel):
+    """How alike two images are, and what that means where the index is calibrated."""
+
+    similarity: float
+    probability: Annotated[float | None, Field(description="that they are the same, if half of all pairs were")]
+    rates: list[Rate]
+
+
+class HeatShape(BaseModel):
+    """What the places of an image add to the similarity, row by row from the top."""
+
+    places: list[list[float]]
+    box: Annotated[list[float], Field(description="left, top, right and bottom of them, as shares of the image")]
+
+
+class Explained(BaseModel):
+    """Two heat-maps, each of which sums to the similarity."""
+
+    similarity: float
+    query: HeatShape
+    item: HeatShape
+
+
+class ModelShape(BaseModel):
+    """The model that made the vectors."""
+
+    name: str
+    sha256: str
+
+
+class NearShape(BaseModel):
+    """The approximate structure, and what was measured of it."""
+
+    kind: str
+    recall: float
+
+
+class About(BaseModel):
+    """What is served."""
+
+    name: str
+    items: int
+    dim: int
+    storage: str
+    version: Annotated[str, Field(description="changes whenever the index does")]
+    fields: Annotated[dict[str, str], Field(description="columns that a filter may name, and what they hold")]
+    model: Annotated[ModelShape | None, Field(description="without one, queries must be vectors or items")]
+    near: NearShape | None
+    calibrated: bool
+    layout: str
+    limits: dict[str, float]
+    likewise: str
+
+
+class Fault(BaseModel):
+    """What is wrong, in one sentence."""
+
+    error: str
