@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 from io import BytesIO
@@ -139,7 +140,7 @@ def test_update_adds_replaces_and_prunes(run: Path, some: Path, capsys: pytest.C
     (some / "c2" / "1.png").unlink()
     (some / "c0" / "bad.png").write_bytes(b"x")
     assert main(["index", "--update", "some", "-o", "a.index"]) == 0
-    assert "1 images added, 1 replaced, 0 removed" in capsys.readouterr().out
+    assert "1 image added, 1 replaced, 0 removed" in capsys.readouterr().out
     index = Index.open("a.index")
     assert sorted(paths(index)) == [
         "c0/0.png",
@@ -233,7 +234,7 @@ def test_a_published_network_makes_an_index(
         ),
         (["run", "nowhere", "-o", "a.index"], "there is no folder or table nowhere"),
         (["photos", "-o", "a.index"], "likewise index needs a MODEL and IMAGES, but it was given photos"),
-        (["run", "photos", "-o", "photos"], "photos is there already; --update adds to it, --overwrite replaces it"),
+        (["run", "photos", "-o", "photos"], "photos is there already and is no index"),
         (["run", "photos", "-o", "a.index", "--prune"], "--prune goes with --update"),
         (["run", "photos", "-o", "a.index", "--shard", "4/3"], "--shard must be I/N with I from 1 to N"),
         (["run", "photos", "-o", "a.index", "--shard", "100/100"], "--shard 100/100 has none of the 72 images"),
@@ -270,3 +271,99 @@ def test_the_last_of_several_rows_with_one_path_counts(run: Path, here: Path, ca
     assert main(["index", "run", "t.csv", "-o", "t.index"]) == 0
     assert "1 rows of t.csv name a file that a later row names, too" in capsys.readouterr().err
     assert Index.open("t.index").column("n") == [2, 3]
+
+
+def test_a_folder_of_photographs_is_never_replaced(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    before = sorted(some.rglob("*"))
+    assert main(["index", "run", "some", "-o", "some", "--overwrite"]) == 2
+    assert main(["index", "--merge", "some", "some", "-o", "some", "--overwrite"]) == 2
+    assert capsys.readouterr().err.count("some is there already and is no index: choose another -o") == 2
+    assert sorted(some.rglob("*")) == before
+
+
+def test_killed_between_moving_the_old_index_and_placing_the_new(run: Path, some: Path):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    for words in (["run", "some", "-o", "a.index", "--overwrite"], ["--update", "some", "-o", "a.index"]):
+        Path("a.index.parts").mkdir()
+        Path("a.index").rename("a.index.parts/old")
+        assert main(["index", *words]) == 0
+        assert len(Index.open("a.index")) == 6
+        shutil.rmtree("a.index.parts", ignore_errors=True)
+
+
+def test_options_may_stand_between_places(run: Path, some: Path):
+    assert main(["index", "run", "--thumbnails", "0", "some", "-o", "a.index"]) == 0
+    assert main(["search", "a.index", "-k", "2", "some/c0/0.png"]) == 0
+
+
+def test_a_slice_never_takes_the_others_for_gone(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    assert main(["index", "--update", "some", "-o", "a.index", "--prune", "--shard", "1/2"]) == 2
+    assert "--prune needs all images: leave --shard out" in capsys.readouterr().err
+    assert len(Index.open("a.index")) == 6
+
+
+def test_where_nobody_can_write(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    Path("file").write_text("")
+    assert main(["index", "run", "some", "-o", "file/a.index"]) == 2
+    assert "file/a.index cannot be written: " in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full(
+    run: Path, some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as here:
+        here.setattr("likewise.cli.slices.np.savez", full)
+        assert main(["index", "run", "some", "-o", "a.index"]) == 2
+    assert capsys.readouterr().err.endswith("a.index cannot be written: No space left on device\n")
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+
+
+def test_nothing_is_left_where_nothing_came_of_it(run: Path, here: Path, some: Path):
+    (here / "bad").mkdir()
+    (here / "bad" / "a.png").write_text("x")
+    assert main(["index", "run", "bad", "-o", "bad.index"]) == 1
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    Index.create("other.index", dim=3).add(np.eye(3), ["x", "y", "z"])
+    assert main(["index", "--merge", "a.index", "other.index", "-o", "all.index"]) == 2
+    assert not [*here.glob("*.parts"), *here.glob("all.index*"), *here.glob("bad.index*")]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are bytes there alone")
+def test_names_that_are_no_text(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    try:
+        shutil.copy(some / "c0" / "0.png", os.fsencode(some / "c0") + b"/\xff.png")
+    except OSError:
+        pytest.skip("this file system wants UTF-8")
+    shutil.copy(some / "c0" / "0.png", some / "c0" / "a\nb ü.png")
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    assert "1 files in some have names that are not UTF-8, such as c0/\ufffd.png" in capsys.readouterr().err
+    assert "c0/a\nb ü.png" in paths(Index.open("a.index"))
+    assert main(["search", "a.index", "some/c0/a\nb ü.png", "--sheet", "found.png"]) == 0
+    assert main(["search", "a.index", os.fsdecode(b"some/c0/\xff.png"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["query"] == "some/c0/\ufffd.png"
+
+
+def test_the_hint_names_an_image_that_can_be_read(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    (some / "a.png").write_text("broken")
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    assert "next: likewise search a.index some/c0/0.png --sheet found.png" in capsys.readouterr().out
+
+
+def test_codes_are_no_numbers():
+    assert typed(["12_34", "5"]) == ["12_34", "5"]
+    assert typed(["1_0.5", "2.5"]) == ["1_0.5", "2.5"]
+    assert typed(["٣", "4"]) == ["٣", "4"]
+
+
+def test_an_old_file_that_broke_is_not_counted_against_a_new_one(
+    run: Path, some: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    shutil.copy("photos/c05/0.png", some / "c1" / "new.png")
+    (some / "c0" / "0.png").write_bytes(b"x")
+    assert main(["index", "--update", "some", "-o", "a.index"]) == 0
+    assert "a.index: 1 image added, 0 replaced, 0 removed" in capsys.readouterr().out

@@ -180,3 +180,20 @@ def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):
 def test_mistakes(birds: Index, words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]):
     assert main(["search", *words]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_is_said_first(birds: Index, capsys: pytest.CaptureFixture[str]):
+    capsys.readouterr()
+    query = "photos/c03/2.png"
+    for words in (["--sheet", "a.gif"], ["--sheet", "no/a.png"], ["-o", "no/a.csv"]):
+        assert main(["search", "birds.index", query, *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "--sheet must be a file that ends in .png, .jpg, .jpeg, .webp, but it is a.gif" in said.err
+    assert said.err.count("but there is no folder no\n") == 2
+
+
+def test_more_than_there_is(birds: Index, capsys: pytest.CaptureFixture[str]):
+    capsys.readouterr()
+    assert main(["search", "birds.index", "photos/c03/2.png", "-k", str(10**30)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(birds)

@@ -39,3 +39,11 @@ def test_slices_go_into_a_database_and_are_searched_there(run: Path, url: str, c
 def test_a_database_that_is_not_there(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["search", "postgresql://127.0.0.1:9/nothing#birds", "photos/c00/0.png"]) == 2
     assert capsys.readouterr().err.startswith("likewise: the index: ")
+
+
+def test_it_is_asked_for_before_hours_are_spent(run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "photos", "-o", "a.index", "--store", "postgresql://127.0.0.1:9/nothing#birds"]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("likewise: --store: the database cannot be reached: ")
+    assert said.out == ""
+    assert not list(Path().glob("a.index*"))

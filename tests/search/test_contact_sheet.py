@@ -73,3 +73,9 @@ def test_thumbnails_keep_their_shape_and_are_never_enlarged():
     ]:
         small = Image.open(BytesIO(thumbnail(plain("green", size))))
         assert (small.format, small.size) == ("WEBP", expected)
+
+
+def test_names_with_lines_and_bytes_that_are_no_picture():
+    plain = contact_sheet([[Shot(None, "title", "a\ufffdb.jpg")]])
+    odd = contact_sheet([[Shot(b"RIFF0000WEBPVP8 ", "title", "a\nb.jpg")]])
+    assert plain.tobytes() == odd.tobytes()

@@ -161,3 +161,10 @@ def test_columns_that_a_segment_has_not():
     assert parse("year > 3", FIELDS).rows(table).tolist() == [False, False]
     assert parse("good", FIELDS).rows(table).tolist() == [False, False]
     assert parse("weight is None", FIELDS).rows(table).tolist() == [True, True]
+
+
+def test_numbers_that_no_machine_holds_and_half_characters():
+    assert passing(f"year < {10**400}") == [0, 1, 3]
+    assert passing(f"year > {-(10**400)}") == [0, 1, 3]
+    with pytest.raises(ValueError, match="where must have texts of whole characters"):
+        parse(r"label == '\ud800'", FIELDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,8 @@ def test_a_path_that_is_there_is_replaced(make):
 def test_remove_by_number_and_by_filter(make):
     index = make(30)
     assert index.remove([3, 4, 3]) == 2
+    assert index.matching('label == "wren"').tolist() == [row for row in range(30) if row % 3 == 0 and row != 3]
+    assert index.matching("year > 3000").tolist() == []
     assert index.remove(where='label == "wren"') == 9  # of ten, one of which is the removed 3
     assert index.ids.tolist() == [row for row in range(30) if row % 3 and row != 4]
     assert index.remove(where="year > 3000") == 0
@@ -294,8 +297,74 @@ def test_folders_that_are_no_index(tmp_path: Path, make):
     manifest.write_text(json.dumps(content | {"from the future": 1}))
     assert len(Index.open(index.folder)) == 60
     next(index.folder.glob("items-*")).unlink()
-    with pytest.raises(ValueError, match=r"is damaged: items-\w+\.arrow is missing"):
+    with pytest.raises(ValueError, match=r"items-\w+\.arrow is missing: take a copy"):
         Index.open(index.folder)
     manifest.write_text("{")
     with pytest.raises(ValueError, match=r"manifest\.json cannot be read"):
         Index.open(index.folder)
+
+
+@pytest.mark.parametrize("size", [0, 100])
+@pytest.mark.parametrize("file", ["vectors-*.npy", "scales-*.npy", "items-*", "thumbs-*.bin", "thumbs-*.npy", "gone-*"])
+def test_a_file_that_was_cut_is_named(tmp_path: Path, file: str, size: int):
+    index = Index.create(tmp_path / "a.index", dim=8, storage="int8")
+    index.add(units(60, 8), [str(row) for row in range(60)], thumbnails=[b"webp" * 9] * 60)
+    index.remove([3])
+    [cut] = index.folder.glob(file)
+    os.truncate(cut, size)
+    with pytest.raises(ValueError, match=f"{cut.name} is damaged: take a copy of the index, or make it anew"):
+        Index.open(index.folder)
+
+
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_structure_that_was_cut_is_named(tmp_path: Path, size: int):
+    index = Index.create(tmp_path / "a.index", dim=8)
+    index.add(units(60, 8), [str(row) for row in range(60)])
+    index.rebuild(approximate="hnsw", queries=5)
+    [cut] = index.folder.glob("near-*")
+    os.truncate(cut, size)
+    with pytest.raises(ValueError, match=f"{cut.name} is damaged"):
+        Index.open(index.folder).search(units(1, 8))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"storage": "int4"},
+        {"dim": "8"},
+        {"dim": 0},
+        {"gone": "../../etc/passwd"},
+        {"gone": "gone-/../../x"},
+        {"segments": [{"id": "/../../x", "rows": 1, "thumbnails": False}]},
+        {"segments": [{"id": "a"}]},
+        {"near": {"kind": "hnsw"}},
+    ],
+)
+def test_manifests_that_nobody_wrote(make, change: dict[str, object]):
+    manifest = make().folder / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
+    with pytest.raises(ValueError, match=r"manifest\.json cannot be read: "):
+        Index.open(manifest.parent)
+    manifest.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"manifest\.json cannot be read: "):
+        Index.open(manifest.parent)
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+def test_lengths_beyond_what_squares_can_hold(tmp_path: Path, storage):
+    index = Index.create(tmp_path / "a.index", dim=4, storage=storage)
+    given = np.array([[1.0, 2.0, 3.0, 4.0]]) * np.array([[1e200], [1e-200], [1.0], [0.0]])
+    index.add(given, list("abcd"))
+    expected = np.array([1.0, 2.0, 3.0, 4.0]) / np.sqrt(30.0)
+    assert np.allclose(index.vectors()[:3], expected, atol=0.01)
+    assert not index.vectors()[3].any()
+    assert index.search(given[:1], k=3).ids.tolist() == [[0, 1, 2]]
+
+
+def test_more_than_there_is(make):
+    index = make()
+    found = index.search(units(2, 8), k=500)
+    assert found.ids.shape == found.scores.shape == (2, 500)
+    assert sorted(found.ids[0, :60].tolist()) == index.ids.tolist()
+    assert (found.ids[:, 60:] == -1).all()
+    assert np.isneginf(found.scores[:, 60:]).all()

@@ -419,3 +419,13 @@ def test_a_server_that_starts_anew(running: Server, url: str):
     assert len(index) == 2
     assert index.search(np.eye(2)[1:], 1).ids.tolist() == [[1]]
     assert index.add(np.eye(2)[:1], ["c"]).tolist() == [2]
+
+
+def test_what_a_user_may_not_do_is_a_sentence(url: str):
+    def refused() -> None:
+        with postgres.Server(url).change() as cursor:
+            for words in ("CREATE ROLE a_guest", "SET LOCAL ROLE a_guest", "CREATE ROLE another_guest"):
+                cursor.execute(words)
+
+    with pytest.raises(PermissionError, match="the database does not let this user do that: permission denied"):
+        refused()

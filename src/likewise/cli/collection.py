@@ -91,7 +91,7 @@ def find_collection(place: Path, *, root: Path | None, columns: tuple[str, str])
     """
     pictures = find_pictures(place, root=root, columns=columns)
     if place.is_dir():
-        return Collection(pictures, {})
+        return _named_in_utf8(Collection(pictures, {}), place)
     cells = read_cells(place)
     metadata = {name: typed(column) for name, column in cells.items() if name not in columns}
     bad = [name for name in metadata if name in ("id", "path", "label") or not name or name.startswith("_")]
@@ -105,6 +105,22 @@ def find_collection(place: Path, *, root: Path | None, columns: tuple[str, str])
         )
         collection = collection.take(sorted(last.values()))
     return collection
+
+
+def _named_in_utf8(collection: Collection, place: Path) -> Collection:
+    """Without files whose names are bytes of another encoding, which no index can hold; they are named."""
+    good: list[int] = []
+    bad: list[int] = []
+    for row, path in enumerate(collection.pictures.paths):
+        (good if path == os.fsencode(path).decode("utf-8", "replace") else bad).append(row)
+    if not bad:
+        return collection
+    shown = os.fsencode(collection.pictures.paths[bad[0]]).decode("utf-8", "replace")
+    what = f"{len(bad):,} files in {place} have names that are not UTF-8, such as {shown}"
+    if not good:
+        raise Mistake(f"{what}: rename them")
+    note(f"{what}: they are left out until they are renamed")
+    return collection.take(good)
 
 
 def typed(cells: Sequence[Any]) -> list[Any]:
@@ -132,6 +148,8 @@ def typed(cells: Sequence[Any]) -> list[Any]:
 def _whole(cell: str) -> int:
     if cell.lstrip("+-").startswith("0") and cell.lstrip("+-") != "0":
         raise ValueError("a code with zeros in front is no number")
+    if not cell.isascii() or "_" in cell:
+        raise ValueError("a code, which Python alone takes for a number")
     value = int(cell)
     if not -(2**63) <= value < 2**63:
         raise ValueError("more digits than a number of 64 bits has")
@@ -141,6 +159,8 @@ def _whole(cell: str) -> int:
 def _number(cell: str) -> float:
     if cell.lstrip("+-")[:2].isdigit() and cell.lstrip("+-").startswith("0"):
         raise ValueError("a code with zeros in front is no number")
+    if not cell.isascii() or "_" in cell:
+        raise ValueError("a code, which Python alone takes for a number")
     return float(cell)
 
 

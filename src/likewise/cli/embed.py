@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import shutil
 import sys
@@ -17,7 +18,7 @@ from likewise.cli.models import chosen_model
 from likewise.cli.pictures import Pictures, find_pictures
 from likewise.cli.pieces import this_machine
 from likewise.cli.screen import columns
-from likewise.cli.slices import Gathered, Slices, alone
+from likewise.cli.slices import Gathered, Slices, alone, written
 from likewise.data import RECIPES
 from likewise.data.aside import aside
 from likewise.search.encoder import Embedding as _Embedding
@@ -39,7 +40,12 @@ def run(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
-    given = _options().parse_args(words)
+    given = _options().parse_intermixed_args(words)
+    with written(given.out):
+        return _run(given)
+
+
+def _run(given: argparse.Namespace) -> int:
     chosen = chosen_model(given.model, given.images)
     file, images = chosen.file, chosen.images
     with making(f"the model {file}"):

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,16 @@ import numpy as np
 
 from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
-from likewise.cli.encoders import Asked, asked_model
 from likewise.cli.mistakes import Mistake, making
+from likewise.cli.models import Asked, asked_model
 from likewise.cli.screen import bold, columns, note
-from likewise.cli.slices import Gathered, Slices, alone
+from likewise.cli.slices import Gathered, Slices, alone, written
 from likewise.data import RECIPES
 from likewise.data.aside import aside
 from likewise.search.approximate import KINDS, kind_for
 from likewise.search.encoder import Embedding, Encoder, batch_for
 from likewise.search.index import Index
-from likewise.search.manifest import STORAGES
+from likewise.search.manifest import STORAGES, read_manifest
 from likewise.search.thumbnails import SIDE
 
 PART = 1024
@@ -46,20 +47,28 @@ def run(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.cli.mistakes.Mistake: there is no folder or table nowhere
     """
-    given = _options().parse_args(words)
+    given = _options().parse_intermixed_args(words)
+    with written(given.out):
+        return _run(given)
+
+
+def _run(given: argparse.Namespace) -> int:
     if given.store is not None and (given.update or not given.store.startswith(("postgresql://", "postgres://"))):
         what = "a new index or --merge, not with --update" if given.update else "the URL of a database, postgresql://…"
         raise Mistake(f"--store goes with {what}")
-    if given.merge:
-        return _merge(given)
     if given.prune and not given.update:
         raise Mistake("--prune goes with --update: a new index has nothing to remove")
+    if given.prune and given.shard:
+        raise Mistake("--prune needs all images: leave --shard out, or the other slices would be taken for gone")
+    _bring_back(given.out)
+    if given.merge:
+        return _merge(given)
     if given.update:
         return _update(given)
     if len(given.what) != 2:
         raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {_told(given.what)}")
-    if given.out.exists() and not given.overwrite:
-        raise Mistake(f"{given.out} is there already; --update adds to it, --overwrite replaces it")
+    _check_place(given, "--update adds to it, --overwrite replaces it")
+    _check_store(given.store)
     asked = asked_model(given.what[0], given.images)
     collection = _collection(given)
     encoder = asked.load()
@@ -70,6 +79,7 @@ def run(words: Sequence[str]) -> int:
         if found is None:
             return STOPPED
         if not len(found.rows):
+            shutil.rmtree(slices.folder, ignore_errors=True)
             return _nothing(collection, found)
         new = slices.folder / "index"
         shutil.rmtree(new, ignore_errors=True)
@@ -91,7 +101,7 @@ def run(words: Sequence[str]) -> int:
     _list_broken(given.out, collection, found)
     index = Index.open(given.out)
     _store(index, given.store)
-    return _conclude(index, given.out, f"{len(found.rows):,} images indexed", collection)
+    return _conclude(index, given.out, f"{_images(len(found.rows))} indexed", collection.take(found.rows[:1].tolist()))
 
 
 def _options() -> Arguments:
@@ -225,6 +235,26 @@ def _structured(index: Index, kind: str) -> None:
         index.rebuild(approximate=kind)  # type: ignore[arg-type]
 
 
+def _check_place(given: argparse.Namespace, hint: str) -> None:
+    """Nothing but an index is ever replaced: the same name may be that of a folder of photographs."""
+    if not given.out.exists():
+        return
+    try:
+        read_manifest(given.out)
+    except ValueError as refusal:
+        raise Mistake(f"{given.out} is there already and is no index: choose another -o, or remove it") from refusal
+    if not given.overwrite:
+        raise Mistake(f"{given.out} is there already; {hint}")
+
+
+def _bring_back(out: Path) -> None:
+    """An index that was moved aside to be replaced, by a process that died before it could put the new one there."""
+    old = _parts(out) / "old"
+    if old.exists() and not out.exists():
+        with alone(_parts(out)):
+            old.rename(out)
+
+
 def _put_in_place(new: Path, out: Path, old: Path) -> None:
     if out.exists():
         shutil.rmtree(old, ignore_errors=True)
@@ -250,11 +280,9 @@ def _update(given: argparse.Namespace) -> int:
         for row, (path, stamp) in enumerate(zip(paths, collection.stamps(), strict=True))
         if stamps.get(path) != stamp
     ]
-    fresh = sum(paths[row] not in stamps for row in changed)
     gone = _gone(index, collection, paths) if given.prune else np.zeros(0, np.int64)
-    added, found = 0, None
+    added, found, some = 0, None, collection.take(changed)
     if changed:
-        some = collection.take(changed)
         encoder = index.encoder()
         _headline(given, encoder, index.manifest.model.name if index.manifest.model else "", len(some))
         with alone(_parts(given.out)):
@@ -268,12 +296,13 @@ def _update(given: argparse.Namespace) -> int:
             _write_broken(given.out, some, found)
             shutil.rmtree(slices.folder, ignore_errors=True)
         _list_broken(given.out, some, found)
-    removed = index.remove(gone) if len(gone) else 0
-    if given.storage or given.approximate:
-        index.rebuild(storage=given.storage, approximate=given.approximate)
-    broken = 0 if found is None else len(found.broken)
-    done = f"{max(0, fresh - broken):,} images added, {added - max(0, fresh - broken):,} replaced, {removed:,} removed"
-    return _conclude(index, given.out, done, collection)
+    with making("the index"):
+        removed = index.remove(gone) if len(gone) else 0
+        if given.storage or given.approximate:
+            index.rebuild(storage=given.storage, approximate=given.approximate)
+    fresh = 0 if found is None else sum(paths[changed[row]] not in stamps for row in found.rows)
+    done = f"{_images(fresh)} added, {added - fresh:,} replaced, {removed:,} removed"
+    return _conclude(index, given.out, done, collection if found is None else some.take(found.rows[:1].tolist()))
 
 
 def _same_model(index: Index, given: argparse.Namespace) -> Asked:
@@ -310,8 +339,8 @@ def _gone(index: Index, collection: Collection, paths: Sequence[str]) -> Any:
 def _merge(given: argparse.Namespace) -> int:
     if len(given.what) < 2:
         raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {_told(given.what)}")
-    if given.out.exists() and not given.overwrite:
-        raise Mistake(f"{given.out} is there already; --overwrite replaces it")
+    _check_place(given, "--overwrite replaces it")
+    _check_store(given.store)
     with making("the index"):
         parts = [Index.open(each) for each in given.what]
     with alone(_parts(given.out)):
@@ -331,15 +360,32 @@ def _merge(given: argparse.Namespace) -> int:
                 root=first.root,
                 model_name=None if model is None else model.name,
             )
-            for name, part in zip(given.what, parts, strict=True):
-                with making(f"{name}"):
-                    index.merge(part)
+            try:
+                for name, part in zip(given.what, parts, strict=True):
+                    with making(f"{name}"):
+                        index.merge(part)
+            except Mistake:
+                shutil.rmtree(new, ignore_errors=True)
+                if {each.name for each in new.parent.iterdir()} == {".lock"}:
+                    shutil.rmtree(new.parent, ignore_errors=True)
+                raise
             index.rebuild(approximate=given.approximate or "auto")
         _put_in_place(new, given.out, _parts(given.out) / "old")
         shutil.rmtree(_parts(given.out), ignore_errors=True)
     index = Index.open(given.out)
     _store(index, given.store)
-    return _conclude(index, given.out, f"{len(parts)} indexes merged", None)
+    return _conclude(index, given.out, f"{len(parts)} indexes merged")
+
+
+def _check_store(store: str | None) -> None:
+    """Whether the database answers, before hours are spent."""
+    if store is None:
+        return
+    from likewise.search.postgres import PostgresIndex
+
+    url, _, name = store.partition("#")
+    with making("--store"), suppress(ValueError):  # there is no such index yet
+        PostgresIndex.open(url, name or None).close()
 
 
 def _store(index: Index, store: str | None) -> None:
@@ -394,7 +440,11 @@ def _nothing(collection: Collection, found: Gathered) -> int:
     return 1
 
 
-def _conclude(index: Index, out: Path, done: str, collection: Collection | None) -> int:
+def _images(count: int) -> str:
+    return f"{count:,} image{'s' * (count != 1)}"
+
+
+def _conclude(index: Index, out: Path, done: str, collection: Collection | None = None) -> int:
     print(f"{bold(str(out))}: {done}")
     print(columns(summary(index)))
     query = "photo.jpg"

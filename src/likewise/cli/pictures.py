@@ -103,7 +103,7 @@ def _in_table(table: Path, root: Path, path_column: str, label_column: str) -> P
     if path_column not in cells:
         listed = ", ".join(cells) or "none"
         raise Mistake(f"{table} must have a column {path_column}, but it has {listed}; --path-column names another")
-    paths = [str(each) for each in cells[path_column]]
+    paths = ["" if each is None else str(each) for each in cells[path_column]]
     if not paths or not all(paths):
         raise Mistake(f"{table} must have a path in every row, and at least one row")
     blank = ("", None)

@@ -20,6 +20,7 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, making
 from likewise.cli.pictures import TABLES, find_pictures
 from likewise.cli.screen import bold, note
+from likewise.cli.slices import written
 from likewise.data import BrokenImage, decode
 from likewise.data.aside import aside
 from likewise.search.contact_sheet import Shot, contact_sheet
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 Anywhere: TypeAlias = "Index | PostgresIndex"
 
 OUTPUTS = (".csv", ".parquet", ".jsonl")
+SHEETS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 BATCH = 256
 """Queries that are embedded and searched at once."""
 
@@ -59,11 +61,16 @@ def run(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.cli.mistakes.Mistake: the index: there is no index nowhere.index
     """
-    given = _options().parse_args(words)
+    given = _options().parse_intermixed_args(words)
     with making("the index"):
         index = open_index(given.index)
     if given.out is not None and given.out.suffix not in OUTPUTS:
         raise Mistake(f"-o must be a file that ends in {', '.join(OUTPUTS)}, but it is {given.out}")
+    if given.sheet is not None and given.sheet.suffix.lower() not in SHEETS:
+        raise Mistake(f"--sheet must be a file that ends in {', '.join(SHEETS)}, but it is {given.sheet}")
+    for option, file in (("-o", given.out), ("--sheet", given.sheet)):
+        if file is not None and not file.parent.is_dir():
+            raise Mistake(f"{option} must be a file in a folder that is there, but there is no folder {file.parent}")
     asked = [given.duplicates is not None, given.clusters is not None, bool(given.queries), given.item is not None]
     if sum(asked) != 1:
         raise Mistake("give one of these: QUERY pictures, --item ID, --duplicates SIMILARITY or --clusters N")
@@ -90,7 +97,8 @@ def _options() -> Arguments:
     options.add_argument(
         "--rerank",
         choices=sorted(RERANKS),
-        help="order the best candidates anew: by shared neighbours, or by an expanded query",
+        help="order the best anew: expansion searches again with a query that is moved towards what it found, k-reciprocal "
+        "asks who shares the query's neighbours",
     )
     options.add_argument("--exact", action="store_true", help="compare with every item, whatever the index has")
     options.add_argument(
@@ -120,6 +128,7 @@ class _Answer:
 def _search(index: Anywhere, given: argparse.Namespace) -> int:
     if given.k < 1:
         raise Mistake(f"-k must be a whole number ≥ 1, but it is {given.k}")
+    given.k = min(given.k, max(1, len(index)))  # nobody can find more
     paths, many = _queries(given)
     if many and given.out is None and not given.json and given.sheet is None:
         raise Mistake("many queries need a place for what is found: -o found.csv, --json or --sheet found.png")
@@ -182,7 +191,7 @@ def _searched(
                 raise Mistake(str(broken)) from None
             print(f"left out: {path}: {broken.reason}", file=sys.stderr)
             continue
-        names.append(str(path))
+        names.append(os.fsencode(path).decode("utf-8", "replace"))  # a name may be no UTF-8, and no screen shows that
         images.append(image)
         small.append(thumbnail(image))
     if not images:
@@ -272,6 +281,9 @@ def _duplicates(index: Anywhere, given: argparse.Namespace) -> int:
     if given.out is not None:
         rows = [{"group": number, **_cells(known[each])} for number, group in enumerate(groups, 1) for each in group]
         _write_table(given.out, rows, ["group", "id", "path", "label", *index.fields])
+        print(
+            f"{given.out}: {members:,} images in {len(groups):,} groups", file=sys.stderr if given.json else sys.stdout
+        )
     if given.sheet is not None and groups:
         shots = []
         for number, group in enumerate(groups[:SHEETED], 1):
@@ -298,7 +310,10 @@ def _clusters(index: Anywhere, given: argparse.Namespace) -> int:
         for number, rows in enumerate(groups, 1):
             best = [item.path for item in index.items(ids[central[number - 1][:EACH]])]
             print(
-                json.dumps({"cluster": number, "size": len(rows), "label": _commonest(labels[rows]), "central": best})
+                json.dumps(
+                    {"cluster": number, "size": len(rows), "label": _commonest(labels[rows]), "central": best},
+                    ensure_ascii=False,
+                )
             )
     else:
         table = [("cluster", "images", "most common label", "most central")]
@@ -363,11 +378,8 @@ def _sheet(index: Anywhere, given: argparse.Namespace, rows: Sequence[Sequence[S
     detail = f"{len(index):,} images" + (f", where {given.where}" if given.where else "")
     sheet = contact_sheet(rows, heading=index.name, detail=detail)
     file = BytesIO()
-    formats = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
-    if given.sheet.suffix.lower() not in formats:
-        raise Mistake(f"--sheet must be a file that ends in {', '.join(formats)}, but it is {given.sheet}")
-    sheet.save(file, formats[given.sheet.suffix.lower()])
-    with aside(given.sheet) as part:
+    sheet.save(file, SHEETS[given.sheet.suffix.lower()])
+    with written(given.sheet), aside(given.sheet) as part:
         part.write_bytes(file.getvalue())
     said = sys.stderr if given.json else sys.stdout
     print(
@@ -378,7 +390,7 @@ def _sheet(index: Anywhere, given: argparse.Namespace, rows: Sequence[Sequence[S
 
 def _write_table(out: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     """Results as a table, written aside."""
-    with aside(out) as part:
+    with written(out), aside(out) as part:
         if out.suffix == ".jsonl":
             lines = (json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) for row in rows)
             part.write_text("".join(line + "\n" for line in lines), encoding="utf-8")

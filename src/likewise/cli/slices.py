@@ -14,7 +14,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from likewise.cli.mistakes import Mistake
+from likewise.cli.mistakes import Mistake, sentence
 from likewise.cli.pictures import Pictures
 from likewise.cli.screen import note
 from likewise.data import BrokenImage
@@ -23,6 +23,25 @@ from likewise.data.progress import progress
 from likewise.data.shards import cores, write_aside
 from likewise.search.encoder import Embedding, ahead, pixels
 from likewise.search.thumbnails import thumbnail
+
+
+@contextmanager
+def written(out: Path) -> Iterator[None]:
+    """Turn a full disk, or a folder in which nobody may write, into a mistake that names what was to be written.
+
+    Examples:
+        >>> with written(Path("a.npz")):
+        ...     raise PermissionError(13, "Permission denied", "a.npz.parts")
+        Traceback (most recent call last):
+        likewise.cli.mistakes.Mistake: a.npz cannot be written: a.npz.parts: Permission denied
+    """
+    try:
+        yield
+    except BrokenPipeError:  # whoever read the screen has seen enough
+        raise
+    except OSError as refusal:
+        said = refusal.strerror if refusal.filename is None and refusal.strerror else sentence(refusal)
+        raise Mistake(f"{out} cannot be written: {said}") from refusal
 
 
 @contextmanager

@@ -108,8 +108,10 @@ def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:
     """The whole picture inside its frame; small ones are enlarged, by whole pixels if they are very small."""
     if image is None:
         return None
-    opened = Image.open(io.BytesIO(image)) if isinstance(image, bytes) else image
-    opened = opened.convert("RGB")
+    try:
+        opened = (Image.open(io.BytesIO(image)) if isinstance(image, bytes) else image).convert("RGB")
+    except OSError:  # bytes that are no picture
+        return None
     side = CELL - 8
     scale = side / max(opened.size)
     size = (max(1, round(opened.width * scale)), max(1, round(opened.height * scale)))
@@ -118,6 +120,7 @@ def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:
 
 def _fitted(draw: ImageDraw.ImageDraw, text: str, width: float, size: int, *, front: bool = True) -> str:
     """A text that is cut where it is too long: at its front, for the end of a path says more than its beginning."""
+    text = "".join(one if one.isprintable() else "�" for one in text)  # a name may have lines, which nobody can measure
     if draw.textlength(text, _font(size)) <= width:
         return text
     while text and draw.textlength("…" + text, _font(size)) > width:

@@ -10,6 +10,7 @@ import ast
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -241,8 +242,13 @@ def _is_none(node: ast.expr) -> bool:
 
 def _constant(value: Any) -> _Operand:
     kind = "bool" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
+    if kind == "text" and any("\ud800" <= one <= "\udfff" for one in value):
+        raise ValueError(f"where must have texts of whole characters, but {value!r} has half of one")
     if kind == "number" and not -(2**63) <= value < 2**63:
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            value = inf if value > 0 else -inf
     return _Operand(kind, lambda table: arrow().scalar(value))
 
 

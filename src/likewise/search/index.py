@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -13,19 +12,18 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 
 from likewise.core.checks import one_of, whole_number
 from likewise.search import writing
 from likewise.search.approximate import KINDS
-from likewise.search.encoder import Encoder, Picture
+from likewise.search.encoder import Encoder
 from likewise.search.exact import nearest
 from likewise.search.found import Floats, Found, Ids, Item, Rerank
+from likewise.search.given import checked_vectors, model_file, query_vectors
 from likewise.search.manifest import STORAGES, Manifest
-from likewise.search.segment import HIDDEN, encode
+from likewise.search.segment import HIDDEN
 from likewise.search.snapshot import Snapshot
-from likewise.trunks import Card
+from likewise.trunks import Card, read_card
 
 Storage = Literal["float32", "float16", "int8"]
 Kind = Literal["auto", "exact", "hnsw", "ivfpq"]
@@ -89,8 +87,8 @@ class Index:
         if root is not None:
             manifest = replaced(manifest, root=str(Path(root).resolve()))
         with tempfile.TemporaryDirectory() as beside:
-            file, images, called = _model_file(model, images, Path(beside))
-            if file is not None and (card := _card(file)).dim != dim:
+            file, images, called = model_file(model, images, Path(beside))
+            if file is not None and (card := read_card(file)).dim != dim:
                 raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
             return cls(writing.create(place, manifest, file, images, model_name or called))
 
@@ -165,6 +163,12 @@ class Index:
         """The numbers of all items, in row order."""
         return self._now.ids.copy()
 
+    def matching(self, where: str) -> Ids:
+        """The numbers of all items that pass a filter, in row order."""
+        now = self._now
+        found: Ids = now.row_ids[_passing(now, where)]
+        return found
+
     def vectors(self, ids: Any = None) -> Floats:
         """Vectors of unit length ``(n, dim)``; of all items in row order, or of these."""
         now = self._now
@@ -221,7 +225,7 @@ class Index:
             rerank: what orders the best candidates anew, such as `likewise.search.KReciprocal`.
         """
         k = whole_number("k", k, 1)
-        now, vectors = self._now, self._vectors_of(queries)
+        now, vectors = self._now, query_vectors(queries, self.dim, self.encoder)
         if rerank is None:
             return _search(now, vectors, k, where, exact)
         return rerank.rerank(vectors, k, lambda some, count: _search(now, some, count, where, exact), self.vectors)
@@ -240,19 +244,6 @@ class Index:
         found = self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank)
         kept = np.flatnonzero(found.ids[0] != int(id))[:k]
         return Found(found.ids[:, kept], found.scores[:, kept])
-
-    def _vectors_of(self, queries: Any) -> Floats:
-        """Queries as vectors of unit length."""
-        if isinstance(queries, str | os.PathLike | bytes | Image.Image):
-            queries = [queries]
-        if (
-            isinstance(queries, list | tuple)
-            and queries
-            and isinstance(queries[0], str | os.PathLike | bytes | Image.Image)
-        ):
-            pictures: Sequence[Picture] = queries
-            return encode(self.encoder().embed(pictures), "float32")[0]
-        return encode(_checked("queries", queries, self.dim), "float32")[0]
 
     # ------------------------------------------------------------------------------------------- changes
 
@@ -276,7 +267,7 @@ class Index:
             thumbnails: WebP files, or ``None``.
             replace: an item whose path is there already takes its place; otherwise both stay.
         """
-        given = _checked("vectors", vectors, self.dim, empty=True)
+        given = checked_vectors("vectors", vectors, self.dim, empty=True)
         if len(paths) != len(given):
             raise ValueError(f"paths must have one entry for each of the {len(given)} vectors, but it has {len(paths)}")
         if not len(given):
@@ -292,12 +283,7 @@ class Index:
         if (ids is None) == (where is None):
             raise ValueError("remove takes either ids or where, but it was given both or none")
         with writing.alone(self.folder) as now:
-            if where is None:
-                rows = np.unique(now.rows(ids))
-            else:
-                parts = now.allowed(where)
-                each = [start + part.chosen for start, part in zip(now.starts, parts, strict=False)]
-                rows = np.concatenate(each) if each else np.zeros(0, np.int64)
+            rows = np.unique(now.rows(ids)) if where is None else _passing(now, where)
             if len(rows):
                 self._now = writing.commit(self.folder, writing.remove(now, now.row_ids[rows]))
         return len(rows)
@@ -370,54 +356,24 @@ class Index:
             self._now = writing.commit(self.folder, self.manifest.next(**changes))
 
 
+def _passing(now: Snapshot, where: str) -> Ids:
+    """Rows of items that pass a filter."""
+    each = [start + part.chosen for start, part in zip(now.starts, now.allowed(where), strict=False)]
+    return np.concatenate(each) if each else np.zeros(0, np.int64)
+
+
 def _search(now: Snapshot, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
     parts = now.allowed(where)
+    least = min(k, max(1, sum(map(len, parts))))  # nobody can find more, and memory goes with k
     if exact is False and now.manifest.near is None:
         raise ValueError(f"exact must be True or None for {now.folder}, which has no approximate structure")
     near = None if exact else now.near
     if near is None:
-        rows, scores = nearest(vectors, parts, k)
+        rows, scores = nearest(vectors, parts, least)
     else:
-        rows, scores = near.search(vectors, parts, k)
+        rows, scores = near.search(vectors, parts, least)
+    ids, similar = np.full((len(rows), k), -1, np.int64), np.full((len(rows), k), -np.inf, np.float32)
     there = rows >= 0
-    ids = np.full(rows.shape, -1, np.int64)
-    ids[there] = now.row_ids[rows[there]]
-    return Found(ids, scores.astype(np.float32))
-
-
-def _checked(name: str, value: Any, dim: int, *, empty: bool = False) -> NDArray[Any]:
-    """Vectors that a caller gave, as floats ``(n, d)``."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().to("cpu", torch.float64 if value.dtype == torch.float64 else torch.float32).numpy()
-    array: NDArray[Any] = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be numbers (n, {dim}), or images, but the dtype is {array.dtype}")
-    if array.ndim == 1 and name == "queries":
-        array = array[None]
-    if array.ndim != 2 or array.shape[1] != dim or (not len(array) and not empty):
-        raise ValueError(f"{name} must have shape (n, {dim}), but the shape is {array.shape}")
-    if not np.isfinite(array).all():
-        row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
-        raise ValueError(f"{name} must be finite, but row {row} contains NaN or infinity")
-    return array
-
-
-def _card(file: Path) -> Card:
-    from likewise.trunks import read_card
-
-    return read_card(file)
-
-
-def _model_file(
-    model: str | Path | Encoder | None, images: str | None, beside: Path
-) -> tuple[Path | None, str | None, str | None]:
-    """A file of the model, the recipe for its images, and what it is called."""
-    if model is None:
-        return None, images, None
-    if not isinstance(model, Encoder) and Path(model).is_file():
-        return Path(model), images, None
-    encoder = model if isinstance(model, Encoder) else Encoder.load(model, images, "cpu")
-    recipe = encoder.card.trunk or {}
-    called = str(recipe.get("name", "model"))
-    encoder.model.save(beside / "model.safetensors")
-    return beside / "model.safetensors", images or encoder.images, called
+    ids[:, :least][there] = now.row_ids[rows[there]]
+    similar[:, :least] = scores
+    return Found(ids, similar)

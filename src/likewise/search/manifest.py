@@ -184,14 +184,24 @@ class Manifest:
                 f"it is of format {content['format']} and this likewise knows formats up to {FORMAT}; a newer one reads it"
             )
         known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
-        known["segments"] = tuple(SegmentEntry(**each) for each in known["segments"])
+        known["segments"] = tuple(SegmentEntry(**each) for each in known.get("segments", ()))
         if known.get("model") is not None:
             known["model"] = ModelEntry(**known["model"])
         if known.get("near") is not None:
             known["near"] = NearEntry(**(known["near"] | {"segments": tuple(known["near"]["segments"])}))
         if known.get("loss") is not None:
             known["loss"] = Loss(**known["loss"])
-        return cls(**known)
+        found = cls(**known)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Refuse what nobody here has written; above all names that lead out of the folder."""
+        if type(self.dim) is not int or self.dim < 1 or self.storage not in STORAGES:
+            raise ValueError(f"it has vectors of {self.dim!r} numbers, stored as {self.storage!r}")
+        for name in self.files():
+            if not name.startswith(OURS) or Path(name).name != name or "\\" in name:
+                raise ValueError(f"it names a file {name!r}, which is none of an index")
 
     def files(self) -> set[str]:
         """The names of all files that belong to the index, beside the manifest."""
@@ -213,14 +223,16 @@ def read_manifest(folder: Path) -> Manifest:
         FileNotFoundError: there is no index nowhere
     """
     try:
-        text = (folder / FILE).read_text(encoding="utf-8")
+        content = (folder / FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         if folder.exists():
             raise ValueError(f"{folder} must be the folder of an index, but it has no {FILE}") from None
         raise FileNotFoundError(f"there is no index {folder}") from None
     try:
-        return Manifest.from_json(text)
-    except (ValueError, KeyError, TypeError) as error:
+        return Manifest.from_json(content.decode())
+    except KeyError as error:
+        raise ValueError(f"{folder / FILE} cannot be read: it has no {error}") from error
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import tempfile
 import threading
@@ -18,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from PIL import Image
 
 from likewise.core.checks import one_of, whole_number
 from likewise.search.encoder import Encoder
 from likewise.search.exact import Part
 from likewise.search.found import Floats, Found, Ids, Item, Rerank
-from likewise.search.index import Index, _checked, _model_file
+from likewise.search.given import checked_vectors, model_file, query_vectors
+from likewise.search.index import Index
 from likewise.search.postgres_server import Server, prepare, quoted, statement
 from likewise.search.postgres_statements import TYPES, insert, nearest, restructure
 from likewise.search.postgres_where import condition
@@ -98,7 +97,7 @@ class PostgresIndex:
             raise ValueError(f"name must {NAMED}, but it is {name!r}")
         index = cls(url, name)
         with tempfile.TemporaryDirectory() as beside:
-            file, images, called = _model_file(model, images, Path(beside))
+            file, images, called = model_file(model, images, Path(beside))
             about = _about_model(file, called, dim, keep_model)
         place = None if root is None else str(Path(root).resolve())
         with index._server.change() as cursor:
@@ -272,11 +271,7 @@ class PostgresIndex:
     ) -> Found:
         """The k most similar items of each query, the best first; see `likewise.search.Index.search`."""
         k = whole_number("k", k, 1)
-        if _are_pictures(queries):
-            listed = queries if isinstance(queries, list | tuple) else [queries]
-            vectors = encode(self.encoder().embed(listed), "float32")[0]
-        else:
-            vectors = encode(_checked("queries", queries, self.dim), "float32")[0]
+        vectors = query_vectors(queries, self.dim, self.encoder)
         if rerank is None:
             return self._found(vectors, k, where, exact)
         return rerank.rerank(vectors, k, lambda some, count: self._found(some, count, where, exact), self.vectors)
@@ -318,7 +313,7 @@ class PostgresIndex:
         replace: bool = True,
     ) -> Ids:
         """Add items; returns their numbers. See `likewise.search.Index.add`."""
-        given = _checked("vectors", vectors, self.dim, empty=True)
+        given = checked_vectors("vectors", vectors, self.dim, empty=True)
         if len(paths) != len(given):
             raise ValueError(f"paths must have one entry for each of the {len(given)} vectors, but it has {len(paths)}")
         pictures = [None] * len(given) if thumbnails is None else list(thumbnails)
@@ -518,10 +513,3 @@ def _all_there(asked: Ids, found: Mapping[int, Any]) -> None:
     for each in asked.tolist():
         if each not in found:
             raise KeyError(f"ids must be of items in the index, but it has none with the number {each}")
-
-
-def _are_pictures(queries: Any) -> bool:
-    """Whether queries are images, one or several."""
-    kinds = (str, os.PathLike, bytes, Image.Image)
-    first = queries[0] if isinstance(queries, list | tuple) and queries else queries
-    return isinstance(first, kinds)

@@ -72,6 +72,8 @@ class Server:
                 yield cursor
         except psycopg.OperationalError as error:
             raise ConnectionError(f"the database does not answer: {_sentence(error)}") from error
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise PermissionError(f"the database does not let this user do that: {_sentence(error)}") from error
         except psycopg.DataError as error:
             raise ValueError(f"the database refuses a value: {_sentence(error)}") from error
         finally:
@@ -130,9 +132,7 @@ def prepare(cursor: Cursor[Any]) -> None:
     try:
         cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
-        raise RuntimeError(
-            "the database server must have pgvector installed, but it has no extension vector"
-        ) from error
+        raise ValueError("the database server must have pgvector installed, but it has no extension vector") from error
     cursor.execute(CATALOGUE)
 
 

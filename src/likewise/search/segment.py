@@ -23,8 +23,14 @@ RESERVED = ("id", "path", "label")
 HIDDEN = "_"
 """What the names of columns begin with that are the index's own business."""
 
+DAMAGED = "is damaged: take a copy of the index, or make it anew"
+MISSING = "is missing: take a copy of the index, or make it anew"
+
 CHUNK = 2**16
 """Rows that are converted, copied or written at once."""
+
+SHORTEST = 1e-250
+"""Squares of lengths below this have lost digits."""
 
 DTYPES: Mapping[str, np.dtype[Any]] = {"float32": np.dtype("<f4"), "float16": np.dtype("<f2"), "int8": np.dtype("i1")}
 
@@ -81,7 +87,14 @@ def encode(vectors: NDArray[Any], storage: str) -> tuple[NDArray[Any], NDArray[n
         (array([[0., 1.]], dtype=float32), None)
     """
     exact = np.asarray(vectors, np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", exact, exact))[:, None]
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", exact, exact)
+    odd = ((squares < SHORTEST) | (squares > 1.0 / SHORTEST)) & exact.any(axis=1)
+    if odd.any():  # their squares have left what float64 can hold; their direction has not
+        exact = exact.copy()
+        exact[odd] /= np.abs(exact[odd]).max(axis=1, keepdims=True)
+        squares[odd] = np.einsum("ij,ij->i", exact[odd], exact[odd])
+    norms = np.sqrt(squares)[:, None]
     units = np.divide(exact, norms, out=np.zeros_like(exact), where=norms > 0.0)
     if storage == "float32":
         return units.astype(DTYPES[storage]), None
@@ -127,17 +140,26 @@ class Segment:
         codes = _opened(folder / f"vectors-{entry.id}.npy")
         scales = None if storage == "float32" else _opened(folder / f"scales-{entry.id}.npy")
         if codes.shape != (entry.rows, dim) or codes.dtype != DTYPES[storage]:
-            raise ValueError(f"{folder / f'vectors-{entry.id}.npy'} is not what the manifest says: it is damaged")
+            raise ValueError(f"{folder / f'vectors-{entry.id}.npy'} {DAMAGED}")
+        if scales is not None and scales.shape != (entry.rows,):
+            raise ValueError(f"{folder / f'scales-{entry.id}.npy'} {DAMAGED}")
         self.vectors = Vectors(codes, scales)
-        self.table: Table = pa.ipc.open_file(pa.memory_map(str(folder / f"items-{entry.id}.arrow"))).read_all()
-        if self.table.num_rows != entry.rows:
-            raise ValueError(f"{folder / f'items-{entry.id}.arrow'} is not what the manifest says: it is damaged")
+        items = folder / f"items-{entry.id}.arrow"
+        try:
+            self.table: Table = pa.ipc.open_file(pa.memory_map(str(items))).read_all()
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{items} {DAMAGED}") from error
+        if self.table.num_rows != entry.rows or self.table.column_names[: len(RESERVED)] != list(RESERVED):
+            raise ValueError(f"{items} {DAMAGED}")
         column = self.table.column("id")
         self.ids: NDArray[np.int64] = column.to_numpy() if entry.rows else np.zeros(0, np.int64)
         self._offsets = self._thumbs = None
         if entry.thumbnails:
             self._offsets = _opened(folder / f"thumbs-{entry.id}.npy")
-            self._thumbs = np.memmap(folder / f"thumbs-{entry.id}.bin", np.uint8, "r")
+            thumbs = folder / f"thumbs-{entry.id}.bin"
+            if self._offsets.shape != (entry.rows + 1,) or thumbs.stat().st_size != self._offsets[-1]:
+                raise ValueError(f"{thumbs} {DAMAGED}")
+            self._thumbs = np.memmap(thumbs, np.uint8, "r")
 
     def __len__(self) -> int:
         return self.entry.rows
@@ -151,8 +173,11 @@ class Segment:
 
 
 def _opened(file: Path) -> NDArray[Any]:
-    # copy on write: torch warns of memory that cannot be written to, though nobody does
-    array: NDArray[Any] = np.load(file, mmap_mode="c", allow_pickle=False)
+    try:
+        # copy on write: torch warns of memory that cannot be written to, though nobody does
+        array: NDArray[Any] = np.load(file, mmap_mode="c", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{file} {DAMAGED}") from error
     return np.asarray(array)
 
 

@@ -18,7 +18,7 @@ from likewise.search.exact import Part
 from likewise.search.filters import parse
 from likewise.search.found import Floats, Ids, Item
 from likewise.search.manifest import Manifest, read_manifest
-from likewise.search.segment import HIDDEN, RESERVED, Segment, kind_of
+from likewise.search.segment import DAMAGED, HIDDEN, MISSING, RESERVED, Segment, kind_of
 
 if TYPE_CHECKING:
     from likewise.search.approximate import Near
@@ -55,9 +55,14 @@ class Snapshot:
         self.segments = [Segment(folder, each, manifest.dim, manifest.storage) for each in manifest.segments]
         self.gone: Ids = np.zeros(0, np.int64)
         if manifest.gone is not None:
-            self.gone = np.load(folder / manifest.gone, allow_pickle=False)
+            try:
+                self.gone = np.load(folder / manifest.gone, allow_pickle=False)
+            except (ValueError, EOFError) as error:
+                raise ValueError(f"{folder / manifest.gone} {DAMAGED}") from error
         self._near_file: NDArray[np.uint8] | None = None
         if manifest.near is not None:
+            if not (folder / manifest.near.file).stat().st_size:
+                raise ValueError(f"{folder / manifest.near.file} {DAMAGED}")
             self._near_file = np.memmap(folder / manifest.near.file, np.uint8, "r")
 
     @classmethod
@@ -70,7 +75,7 @@ class Snapshot:
             except FileNotFoundError as gone:
                 if read_manifest(folder) == manifest or attempt == TRIES - 1:
                     missing = sorted(name for name in manifest.files() if not (folder / name).exists())
-                    raise ValueError(f"{folder} is damaged: {', '.join(missing) or 'a file'} is missing") from gone
+                    raise ValueError(f"{folder / (missing or ['a file'])[0]} {MISSING}") from gone
         raise AssertionError("unreachable")
 
     def __len__(self) -> int:
@@ -114,7 +119,10 @@ class Snapshot:
             return None
         from likewise.search.approximate import Near
 
-        return Near.read(self._near_file, self.manifest.near)
+        try:
+            return Near.read(self._near_file, self.manifest.near)
+        except RuntimeError as error:  # what faiss raises
+            raise ValueError(f"{self.folder / self.manifest.near.file} {DAMAGED}") from error
 
     # ------------------------------------------------------------------------------------------- rows and items
 

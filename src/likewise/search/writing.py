@@ -119,7 +119,8 @@ def _copied_model(folder: Path, model: Path, images: str | None, name: str | Non
     with model.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     file = f"model-{digest[:8]}.safetensors"
-    shutil.copyfile(model, folder / file)
+    with model.open("rb") as original, (folder / file).open("wb") as copy:
+        shutil.copyfileobj(original, copy, 2**20)  # on a full disk, an error that does not name the original
     sync(folder / file)
     return ModelEntry(file, name or model.name, digest, images, json.loads(card.to_json()))
 

@@ -259,7 +259,7 @@ class Service:
         ids = self._listed.get(key)
         if ids is None:
             try:
-                ids = _passing(self.index, where)
+                ids = self.index.ids if where is None else self.index.matching(where)
             except MISTAKES as mistake:
                 raise _refusal(mistake) from mistake
             if len(self._listed) >= 8:
@@ -370,17 +370,6 @@ def _stride(count: int) -> int:
     while gcd(step, count) != 1:
         step += 1
     return step
-
-
-def _passing(index: Index, where: str | None) -> Ids:
-    """The numbers of items that pass a filter, in row order."""
-    if where is None:
-        return index.ids
-    now = index._now
-    parts = now.allowed(where)
-    rows = [start + part.chosen for start, part in zip(now.starts, parts, strict=False)]
-    found: Ids = now.row_ids[np.concatenate(rows)] if rows else np.zeros(0, np.int64)
-    return found
 
 
 def _refusal(mistake: Exception) -> Refused:
