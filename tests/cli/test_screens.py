@@ -28,7 +28,7 @@ def test_the_overview_teaches(words: list[str], capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.splitlines()
     for name, command in COMMANDS.items():
         assert any(line.strip().startswith(name) and command.help in line for line in lines)
-    assert sum(line.startswith("  likewise ") for line in lines) == 3
+    assert sum(line.startswith("  likewise ") for line in lines) == 4
     assert max(map(len, lines)) <= 86  # the examples are commands, which are not broken
 
 
