@@ -90,6 +90,13 @@ def modules() -> list[str]:
     return sorted(names)
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_whatever_is_exported_is_seen(room: str):
+    """Also by shells and by the pages of the API, which look into a module, where its names are imported late."""
+    module = importlib.import_module(f"likewise.{room}")
+    assert set(getattr(module, "__all__", ())) <= set(dir(module))
+
+
 @pytest.mark.parametrize("name", modules())
 def test_examples_run(name: str):
     results = doctest.testmod(importlib.import_module(name), optionflags=OPTIONS)

@@ -52,3 +52,8 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"likewise.search.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """What can be asked for, for whoever looks around: a shell, or the pages of the API."""
+    return sorted({*globals(), *__all__})
