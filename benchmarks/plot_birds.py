@@ -10,7 +10,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from page import COLOURS, GREY, fill
+from page import COLOURS, GREY, fill, finish
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -101,14 +101,7 @@ def draw(report: dict[str, Any]) -> None:
     for side, colour in ((OURS, COLOURS[0]), (THEIRS, COLOURS[1])):
         axes.plot([], [], "o", color=colour, label=side, mew=0)
     axes.legend(frameon=False, loc="lower right", labelcolor=GREY)
-    axes.tick_params(colors=GREY, length=0)
-    axes.grid(axis="x", color=GREY, alpha=0.25)
-    axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    figure.tight_layout()
-    figure.savefig(FIGURE, transparent=True, metadata={"Date": None})
-    print(f"wrote {FIGURE.name}")
+    finish(figure, axes, FIGURE)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from page import COLOURS, GREY, fill
+from page import COLOURS, GREY, fill, finish
 
 from likewise.protocols.reality import draw as draw_improvements
 from likewise.protocols.reality import papers_versus_reality
@@ -210,14 +210,13 @@ def draw(report: Row, path: Path) -> None:
 
     order = sorted(at(report, 512).values(), key=lambda row: row["MAP@R"]["mean"])
     figure, axes = plt.subplots(figsize=(7.2, 0.27 * len(order) + 1.1))
-    place: Callable[[int, int], float] = lambda row, dim: row + (0.14 if dim == 512 else -0.14)  # noqa: E731
-    for dim, colour in ((512, COLOURS[0]), (128, COLOURS[1])):
+    for dim, colour, shift in ((512, COLOURS[0], 0.14), (128, COLOURS[1], -0.14)):
         rows = at(report, dim)
         for number, row in enumerate(order):
             if row["method"] not in rows:
                 continue
             found = rows[row["method"]]["MAP@R"]
-            y = place(number, dim)
+            y = number + shift
             axes.plot([100 * found["low"], 100 * found["high"]], [y, y], color=colour, lw=2, alpha=0.5)
             axes.plot([100 * found["mean"]], [y], "o", ms=4, color=colour, mew=0)
         axes.plot([], [], "o", color=colour, label=f"{dim} dimensions", mew=0)
@@ -227,14 +226,7 @@ def draw(report: Row, path: Path) -> None:
         "MAP@R on the test birds, in per cent: mean of five seeds and 95% interval; dotted: the best untuned loss"
     )
     axes.legend(frameon=False, loc="lower right", labelcolor=GREY)
-    axes.tick_params(colors=GREY, length=0)
-    axes.grid(axis="x", color=GREY, alpha=0.25)
-    axes.set_axisbelow(True)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, transparent=True, metadata={"Date": None})
-    print(f"wrote {path.name}")
+    finish(figure, axes, path)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy as np
 from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, making
 from likewise.cli.models import chosen_model
-from likewise.cli.pictures import Pictures, find_pictures
+from likewise.cli.pictures import Pictures, add_images_option, add_table_options, find_pictures
 from likewise.cli.pieces import this_machine
 from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
@@ -92,20 +92,9 @@ def _options() -> Arguments:
     options.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="where to: a file.npz")
     options.add_argument("--overwrite", action="store_true", help="replace the file if it is there")
     options.add_argument("--half", action="store_true", help="store float16: half the size")
-    options.add_argument(
-        "--images",
-        metavar="NAME",
-        choices=sorted(RECIPES),
-        help=f"how images are shown ({', '.join(sorted(RECIPES))}); by default as in the model's run",
-    )
+    add_images_option(options)
     options.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
-    options.add_argument(
-        "--root", metavar="FOLDER", type=Path, help="where a table's paths begin (default: its folder)"
-    )
-    options.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
-    options.add_argument(
-        "--label-column", metavar="NAME", default="label", help="its column of classes, if any (label)"
-    )
+    add_table_options(options)
     return options
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import EXPECTED, Mistake, sentence
 from likewise.cli.models import chosen_model
-from likewise.data import RECIPES
+from likewise.cli.pictures import add_images_option
 from likewise.search.export import FORMATS, export
 
 
@@ -42,12 +42,7 @@ def run(words: Sequence[str]) -> int:
         action="store_true",
         help="the graph takes uint8 images (B, H, W, 3) of any one size, and resizes, crops and scales inside",
     )
-    options.add_argument(
-        "--images",
-        metavar="NAME",
-        choices=sorted(RECIPES),
-        help=f"how images are shown ({', '.join(sorted(RECIPES))}); by default as in the model's run",
-    )
+    add_images_option(options)
     options.add_argument("--title", metavar="TEXT", help="what the model card calls it (default: the folder's name)")
     given = options.parse_args(words)
     chosen = chosen_model(given.model, given.images)

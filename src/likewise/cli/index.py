@@ -20,9 +20,9 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
 from likewise.cli.mistakes import Mistake, making
 from likewise.cli.models import Asked, asked_model
+from likewise.cli.pictures import add_images_option, add_table_options
 from likewise.cli.screen import bold, columns, note
 from likewise.cli.slices import Gathered, Slices, alone, written
-from likewise.data import RECIPES
 from likewise.data.aside import aside
 from likewise.search.approximate import KINDS, kind_for
 from likewise.search.encoder import Embedding, Encoder, batch_for
@@ -141,20 +141,9 @@ def _options() -> Arguments:
     options.add_argument(
         "--thumbnails", metavar="PIXELS", type=int, default=SIDE, help=f"side of small pictures ({SIDE}); 0 for none"
     )
-    options.add_argument(
-        "--images",
-        metavar="NAME",
-        choices=sorted(RECIPES),
-        help=f"how images are shown ({', '.join(sorted(RECIPES))}); by default as in the model's run",
-    )
+    add_images_option(options)
     options.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
-    options.add_argument(
-        "--root", metavar="FOLDER", type=Path, help="where a table's paths begin (default: its folder)"
-    )
-    options.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
-    options.add_argument(
-        "--label-column", metavar="NAME", default="label", help="its column of classes, if any (label)"
-    )
+    add_table_options(options)
     return options
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, sentence
+from likewise.data import RECIPES
 from likewise.data.folder import EXTENSIONS
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -154,3 +156,38 @@ def _pictures(root: Path, paths: Sequence[str], owners: Sequence[str | None]) ->
     place = {name: number for number, name in enumerate(names)}
     labels = tuple(-1 if each is None else place[each] for each in owners) if names else None
     return Pictures(root, tuple(paths), labels, names)
+
+
+def add_images_option(options: Arguments) -> None:
+    """``--images``, for commands that show images to a model.
+
+    Examples:
+        >>> options = Arguments("embed", "")
+        >>> add_images_option(options)
+        >>> options.parse_args(["--images", "glyphs"]).images
+        'glyphs'
+    """
+    options.add_argument(
+        "--images",
+        metavar="NAME",
+        choices=sorted(RECIPES),
+        help=f"how images are shown ({', '.join(sorted(RECIPES))}); by default as in the model's run",
+    )
+
+
+def add_table_options(options: Arguments) -> None:
+    """``--root``, ``--path-column`` and ``--label-column``, for commands that read a table of images.
+
+    Examples:
+        >>> options = Arguments("embed", "")
+        >>> add_table_options(options)
+        >>> options.parse_args(["--path-column", "file"]).path_column
+        'file'
+    """
+    options.add_argument(
+        "--root", metavar="FOLDER", type=Path, help="where a table's paths begin (default: its folder)"
+    )
+    options.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
+    options.add_argument(
+        "--label-column", metavar="NAME", default="label", help="its column of classes, if any (label)"
+    )

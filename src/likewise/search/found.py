@@ -59,6 +59,11 @@ class Found:
         pairs = zip(self.ids[query].tolist(), self.scores[query].tolist(), strict=True)
         return [(number, score) for number, score in pairs if number >= 0]
 
+    def but(self, id: int, k: int) -> Found:
+        """The k best for one query that are not this item."""
+        kept = np.flatnonzero(self.ids[0] != int(id))[:k]
+        return Found(self.ids[:, kept], self.scores[:, kept])
+
 
 class Rerank(Protocol):
     """What orders the best candidates of a search anew.

@@ -287,9 +287,7 @@ class PostgresIndex:
     ) -> Found:
         """What is most similar to an item of the index, itself left out."""
         k = whole_number("k", k, 1)
-        found = self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank)
-        kept = np.flatnonzero(found.ids[0] != int(id))[:k]
-        return Found(found.ids[:, kept], found.scores[:, kept])
+        return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).but(id, k)
 
     def _found(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
         near = self.near
