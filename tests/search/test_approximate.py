@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +95,26 @@ def test_a_filter_that_leaves_one_in_twenty_costs_no_recall(kind: str, tmp_path:
     found, truth = (index.search(queries, where="part == 7", exact=exact).ids for exact in (None, True))
     assert (found % 20 == 7).all()
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found.tolist(), truth.tolist(), strict=True)]) > 0.97
+
+
+@pytest.mark.parametrize("kind", ["hnsw", "ivfpq"])
+def test_searches_where_another_library_has_changed_faiss(kind: str, tmp_path: Path):
+    """pytorch-metric-learning imports ``faiss.contrib.torch_utils``, which replaces methods of every index."""
+    made(tmp_path / "a.index", kind)
+    script = (
+        "import sys, faiss.contrib.torch_utils\n"
+        "from likewise.search import Index, approximate\n"
+        "approximate.FEW = 100\n"
+        "index = Index.open(sys.argv[1])\n"
+        "assert index.manifest.near\n"
+        "print(*index.neighbours(7, k=3).ids[0])\n"
+        "index.rebuild(approximate=sys.argv[2])\n"
+        "print(*index.neighbours(7, k=3).ids[0])\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "a.index"), kind]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert printed[0] == printed[1]
+    assert len(printed[0].split()) == 3
 
 
 def test_many_results_are_searched_exactly(tmp_path: Path):

@@ -138,8 +138,9 @@ class Near:
             settings = library.SearchParametersHNSW(efSearch=max(effort, pool), sel=chosen)
         else:
             settings = library.SearchParametersIVF(nprobe=min(effort, self.structure.nlist), sel=chosen)
-        _, rows = self.structure.search(_padded(queries, self.structure.d), pool, params=settings)
-        found: Ints = rows
+        # faiss.contrib.torch_utils, which other libraries import, puts a search without `params` before this one
+        search = getattr(self.structure, "search_numpy", self.structure.search)
+        found: Ints = search(_padded(queries, self.structure.d), pool, params=settings)[1]
         return found
 
 
