@@ -197,7 +197,7 @@ def distance(found: Tensor, true: Tensor) -> float:
 
 
 def measure_small(bench: Bench, key: Row) -> Row:
-    """Eager, as a CUDA graph, and whether anything waits for the device."""
+    """Eager, as a CUDA graph, as torch's graphed callable, and whether anything waits for the device."""
     step, seconds = make_step(bench, key), bench.seconds / 3  # short calls, and very many rows
     row: Row = {"first_s": round(step(), 3)}
     row |= take_turns({"step": step}, seconds)["step"]
@@ -209,6 +209,7 @@ def measure_small(bench: Bench, key: Row) -> Row:
     if bench.cuda and key["contender"] != PEER:
         row["waits"] = waits(step)
         row["graph"] = attempt(lambda: graph(step, seconds))
+        row["callable"] = attempt(lambda: as_callable(bench, key, seconds))
     return row
 
 
@@ -266,6 +267,17 @@ def graph(step: Step, seconds: float, replays: int = 20) -> Row:
         end.synchronize()
         samples.append(start.elapsed_time(end) / replays / 1e3)
     return summary(samples) | {"difference": relative(float(loss.detach()), step.value)}
+
+
+def as_callable(bench: Bench, key: Row, seconds: float) -> Row:
+    """What a loop of one's own gets from ``torch.cuda.make_graphed_callables(loss, ...)``, timed like an eager call."""
+    eager = make_step(bench, key)  # a loss of its own: torch changes its forward
+    eager()
+    example = eager.embeddings.detach().clone().requires_grad_(), eager.labels.clone()
+    step = Step(torch.cuda.make_graphed_callables(eager.call, example), eager.embeddings, eager.labels)
+    step()
+    row = take_turns({"step": step}, seconds)["step"]
+    return row | {"difference": relative(step.value, eager.value)}
 
 
 def attempt(task: Callable[[], Row]) -> Row:

@@ -150,7 +150,7 @@ def rate_block(report: Report) -> str:
 
 
 def small_block(report: Report) -> str:
-    """Every loss at the small sizes: eager, as a graph, theirs."""
+    """Every loss at the small sizes: eager, as a graphed callable, as a graph, theirs."""
     sizes = sorted(names(report, "small", "size"))
     rows = []
     for loss in names(report, "small"):
@@ -159,15 +159,14 @@ def small_block(report: Report) -> str:
             wanted = {"part": "small", "loss": loss, "size": size, "compiled": None}
             ours = next(find(report, contender="auto", **wanted), None)
             theirs = next(find(report, contender=PEER, **wanted), None)
-            graph = (ours or {}).get("graph", {}).get("median_ms")
             shown = [
                 None if ours is None else ours["median_ms"],
-                graph,
+                *((ours or {}).get(how, {}).get("median_ms") for how in ("callable", "graph")),
                 None if theirs is None else theirs["median_ms"],
             ]
             cells.append(" / ".join("–" if value is None else number(value) for value in shown))
         rows.append([loss, *cells])
-    return table(["eager / CUDA graph / theirs, in ms", *(f"B = {size:,}" for size in sizes)], rows)
+    return table(["eager / graphed callable / CUDA graph / theirs, in ms", *(f"B = {size:,}" for size in sizes)], rows)
 
 
 def compiled_block(report: Report) -> str:

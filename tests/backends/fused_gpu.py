@@ -60,7 +60,7 @@ def check(
     labels: Tensor,
     references: Tensor | None = None,
     theirs: Tensor | None = None,
-    slack: float = 2.0**-22,
+    slack: float = ROUNDING[torch.float32],
 ) -> None:
     """At most twice as far from float64 as the dense engine, and the rounding of what is stored; a value has some slack."""
     wide = None if references is None else references.double()
@@ -68,13 +68,17 @@ def check(
     fused, dense = (
         outcome(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("fused", "dense")
     )
-    compare(fused, dense, true, slack)
+    what = f"{make(backend='fused')}, {tuple(embeddings.shape)}, {embeddings.dtype}"
+    compare(fused, dense, true, what, slack)
 
 
-def compare(fused: list[Tensor], dense: list[Tensor], true: list[Tensor], slack: float = 2.0**-22) -> None:
+def compare(
+    fused: list[Tensor], dense: list[Tensor], true: list[Tensor], what: str, slack: float = ROUNDING[torch.float32]
+) -> None:
     for place, (x, y, t) in enumerate(zip(fused, dense, true, strict=True)):
         own, theirs = (float((z.double() - t).norm() / t.norm().clamp_min(1e-30)) for z in (x, y))
-        assert own <= 2.0 * theirs + (ROUNDING[x.dtype] if place else slack), f"{place}: {own:.2e}, dense {theirs:.2e}"
+        limit = 2.0 * theirs + (ROUNDING[x.dtype] if place else slack)
+        assert own <= limit, f"{what}: {f'gradient {place}' if place else 'value'}: {own:.2e}, dense {theirs:.2e}"
 
 
 @contextmanager
@@ -228,7 +232,7 @@ def proxies_in_half_precision() -> None:
                     problem.half = dtype
                     value = value_of(declaration, problem, "mean", backend)
                     found.append([value.detach(), *torch.autograd.grad(value, leaves)])
-                compare(*found)
+                compare(*found, f"{loss}, {m} samples, {dtype}")
 
 
 def forget() -> None:

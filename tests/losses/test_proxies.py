@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -138,3 +140,54 @@ def test_label_ids_above_2_to_the_24_do_not_collide():
     labels = torch.tensor([2**24, 2**24 + 1])
     memory = losses.CrossBatchMemory(losses.ContrastiveLoss(), 4)
     assert not any(memory(torch.eye(2), labels + 2 * step).item() for step in range(1))
+
+
+class Counting(losses.NormalizedSoftmaxLoss):
+    """Says how often it was asked for its declaration."""
+
+    def declare(self):
+        type(self).asked += 1
+        return super().declare()
+
+    asked = 0
+
+
+def test_what_is_declared_is_kept_until_something_changes():
+    embeddings, labels = make_batch("ragged")
+    loss = Counting(10, 5).double()
+    Counting.asked = 0
+    for _ in range(3):
+        loss(embeddings, labels).backward()
+    assert Counting.asked == 1
+    loss.temperature = 0.5
+    fresh = losses.NormalizedSoftmaxLoss(10, 5, temperature=0.5).double()
+    fresh.load_state_dict(loss.state_dict())
+    assert loss(embeddings, labels).item() == fresh(embeddings, labels).item()
+    assert Counting.asked == 2
+    copies = copy.deepcopy(loss), pickle.loads(pickle.dumps(loss))
+    assert Counting.asked == 2
+    for each in copies:
+        each.temperature = 2.0
+        assert each(embeddings, labels).item() != loss(embeddings, labels).item()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.NormalizedSoftmaxLoss(10, 5, learn_temperature=True),
+        losses.SoftTripleLoss(10, 5, centers=2, tau=0.2),
+        losses.SoftmaxLoss(10, 5, bias=True),
+    ],
+    ids=lambda loss: type(loss).__name__,
+)
+def test_what_a_loss_learns_is_looked_at_every_time(loss: torch.nn.Module):
+    embeddings, labels = make_batch("ragged")
+    loss = loss.double()
+    before = loss(embeddings, labels)
+    before.backward()
+    with torch.no_grad():
+        for parameter in loss.parameters():
+            parameter.mul_(1.5).add_(0.1 * torch.randn_like(parameter))
+    again = copy.deepcopy(loss)
+    assert loss(embeddings, labels).item() == again(embeddings, labels).item() != before.item()
+    loss(embeddings, labels).backward()  # no graph is kept from call to call

@@ -15,12 +15,22 @@ from torch import Tensor, nn
 
 from likewise import backends
 from likewise.core.checks import full_precision, one_of
-from likewise.core.formula import Number
+from likewise.core.formula import Number, walk
 from likewise.core.hyper import check_hyperparameters, hyper, option
 from likewise.core.problem import Problem, problem_from_embeddings, problem_from_similarities
 from likewise.core.relation import Relation, Triplets
 from likewise.core.similarity import Similarity, SimilarityLike, as_similarity
-from likewise.core.spec import REDUCTIONS, Declaration, PartValues, Reduction, WholeMatrix, made_for, parts_of, reduce
+from likewise.core.spec import (
+    REDUCTIONS,
+    Declaration,
+    Part,
+    PartValues,
+    Reduction,
+    WholeMatrix,
+    made_for,
+    parts_of,
+    reduce,
+)
 from likewise.core.spread import current
 from likewise.miners.module import Miner, TripletMiner
 
@@ -185,21 +195,12 @@ class PairLoss(nn.Module):
         return value_of(declaration, problem, self.reduction, self.backend)
 
     def _declared(self) -> Declaration:
-        """What `declare` returned last time, while every attribute is what it was then; a loss that learns is asked anew."""
-        if torch.compiler.is_compiling() or self._parameters or self._buffers or self._modules:
-            return self.declare()
-        now = [value for name, value in vars(self).items() if name not in _NOT_ITS_OWN]
-        before, declaration = vars(self).get("_declaration", ((), None))
-        if declaration is None or len(before) != len(now) or not all(map(operator.is_, before, now)):
-            declaration = self.declare()
-            if all(isinstance(value, _CONSTANT) for value in now):
-                vars(self)["_declaration"] = now, declaration
-        result: Declaration = declaration
-        return result
+        declaration: Declaration = declared(self)
+        return declaration
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what can be declared anew."""
-        return {name: value for name, value in vars(self).items() if name != "_declaration"}
+        return without_declaration(self)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """What the loss learns as a group for an optimiser, with a learning rate of its own; empty if it learns nothing.
@@ -212,6 +213,49 @@ class PairLoss(nn.Module):
     def extra_repr(self) -> str:
         """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
         return describe(self)
+
+
+def declared(loss: Any, apart_from: frozenset[str] = frozenset()) -> Any:
+    """What ``declare`` returned last time, while every attribute is what it was then; a loss that learns is asked anew.
+
+    Args:
+        loss: a module with ``declare()``.
+        apart_from: parameters that it compares embeddings with, and of which its formulas do not speak.
+
+    Examples:
+        >>> from likewise.losses import NTXentLoss
+        >>> loss = NTXentLoss()
+        >>> declared(loss) is declared(loss)
+        True
+    """
+    if torch.compiler.is_compiling() or loss._buffers or loss._modules or loss._parameters.keys() - apart_from:
+        return loss.declare()
+    now = [value for name, value in vars(loss).items() if name not in _NOT_ITS_OWN]
+    before, declaration = vars(loss).get("_declaration", ((), None))
+    if declaration is None or len(before) != len(now) or not all(map(operator.is_, before, now)):
+        declaration = loss.declare()
+        if all(isinstance(value, _CONSTANT) for value in now) and (not apart_from or _is_plain(declaration)):
+            vars(loss)["_declaration"] = now, declaration
+    return declaration
+
+
+def _is_plain(declaration: Any) -> bool:
+    """Whether what a loss with proxies declares are formulas alone, without a number that was computed from them."""
+    items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
+    if not all(isinstance(item, Part) for item in items):
+        return False
+    formulas = [formula for part in items for formula in (part.total, part.units, part.nonzero)]
+    return not any(isinstance(node, Number) and isinstance(node.value, Tensor) for node in walk(*formulas))
+
+
+def without_declaration(loss: nn.Module) -> dict[str, Any]:
+    """The state of a loss but for what can be declared anew.
+
+    Examples:
+        >>> "_declaration" in without_declaration(nn.Module())
+        False
+    """
+    return {name: value for name, value in vars(loss).items() if name != "_declaration"}
 
 
 def value_of(declaration: Declaration, problem: Problem, reduction: Reduction, backend: str) -> Tensor:

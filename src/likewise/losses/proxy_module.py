@@ -23,7 +23,15 @@ from likewise.core.spec import REDUCTIONS, Declaration, Part, Reduction, made_fo
 from likewise.core.spread import ALONE, Rows, Spread, current
 from likewise.losses.blocks import ProxiesAsAnchors, ProxiesAsReferences, Table, blocks
 from likewise.losses.centres import nearest
-from likewise.losses.module import describe, make_constructor, parameter_groups, value_of, whole_module
+from likewise.losses.module import (
+    declared,
+    describe,
+    make_constructor,
+    parameter_groups,
+    value_of,
+    whole_module,
+    without_declaration,
+)
 from likewise.losses.sampled import draw, number_of_classes, reweighed_parts
 
 
@@ -42,6 +50,8 @@ class Between(Enum):
 
 
 SAMPLES_FIRST = (Between.SAMPLES_PROXIES, Between.SAMPLES_CLASSES)
+
+_PROXIES = frozenset({"proxies"})
 
 
 class Queue(NamedTuple):
@@ -182,6 +192,10 @@ class ProxyLoss(nn.Module):
         """Everything that the loss declares, one entry for each matrix that it looks at."""
         return list(self.declare().values())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what can be declared anew."""
+        return without_declaration(self)
+
     def pool(self, similarities: Tensor) -> Tensor:
         """The similarity of a sample to a class from those to its centres, ``(m, classes, centres) -> (m, classes)``."""
         return nearest(similarities)
@@ -245,7 +259,7 @@ class ProxyLoss(nn.Module):
             half: the half precision that samples and proxies were in, if they were in the same.
         """
         terms = []
-        for between, declaration in self.declare().items():
+        for between, declaration in declared(self, apart_from=_PROXIES).items():
             everyone, all_labels, table, valid = self._sides(between, samples, labels, queue)
             term = self._term(between, declaration, everyone, all_labels, table, valid, half)
             if term.ndim and table.shards is not None and between in SAMPLES_FIRST:
