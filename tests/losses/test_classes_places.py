@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
 from likewise.backends import DenseEngine, streamed
+from likewise.backends.places import Places, finished, of_positives, of_the_rest
 from likewise.core import (
     BOTH,
     NEGATIVES,
@@ -33,7 +34,6 @@ from likewise.core.folds import Count, Mean, Sum
 from likewise.core.formula import Number, PerAnchor, PerReference, walk
 from likewise.core.problem import watched
 from likewise.losses.centres import blended, nearest
-from likewise.losses.places import Places, finished, of_positives, of_the_rest
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 
 PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
@@ -73,7 +73,7 @@ class Largest(TorchDispatchMode):
                 self.made[name] = max(self.made.get(name, 0), each.numel())
                 if each.dtype == torch.bool:
                     self.booleans = max(self.booleans, each.numel())
-        self.products += name == "mm"
+        self.products += name in ("mm", "addmm")
         return result
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from likewise.backends import passes
 from likewise.backends.dense import DenseEngine
+from likewise.backends.few import FewPositives, slots_of
 from likewise.backends.passes import Engine
 from likewise.backends.streamed import StreamedEngine
 from likewise.core.checks import one_of
@@ -92,6 +93,11 @@ def engine_for(problem: Problem, backend: str = "auto") -> Engine:
         'DenseEngine'
     """
     name = choose(problem, backend)
+    if name == "dense" and backend == "auto":
+        # the matrix is there, and where its few positives are is known without a mask
+        slots = slots_of(problem)
+        if slots is not None:
+            return FewPositives(problem, slots)
     if name != "fused":
         return (DenseEngine if name == "dense" else StreamedEngine)(problem)
     _check_fused(problem)

@@ -172,8 +172,8 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
     return _FullPrecision(tensor.device.type)
 
 
-_PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm])
-_NODES = ("MmBackward", "BmmBackward", "MvBackward")
+_PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm, torch.addmm])
+_NODES = ("MmBackward", "BmmBackward", "MvBackward", "AddmmBackward")
 _VIEWS = ("UnsafeViewBackward", "ViewBackward", "ReshapeAliasBackward", "SqueezeBackward")
 
 

@@ -191,6 +191,12 @@ class SquaredEuclidean(Similarity):
         """``2 a·b − ‖a‖² − ‖b‖²``; rounding may carry it past zero, and formulas that mind must not."""
         return _minus_squared_distance(products, anchor_squares, reference_squares)
 
+    def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
+        """The matrix of similarities; the product begins with ``−‖b‖²``, so that one matrix is made and not three."""
+        left_squares = self.squares(left)
+        right_squares = left_squares if right is left else self.squares(right)
+        return torch.addmm(-right_squares, 2.0 * left, right.T).sub_(left_squares[:, None])
+
     def distances(self, similarities: Tensor) -> Tensor:
         """``√(−s)``."""
         if not self.normalize:

@@ -18,14 +18,14 @@ import torch
 from torch import Tensor
 
 from likewise.backends import DenseEngine, Engine, streamed
+from likewise.backends.places import Places, finished, numbers_of, of_positives, of_the_rest
 from likewise.core.checks import full_precision
 from likewise.core.folds import Side, State
-from likewise.core.formula import Folded, Formula, Number, Rank, walk
+from likewise.core.formula import Folded, Formula, Rank
 from likewise.core.problem import Problem
 from likewise.core.relation import Labels
 from likewise.core.similarity import Similarity
 from likewise.core.spread import Spread
-from likewise.losses.places import Places, finished, of_positives, of_the_rest
 
 Outputs = tuple[Tensor, ...]
 Compute = Callable[[Tensor, slice, Sequence[Tensor]], Outputs]
@@ -201,17 +201,6 @@ class Table:
         return self.classes.repeat_interleave(self.centres, output_size=len(self.rows))
 
 
-def _numbers(terms: list[Folded], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
-    """What the curves refer to beside `s`: numbers that are known, and learned scalars, which get a gradient, too."""
-    found: dict[Formula, Tensor] = {}
-    for node in walk(*(term.curve for term in terms)):
-        if node in known:
-            found[node] = known[node]
-        elif isinstance(node, Number) and isinstance(node.value, Tensor):
-            found[node] = node.value
-    return found
-
-
 class ProxiesAsAnchors(Engine):
     """Folds over the samples, one number per proxy: every block is a small problem of its own.
 
@@ -233,7 +222,7 @@ class ProxiesAsAnchors(Engine):
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold, block by block."""
         terms = [term for each in passes for term in each]
-        numbers = _numbers(terms, known)
+        numbers = numbers_of(terms, known)
 
         def compute(block: Tensor, rows: slice, given: Sequence[Tensor]) -> Outputs:
             samples, *values = given
@@ -311,7 +300,7 @@ class ProxiesAsReferences(Engine):
         self, terms: list[Folded], known: dict[Formula, Tensor]
     ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Tensor]]:
         """The folds over positives, still to do; the states of the others; own similarities; and numbers for the curves."""
-        numbers = _numbers(terms, known)
+        numbers = numbers_of(terms, known)
         near = [term for term in terms if term.over is Side.POSITIVES]
         rest = [term for term in terms if term.over is not Side.POSITIVES]
         if len(self.cut) > 1 or not rest:

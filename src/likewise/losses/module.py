@@ -266,7 +266,7 @@ def value_of(declaration: Declaration, problem: Problem, reduction: Reduction, b
         short = backends.whole(parts, problem, reduction, backend)
         if short is not None:
             return sum((penalty.value.to(short.dtype) for penalty in penalties), short)
-    values = backends.run(parts, problem, reduction, engine) if parts else []
+    values = backends.run(parts, problem, reduction, backend) if parts else []
     for function in whole:
         values = [*values, *_computed(function, problem, engine, backend)]
     return reduce(values, [penalty.value.to(problem.dtype) for penalty in penalties], reduction, problem.spread)

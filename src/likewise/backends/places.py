@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from likewise.core.folds import LogSumExp, Max, Mean, Min, Side, State, Sum, count
-from likewise.core.formula import Apply, Folded, Formula, Number, PerReference, Rank, evaluate, s
+from likewise.core.formula import Apply, Folded, Formula, Number, PerReference, Rank, evaluate, s, walk
 
 _FARTHEST = -80.0
 """e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal, which is slow to multiply."""
@@ -32,8 +32,10 @@ class Places:
 
     Args:
         columns: ``(m, k)``, all within the width.
-        here: which of them are positives, ``(m, k)``, the others being anywhere; ``None``: all are.
+        here: which of them are positives, ``(m, k)``, the others naming columns that no positive of the row has; ``None``:
+            all are.
         width: how many columns there are.
+        itself: the column of the row itself, ``(m, 1)``, which is on neither side; ``None`` where rows are no columns.
 
     Examples:
         >>> import torch
@@ -44,6 +46,7 @@ class Places:
     columns: Tensor
     here: Tensor | None
     width: int
+    itself: Tensor | None = None
 
     @classmethod
     def within(cls, columns: Tensor, block: slice) -> Places:
@@ -54,16 +57,23 @@ class Places:
     def mask(self, over: Side) -> Tensor:
         """The pairs of a side, for folds that must be told, ``(m, width)``."""
         everybody = torch.ones(len(self.columns), self.width, dtype=torch.bool, device=self.columns.device)
-        return everybody if over is Side.BOTH else write(everybody, self.columns, self.here, False)
+        return self.leave_out(everybody, over, False)
+
+    def leave_out(self, values: Tensor, over: Side, instead: float) -> Tensor:
+        """Write a number wherever a side that is not the positives' has nothing, in a tensor that nobody else has."""
+        if over is not Side.BOTH:
+            values = write(values, self.columns, self.here, instead)
+        return values if self.itself is None else write(values, self.itself, None, instead)
 
     def counted(self, over: Side) -> Tensor:
         """How many pairs a side has, ``(m,)``."""
         m, k = self.columns.shape
+        everybody = self.width if self.itself is None else self.width - 1
         if over is Side.BOTH or self.here is None:
-            number = {Side.BOTH: self.width, Side.NEGATIVES: self.width - k, Side.POSITIVES: k}[over]
+            number = {Side.BOTH: everybody, Side.NEGATIVES: everybody - k, Side.POSITIVES: k}[over]
             return torch.full((m,), number, device=self.columns.device)
         positives = self.here.sum(dim=1)
-        return positives if over is Side.POSITIVES else self.width - positives
+        return positives if over is Side.POSITIVES else everybody - positives
 
 
 def write(values: Tensor, columns: Tensor, here: Tensor | None, instead: float) -> Tensor:
@@ -96,6 +106,25 @@ def broadcast(numbers: dict[Formula, Tensor], columns: slice | Tensor) -> dict[F
         else:
             shaped[node] = value[:, None] if node.rank == Rank.ANCHOR else value
     return shaped
+
+
+def numbers_of(terms: list[Folded], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    """What the curves refer to beside `s`: numbers that are known, and learned scalars, which get a gradient, too.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import POSITIVES, add_up
+        >>> scale = Number(torch.tensor(2.0))
+        >>> numbers_of([add_up(scale * s, POSITIVES)], {})
+        {learned(2): tensor(2.)}
+    """
+    found: dict[Formula, Tensor] = {}
+    for node in walk(*(term.curve for term in terms)):
+        if node in known:
+            found[node] = known[node]
+        elif isinstance(node, Number) and isinstance(node.value, Tensor):
+            found[node] = node.value
+    return found
 
 
 def of_positives(
@@ -200,73 +229,90 @@ def _matrix(curve: Formula, pairs: dict[Formula, Any]) -> Tensor:
 
 def _log_sum_exp(term: Folded, pairs: dict[Formula, Any], places: Places) -> tuple[Tensor, Tensor, Tensor | None]:
     """The peak, the total, and the similarities at the places, where they come along for nothing."""
-    factor = _factor(term.curve)
-    left_out = term.over is not Side.BOTH
-    if factor is None:
+    line, where = _line(term.curve), (places.columns, places.here, places.itself, term.over)
+    if line is None:
         values = _matrix(term.curve, pairs)
-        peak, total, _ = _PeakAndTotal.apply(values, 1.0, places.columns, places.here, left_out)  # type: ignore[no-untyped-call]
+        peak, total, _ = _PeakAndTotal.apply(values, 1.0, 0.0, *where)  # type: ignore[no-untyped-call]
         return peak, total, None
-    scale = evaluate(factor, pairs)
-    peak, total, own = _PeakAndTotal.apply(pairs[s], scale, places.columns, places.here, left_out)  # type: ignore[no-untyped-call]
+    factor, shift = line
+    peak, total, own = _PeakAndTotal.apply(pairs[s], evaluate(factor, pairs), shift, *where)  # type: ignore[no-untyped-call]
     return peak, total, own
 
 
-def _factor(curve: Formula) -> Formula | None:
-    """What a curve multiplies `s` with, where that is all it does: a number for the batch or one per anchor."""
+def _line(curve: Formula) -> tuple[Formula, float] | None:
+    """A curve as ``factor · (s + shift)``, where it is one: a factor for the batch or for each anchor, a constant shift."""
     if curve is s:
-        return Number(1.0)
-    if not isinstance(curve, Apply) or curve.operation not in ("mul", "div"):
+        return Number(1.0), 0.0
+    if not isinstance(curve, Apply):
         return None
-    left, right = curve.arguments
-    if right.rank < Rank.PAIR:
-        number, rest = right if curve.operation == "mul" else 1.0 / right, _factor(left)
-    elif left.rank < Rank.PAIR and curve.operation == "mul":
-        number, rest = left, _factor(right)
+    *_, last = arguments = curve.arguments
+    if curve.operation == "neg":
+        line = _line(last)
+        return None if line is None else (-1.0 * line[0], line[1])
+    if curve.operation in ("add", "sub") and arguments[0] is s and isinstance(last, Number):
+        constant = last.value
+        # a number that is learned has a gradient, and is left to the formula
+        return (
+            None if isinstance(constant, Tensor) else (Number(1.0), constant if curve.operation == "add" else -constant)
+        )
+    if curve.operation == "mul" and arguments[0].rank < Rank.PAIR:
+        number, line = arguments[0], _line(last)
+    elif curve.operation in ("mul", "div") and last.rank < Rank.PAIR:
+        number, line = last if curve.operation == "mul" else 1.0 / last, _line(arguments[0])
     else:
         return None
-    return None if rest is None else number * rest
+    return None if line is None else (number * line[0], line[1])
 
 
 class _PeakAndTotal(torch.autograd.Function):
-    """The state of a log-sum-exp over rows of ``scale · v``, and the values at some places, which it may leave out.
+    """The state of a log-sum-exp over one side of rows of ``scale · (v + shift)``, and the values at the positives' places.
 
     The slope of both is written out: it is one matrix, which autograd would add up from two.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, values: Tensor, scale: Tensor | float, columns: Tensor, here: Tensor | None, left_out: bool
+        ctx: Any,
+        values: Tensor,
+        scale: Tensor | float,
+        shift: float,
+        columns: Tensor,
+        here: Tensor | None,
+        itself: Tensor | None,
+        over: Side,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        weights = values * scale
-        if left_out:
-            write(weights, columns, here, -torch.inf)
+        weights = values + shift if shift else values * scale
+        weights = weights.mul_(scale) if shift else weights
+        weights = Places(columns, here, values.shape[1], itself).leave_out(weights, over, -torch.inf)
         peak = weights.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
         # a power of two takes a third of the time of a power of e on a CPU
         torch.threshold_(weights.sub_(peak[:, None]), _FARTHEST, -torch.inf).mul_(_LOG2_E).exp2_()
         # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
         total = weights.sum(dim=1).clamp_min_(1.0)
-        ctx.number, ctx.left_out = None if isinstance(scale, Tensor) else scale, left_out
-        ctx.save_for_backward(values, scale if isinstance(scale, Tensor) else None, columns, here, peak, weights)
+        ctx.number, ctx.shift, ctx.over = None if isinstance(scale, Tensor) else scale, shift, over
+        learned = scale if isinstance(scale, Tensor) else None
+        ctx.save_for_backward(values, learned, columns, here, itself, peak, weights)
         ctx.mark_non_differentiable(peak)
         ctx.set_materialize_grads(False)
         return peak, total, values.gather(1, columns)
 
     @staticmethod
     def backward(ctx: Any, _peak: Tensor | None, total: Tensor | None, own: Tensor | None) -> tuple[Tensor | None, ...]:
-        values, scale, columns, here, peak, weights = ctx.saved_tensors
+        values, scale, columns, here, itself, peak, weights = ctx.saved_tensors
         scale = ctx.number if scale is None else scale
         again = torch.is_grad_enabled()
         if again:  # somebody differentiates again: make the weights once more, from what is given
-            weights = torch.exp((values * scale - peak[:, None]).clamp(_FARTHEST, 0.0))
-            if ctx.left_out:
-                weights = weights * write(torch.ones_like(weights), columns, here, 0.0)
+            places = Places(columns, here, values.shape[1], itself)
+            weights = torch.exp(((values + ctx.shift) * scale - peak[:, None]).clamp(_FARTHEST, 0.0))
+            weights = weights * places.leave_out(torch.ones_like(weights), ctx.over, 0.0)
         of_values, of_scale = None, None
         if total is not None:
             of_values = weights * (total[:, None] * scale)
             if ctx.needs_input_grad[1]:
-                of_scale = ((weights * values).sum(dim=1, keepdim=True) * total[:, None]).sum_to_size(scale.shape)
+                along = (weights * (values + ctx.shift)).sum(dim=1, keepdim=True)
+                of_scale = (along * total[:, None]).sum_to_size(scale.shape)
         if own is not None:
             of_values = torch.zeros_like(values) if of_values is None else of_values
             add = of_values.scatter_add if again else of_values.scatter_add_
             of_values = add(1, columns, own)
-        return of_values, of_scale, None, None, None
+        return of_values, of_scale, None, None, None, None, None

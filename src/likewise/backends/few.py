@@ -1,0 +1,78 @@
+"""The whole matrix of a batch in which every anchor has few positives: they are looked at where they are.
+
+The dense engine masks: each fold over positives reads a whole row to find three entries, and every curve is computed for
+all pairs.  Sorted labels say where the three are.  What is left of a row are its negatives, all but a few.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from likewise.backends.passes import Engine
+from likewise.backends.places import Places, finished, numbers_of, of_the_rest
+from likewise.core.folds import Side
+from likewise.core.formula import Folded, Formula
+from likewise.core.problem import Problem
+from likewise.core.relation import Labels
+from likewise.core.slots import Slots, few_positives
+from likewise.core.spread import ALONE
+
+FROM = 2**18
+"""Pairs from which on it is faster than masks on a CPU (benchmarks/losses.py); below, finding places costs more than it saves."""
+
+
+def slots_of(problem: Problem) -> Slots | None:
+    """The positives of each anchor, where this engine is for the problem: a batch against itself on a CPU, no miner.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import Cosine
+        >>> labels = torch.arange(512) // 4
+        >>> slots_of(Problem(Labels(labels), Cosine(), anchors=torch.randn(512, 8))).index.shape
+        torch.Size([512, 3])
+    """
+    relation, (m, n) = problem.relation, problem.shape
+    if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
+        return None
+    alone = problem.spread is ALONE and problem.shards is ALONE
+    if relation.device.type != "cpu" or m * n < FROM or not alone or torch.compiler.is_compiling():
+        return None
+    return few_positives(problem, "dense")
+
+
+class FewPositives(Engine):
+    """Folds over the whole matrix of a batch against itself, whose positives have known places.
+
+    Args:
+        problem: the batch.
+        slots: where each anchor's positives are.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.core import POSITIVES, smallest, s
+        >>> S = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
+        >>> problem = Problem(Labels(torch.tensor([0, 0, 1])), similarities=S)
+        >>> list(FewPositives(problem, few_positives(problem, "dense")).fold([[smallest(s, POSITIVES)]], {}).values())
+        [tensor([0.9000, 0.9000,    inf])]
+    """
+
+    def __init__(self, problem: Problem, slots: Slots) -> None:
+        self.similarities = problem.similarities()
+        itself = torch.arange(len(slots.index), device=slots.index.device)[:, None]
+        # an empty slot must not name a column that another slot of its row means
+        columns = torch.where(slots.exists, slots.index, itself)
+        self.places = Places(columns, slots.exists, self.similarities.shape[1], itself)
+
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+        """One vector per fold."""
+        results: dict[Formula, Tensor] = {}
+        for terms in passes:
+            numbers = numbers_of(terms, {**known, **results})
+            near = [term for term in terms if term.over is Side.POSITIVES]
+            rest = [term for term in terms if term.over is not Side.POSITIVES]
+            everything = slice(0, self.places.width)
+            states, own = of_the_rest(rest, self.similarities, self.places, everything, numbers)
+            results |= {term: term.fold.finish(state) for term, state in states.items()}
+            results |= finished(near, own, self.places, numbers)
+        return results

@@ -1,0 +1,71 @@
+"""The engine for batches with few positives: what masks say, without a mask, and only where it was measured to be faster."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from likewise import losses, miners
+from likewise.backends import DenseEngine, few
+from likewise.backends.choose import engine_for
+from likewise.core import Cosine, Labels, Problem
+from tests.losses.cases import CASES
+
+RAGGED = torch.tensor([3, 0, 1, 3, 2, 0, 3, 1, 5, 3, 0, 7, 7])
+"""Classes of four, three, two, one: some slots are empty, and some anchors have no positive."""
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of thirteen is large here."""
+    monkeypatch.setattr(few, "FROM", 1)
+
+
+def problem(labels: Tensor = RAGGED, **options: object) -> Problem:
+    embeddings = torch.randn(len(labels), 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return Problem(Labels(labels, **options), Cosine(), anchors=embeddings)  # type: ignore[arg-type]
+
+
+def outcome(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> list[Tensor]:
+    """The value, first derivatives, and the derivative of their square."""
+    leaf = embeddings.clone().requires_grad_()
+    value = loss(leaf, labels)
+    slopes = torch.autograd.grad(value.sum(), [leaf, *loss.parameters()], create_graph=True, allow_unused=True)
+    there = [slope for slope in slopes if slope is not None and slope.requires_grad]
+    again = torch.autograd.grad(sum(slope.square().sum() for slope in there), leaf) if there else ()
+    return [value.detach(), *(slope.detach() for slope in slopes if slope is not None), *again]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "nonzero", "none"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+def test_every_loss_is_what_masks_make_of_it(case, reduction: str):
+    embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    torch.manual_seed(0)
+    plain = case.make().double()
+    torch.manual_seed(0)
+    quick = case.make().double()
+    for loss, backend in ((plain, "dense"), (quick, "auto")):
+        loss.reduction, loss.backend = reduction, backend
+    for found, expected in zip(outcome(quick, embeddings, RAGGED), outcome(plain, embeddings, RAGGED), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_it_is_taken_where_it_is_faster_and_nowhere_else(monkeypatch: pytest.MonkeyPatch):
+    assert type(engine_for(problem())) is few.FewPositives
+    assert type(engine_for(problem(), "dense")) is DenseEngine  # the reference is what was asked for
+    many = torch.arange(40) // 20
+    assert type(engine_for(problem(many))) is DenseEngine
+    others = problem(reference_labels=RAGGED)
+    others.references = others.anchors
+    assert type(engine_for(others)) is DenseEngine
+    monkeypatch.setattr(few, "FROM", len(RAGGED) ** 2 + 1)
+    assert type(engine_for(problem())) is DenseEngine
+
+
+def test_a_miner_is_given_masks():
+    embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(2))
+    make = partial(losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner(0.1))
+    assert make()(embeddings, RAGGED).item() == make(backend="dense")(embeddings, RAGGED).item()
