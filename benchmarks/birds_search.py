@@ -25,7 +25,7 @@ from machine import write
 from likewise import losses, miners
 from likewise.cli.study import StudyFile, board_of, write_study
 from likewise.cli.tuning import defaults_first
-from likewise.protocols.bayes import Bayesian
+from likewise.protocols.bayes import Random
 from likewise.protocols.board import Board
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.protocols.search import Search, best, history, is_over, plan
@@ -33,7 +33,7 @@ from likewise.protocols.space import Range, Setting, space_of
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "birds-search.json"
-ROUNDS, AT_ONCE = 10, 5
+ROUNDS = 10
 RATE = Range(1e-5, 1e-3, log=True)
 LEARNED_RATE = Range(1e-3, 1e-1, log=True)
 NAME = "birds-search"
@@ -161,10 +161,10 @@ def searches(chosen: StudyFile) -> dict[str, Search]:
             trial.method,
             config,
             space,
-            Bayesian(),
+            Random(),
             PROTOCOLS["fixed-validation"].folds,
             rounds=ROUNDS,
-            at_once=AT_ONCE,
+            at_once=ROUNDS,
             begin=defaults_first(config, space),
         )
     return made

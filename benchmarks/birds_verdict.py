@@ -142,7 +142,8 @@ def report(folder: Path, found: Mapping[str, Search], aliases: Mapping[str, str]
         "tournament": ranked.to_dict(),
         "claims": claims(results, found, board),
         "cost": cost(results),
-        "rows": verdict,
+        # where it ran, and with which paths, is of no use elsewhere
+        "rows": [{name: value for name, value in row.items() if name not in ("run", "command")} for row in verdict],
     }
 
 

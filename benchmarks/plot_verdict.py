@@ -222,9 +222,7 @@ def draw(report: Row, path: Path) -> None:
         axes.plot([], [], "o", color=colour, label=f"{dim} dimensions", mew=0)
     axes.axvline(100 * UNTUNED["MAP@R"], color=GREY, lw=1, ls=":")
     axes.set_yticks(range(len(order)), [row["method"] for row in order])
-    axes.set_xlabel(
-        "MAP@R on the test birds, in per cent: mean of five seeds and 95% interval; dotted: the best untuned loss"
-    )
+    axes.set_xlabel("MAP@R on the test birds in per cent, 95% intervals of five seeds; dotted: the best untuned loss")
     axes.legend(frameon=False, loc="lower right", labelcolor=GREY)
     finish(figure, axes, path)
 

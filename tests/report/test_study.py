@@ -15,7 +15,7 @@ import pytest
 
 from likewise.protocols.leaderboard import rank
 from likewise.protocols.tournament import tournament
-from likewise.report.study import Study, write_study
+from likewise.report.study import Study, StudyFigure, StudyTable, write_study
 from tests.report.studies import difference, fail, final_rows, make_study, search_rows, searched
 from tests.report.test_browser import CHROMIUM, chromium
 from tests.report.test_page import NASTY, Elements, text_of, without_time
@@ -284,7 +284,8 @@ def test_names_from_data_are_harmless(tmp_path: Path):
         search={
             NASTY: [{"point": {NASTY: n, "x": NASTY + str(n)}, "value": n / 10, "status": "done"} for n in range(3)]
         },
-        figures={NASTY: svg},
+        tables={NASTY: StudyTable([NASTY, NASTY], [[NASTY, NASTY]], NASTY, NASTY, words=True)},
+        figures={NASTY: StudyFigure(svg, NASTY, NASTY)},
         openings=[{"run": NASTY, "opened": NASTY, "why": NASTY, "finished": False}],
         command=NASTY,
         versions=NASTY,
@@ -296,6 +297,46 @@ def test_names_from_data_are_harmless(tmp_path: Path):
     assert found.tags.count("img") == 1  # the figure, in which nothing can run
     assert not [name for _, name, _ in found.attributes if name.startswith("on")]
     assert NASTY in " ".join(found.text)
+
+
+def test_tables_and_figures_say_what_they_show_and_what_makes_them_again(tmp_path: Path):
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg'/>"
+    study = Study(
+        "s",
+        tables={
+            "What it took": StudyTable(
+                ["stage", "minutes"], [["search", "73"], ["final", "107"]], "On one GPU.", "cost"
+            ),
+            "Claims": StudyTable(["question", "answer"], [["Is it?", "It is not."]], words=True),
+        },
+        figures={"Map": StudyFigure(svg, "Crosses are mistakes.", "python map.py"), "Plain": svg},
+    )
+    page = page_of(study, tmp_path)
+    found = Elements(page)
+    places = [page.index(f'id="{name}"') for name in ("leaderboard", "tables", "figures", "experiments")]
+    assert places == sorted(places)
+    section = page[places[1] : places[3]]
+    text = text_of(section)
+    assert "What it took stage minutes search 73 final 107 On one GPU. cost" in " ".join(text.split())
+    assert "Claims question answer Is it? It is not." in " ".join(text.split())
+    assert "Crosses are mistakes." in text
+    assert section.count('class="command"') == 2  # of the first table and the first figure
+    data = [value for tag, name, value in found.attributes if (tag, name) == ("img", "src")]
+    assert [base64.b64decode(each.partition(",")[2]) for each in data] == [svg, svg]
+    assert {"#tables", "#figures"} <= {value for _, name, value in found.attributes if name == "href"}
+
+
+def test_a_page_without_tables_and_figures_has_no_place_for_them(tmp_path: Path):
+    page = page_of(Study("s"), tmp_path)
+    assert 'id="tables"' not in page
+    assert 'id="figures"' not in page
+
+
+def test_what_is_not_a_table_is_refused():
+    with pytest.raises(ValueError, match="rows must have a cell for each of the 2 columns, but row 1 has 1"):
+        StudyTable(["a", "b"], [["1", "2"], ["1"]])
+    with pytest.raises(TypeError, match="tables must be of StudyTable, but 'x' is a list"):
+        Study("s", tables={"x": [["1"]]})  # type: ignore[dict-item]
 
 
 def test_nothing_is_fetched(tmp_path: Path):
@@ -333,6 +374,7 @@ def test_the_same_study_gives_the_same_bytes(tmp_path: Path):
         ({"protocol": {"name": "x"}}, "protocol must have name, sentence, source, tuned_on_test"),
         ({"planned": -1}, "planned must be a whole number"),
         ({"figures": {"x": b"\x89PNG"}}, "figures must be SVG as bytes, but 'x' is not"),
+        ({"figures": {"x": StudyFigure(b"\x89PNG", "A map.")}}, "figures must be SVG as bytes, but 'x' is not"),
     ],
 )
 def test_what_is_not_a_study_is_refused(given: dict[str, Any], sentence: str):

@@ -9,14 +9,16 @@ if TYPE_CHECKING:
     from likewise.report.lens import write_lens
     from likewise.report.page import write_report
     from likewise.report.part import Compared, Part
-    from likewise.report.study import Study, write_study
+    from likewise.report.study import Study, StudyFigure, StudyTable, write_study
 
-__all__ = ["Compared", "Part", "Study", "write_lens", "write_report", "write_study"]
+__all__ = ["Compared", "Part", "Study", "StudyFigure", "StudyTable", "write_lens", "write_report", "write_study"]
 
 _PLACES = {
     "Compared": "part",
     "Part": "part",
     "Study": "study",
+    "StudyFigure": "study",
+    "StudyTable": "study",
     "write_lens": "lens",
     "write_report": "page",
     "write_study": "study",

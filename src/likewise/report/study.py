@@ -38,6 +38,55 @@ PROTOCOL = ("name", "sentence", "source", "tuned_on_test")
 
 
 @dataclass(frozen=True, eq=False)
+class StudyFigure:
+    """A drawing on the page of a study.
+
+    Args:
+        svg: the drawing; what is to be read on light and dark pages must have colours for both.
+        caption: what is to be seen on it.
+        command: draws it again.
+
+    Examples:
+        >>> StudyFigure(b"<svg/>", "Nothing.", "python draw.py").caption
+        'Nothing.'
+    """
+
+    svg: bytes
+    caption: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """A table of words and numbers on the page of a study.
+
+    Args:
+        head: the names of its columns.
+        rows: its cells, as they are to be read; the first of each row is its name.
+        caption: what is to be seen in it.
+        command: makes it again.
+        words: whether its cells are words; else they are numbers, and stand at the right.
+
+    Examples:
+        >>> StudyTable(["", "seconds"], [["a training", "13.2"]]).rows[0][1]
+        '13.2'
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    command: str = ""
+    words: bool = False
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.head):
+                raise ValueError(
+                    f"rows must have a cell for each of the {len(self.head)} columns, but row {number} has {len(row)}"
+                )
+
+
+@dataclass(frozen=True, eq=False)
 class Study:
     """A tournament, a comparison or a search, as plain data.
 
@@ -60,7 +109,8 @@ class Study:
             ``severity``, ``"unfair"`` or ``"note"``; ``None`` if nobody looked.
         search: by method, what was tried, in order: ``point``, ``value`` or ``None``, and ``status``.
         objective: what the search made as high as it could.
-        figures: more figures, SVG by title.
+        tables: more tables, by title.
+        figures: more figures by title: SVG, or `StudyFigure` with a caption and a command.
         openings: each opening of a test set on record: ``run``, ``opened``, ``why`` and whether training had
             ``finished``.  How often each run's was opened is in the rows.
         planned: how many trainings there are to be; ``None`` where that is not known.
@@ -86,7 +136,8 @@ class Study:
     fairness: Sequence[Mapping[str, Any]] | None = None
     search: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
     objective: str = "val MAP@R"
-    figures: Mapping[str, bytes] = field(default_factory=dict)
+    tables: Mapping[str, StudyTable] = field(default_factory=dict)
+    figures: Mapping[str, bytes | StudyFigure] = field(default_factory=dict)
     openings: Sequence[Mapping[str, Any]] = ()
     planned: int | None = None
     command: str = ""
@@ -109,8 +160,12 @@ class Study:
             _has(f"search[{method!r}]", tried, TRIED)
         for setting, board in self.boards.items():
             _has(f"leaderboard[{setting!r}]" if setting else "leaderboard", board, ("rank", "mean", "marks"))
+        for title, table in self.tables.items():
+            if not isinstance(table, StudyTable):
+                raise TypeError(f"tables must be of StudyTable, but {title!r} is a {type(table).__name__}")
         for title, figure in self.figures.items():
-            if not isinstance(figure, bytes) or b"<svg" not in figure[:4096]:
+            svg = figure.svg if isinstance(figure, StudyFigure) else figure
+            if not isinstance(svg, bytes) or b"<svg" not in svg[:4096]:
                 raise ValueError(f"figures must be SVG as bytes, but {title!r} is not")
 
     @property
@@ -211,10 +266,20 @@ def _render(study: Study) -> str:
         "opened": openings_of(study.rows, study.openings),
         "table": table_of(study.rows, columns, study.metric),
         "csv": csv_link(study.rows),
-        "figures": {title: base64.b64encode(svg).decode() for title, svg in study.figures.items()},
+        "figures": _drawings(study.figures),
         "meanings": words.METRICS,
     }
     return _environment().get_template("study.html.jinja").render(shown)
+
+
+def _drawings(figures: Mapping[str, bytes | StudyFigure]) -> list[dict[str, str]]:
+    """Figures as a page holds them."""
+    made = []
+    for title, figure in figures.items():
+        each = figure if isinstance(figure, StudyFigure) else StudyFigure(figure)
+        data = base64.b64encode(each.svg).decode()
+        made.append({"title": title, "data": data, "caption": each.caption, "command": each.command})
+    return made
 
 
 def _methods(study: Study) -> list[str]:

@@ -1,0 +1,234 @@
+"""The pictures and the page of the reality check on birds: what they measure is checked on paper, and on networks by hand."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def birds() -> Any:
+    """The scripts, which find each other by their folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        import birds_models
+        import birds_page
+        import birds_search
+        import birds_verdict
+        import plot_models
+
+        class Scripts:
+            models, page, search, verdict, plot = birds_models, birds_page, birds_search, birds_verdict, plot_models
+            found = birds_search.searches(birds_search.study("BIRDS", "imagenet"))
+
+        yield Scripts
+
+
+# ---- what is measured of a model
+
+
+def test_weights_are_gathered_by_similarity(birds: Any):
+    """Three pairs at cosine 0.505 and one at -1: the one is too few, the mean of 1, 2 and 6 is 3."""
+    cosines = torch.tensor([0.505, 0.505, 0.505, -1.0]).double().repeat_interleave(12)
+    weights = torch.tensor([1.0, 2.0, 6.0, 0.0]).double().repeat_interleave(12)
+    found = birds.models.in_bins(cosines, weights)
+    assert found["cosine"] == [0.51]  # the middle of 0.50 to 0.52
+    assert found["count"] == [36]
+    assert found["mean"] == [3.0]
+    assert (found["low"], found["high"]) == ([1.0], [6.0])
+    assert found["idle"] == 0.25
+
+
+def test_the_lens_on_contrastive_is_the_one_on_paper(birds: Any):
+    """Positives below 1 are pulled all alike; negatives are pushed above 0.5 and only there."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(40).repeat_interleave(6)
+    embeddings = torch.randn(40, 4, generator=generator)[labels] + 0.4 * torch.randn(240, 4, generator=generator)
+    config = birds.found["Contrastive"].config
+    found = birds.models.lens_of(config, embeddings, labels)
+    assert found["options"]["negative_margin"] == 0.5
+    negative = found["negative"]
+    for cosine, mean in zip(negative["cosine"], negative["mean"], strict=True):
+        assert (mean > 0.0) == (cosine > 0.5)
+    assert max(found["positive"]["mean"]) == pytest.approx(min(found["positive"]["mean"]), rel=0.05)
+    assert found["positive"]["idle"] == 0.0
+
+
+def test_every_method_has_a_lens_or_a_reason(birds: Any):
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(36).repeat_interleave(5)
+    embeddings = torch.randn(180, 512, generator=generator) + 3.0 * torch.randn(36, 512, generator=generator)[labels]
+    birds.models.BATCHES, batches = 1, birds.models.BATCHES
+    try:
+        found = {name: birds.models.lens_of(each.config, embeddings, labels) for name, each in birds.found.items()}
+    finally:
+        birds.models.BATCHES = batches
+    silent = {name for name, each in found.items() if "why" in each}
+    proxies = {"ProxyNCA", "Normalised softmax", "CosFace", "ArcFace", "SoftTriple", "Proxy-Anchor", "ProxyNCA++"}
+    assert silent == proxies | {"ProxyGML", "Proxy repulsion", "ProxyNCA, direction"}
+    assert found["Triplet, direction"]["notes"] == ["without what DirectionRegularized adds to it"]
+    assert found["Margin"]["notes"] == ["what it learns is as it was before training"]
+
+
+def test_the_map_has_whole_classes_evenly_chosen(birds: Any):
+    labels = torch.arange(100).repeat(3)
+    kept, rows = birds.models.map_rows(labels)
+    assert kept.tolist() == list(range(0, 100, 5))
+    assert sorted(labels[rows].tolist()) == sorted(list(range(0, 100, 5)) * 3)
+    few, all_rows = birds.models.map_rows(torch.tensor([4, 4, 9]))
+    assert few.tolist() == [4, 9]
+    assert len(all_rows) == 3
+
+
+def test_a_hit_is_a_nearest_neighbour_of_the_class_among_all_images(birds: Any):
+    angles = torch.tensor([0.0, 0.1, 0.15, 1.0, 1.1, 2.0, 2.5, 2.9, 0.5, 0.55, 0.9, 1.9]).double()
+    labels = torch.tensor([0, 0, 1, 1, 1, 0, 0, 1, 2, 2, 2, 2])
+    embeddings = torch.stack([angles.cos(), angles.sin()], dim=1)
+    found = birds.models.on_map(embeddings, labels, torch.tensor([0, 1]), (labels < 2).nonzero().squeeze(1))
+    # by hand: 0→0.1 yes; 0.1→0.15 no; 0.15→0.1 no; 1→0.9 or 1.1 (the nearest by rounding is one of them); 1.1→1 yes; 2→1.9 no; …
+    hits = found["found"]
+    assert [hits[0], hits[1], hits[2], hits[4], hits[5]] == [1, 0, 0, 1, 0]
+    assert hits[6:] == [0, 0]  # 2.5 and 2.9 have each other, of two classes
+    assert found["R@1"][0] == 0.25
+    assert all(0 <= each <= 1000 for place in found["places"] for each in place)
+
+
+def test_the_best_the_lowest_and_the_known_ones_are_chosen_by_validation_alone(birds: Any):
+    from likewise.protocols.trial import Result, Trial
+
+    levels = {"Circle": (0.3, 0.1), "Triplet": (0.2, 0.9), "Contrastive": (0.25, 0.2), "FastAP": (0.1, 0.5)}
+    results = [
+        Result(Trial(name, {}, seed, labels={"part": "verdict", "dim": dim}), val={"MAP@R": val}, test={"MAP@R": test})
+        for name, (val, test) in levels.items()
+        for seed in (0, 1)
+        for dim in (512, 128)
+    ]
+    found = birds.models.chosen(results)
+    assert {name: roles for name, (_, roles) in found.items()} == {
+        "Circle": ["best by validation"],
+        "Contrastive": [],
+        "Triplet": [],
+        "FastAP": ["lowest by validation"],
+    }
+    assert all(each.trial.seed == 0 and each.trial.labels["dim"] == 512 for each, _ in found.values())
+
+
+# ---- what it would cost
+
+
+@pytest.mark.parametrize("trunk", ["efficientnet_lite0", "resnet50"])
+def test_multiply_adds_are_those_of_every_layer(birds: Any, trunk: str):
+    """Each number that a convolution or a linear layer gives takes as many as its filter has weights."""
+    from likewise.trunks import build
+
+    counted: list[int] = []
+
+    def count(module: nn.Module, _: Any, result: Tensor) -> None:
+        assert isinstance(module, nn.Conv2d | nn.Linear)
+        counted.append(result.numel() * module.weight[0].numel())
+
+    network = build(trunk).eval()
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            module.register_forward_hook(count)
+    with torch.no_grad():
+        network(torch.zeros(1, 3, 64, 64))
+    assert birds.plot.multiply_adds(trunk, 64) == sum(counted)
+
+
+def test_an_estimate_is_in_proportion_and_says_what_was_measured(birds: Any):
+    cost = {"one training": {"mean": 10.0}, "seconds": {"search": 1800.0, "final": 1800.0}}
+    first, *others = birds.plot.estimate(cost)
+    assert first[3:] == ["1.0×", "10.0, measured", "1.00, measured"]
+    ratio = birds.plot.multiply_adds("resnet50", 224) / birds.plot.multiply_adds("efficientnet_lite0", 112)
+    assert others[-1][4] == f"about {10 * ratio:.0f}"
+    assert all(row[4].startswith("about ") and row[5].startswith("about ") for row in others)
+
+
+# ---- figures and page
+
+
+def test_strokes_are_written_short_and_stay_where_they_were(birds: Any):
+    drawn = b'<path d="M 12.5 3.0 \nL 12.5 3.0 \nM 1.0 2.0 \nL 3.0 4.0 \n" style="x"/>'
+    assert birds.plot.packed(drawn) == b'<path d="M12.5 3.0h0M1.0 2.0L3.0 4.0" style="x"/>'
+
+
+def test_each_training_has_a_command_that_makes_it(birds: Any):
+    """The command of a row, read as `likewise train` reads it, is the configuration that was trained."""
+    from likewise.cli.configuration import configure
+    from likewise.cli.layers import read_request
+
+    for name in ("Contrastive", "Margin / class", "Binomial + VTHM", "VTHM, equal weights", "ProxyNCA, direction"):
+        search = birds.found[name]
+        point = {path: 0.25 if path != "optimizer.lr" else 0.0003 for path in search.space}
+        wanted = birds.verdict.final(search, point, 3, "verdict", 128).config
+        words = shlex.split(birds.page.command_of(name, point, 128, 3))
+        assert words[:2] == ["likewise", "train"]
+        words[words.index("recipes/cub128.yaml")] = str(BENCHMARKS.parent / "recipes" / "cub128.yaml")
+        made = configure(read_request(words[2:]))
+        assert {key: made[key] for key in wanted if key != "out"} == {
+            key: wanted[key] for key in wanted if key != "out"
+        }
+
+
+def results_in(folder: Path, birds: Any) -> None:
+    """Two methods, three seeds, two sizes; invented."""
+    rows, names = [], ("Contrastive", "Triplet")
+    for place, name in enumerate(names):
+        for dim in (512, 128):
+            for seed in range(3):
+                row = {"method": name, "part": "verdict", "dim": dim, "seed": seed, "fold": 0, "stage": "final"}
+                row |= {"status": "done", "test MAP@R": 0.13 - 0.02 * place + 0.001 * seed, "openings": 1}
+                rows.append(
+                    row | {"tuned_on_test": False, "run": f"runs/{name}{dim}{seed}", "command": "elsewhere/run"}
+                )
+    interval = {"mean": 0.13, "low": 0.12, "high": 0.14, "confidence": 0.95, "count": 3}
+    table = [
+        {"method": name, "dim": dim, **dict.fromkeys(("MAP@R", "RP", "R@1"), interval)}
+        for name in names
+        for dim in (512, 128)
+    ]
+    points = {name: {"optimizer.lr": 1e-4} for name in names}
+    verdict = {"rows": rows, "points": points, "table": table, "aliases": {}, "best by validation": list(names)}
+    verdict |= {
+        "separated": [],
+        "concatenated": [],
+        "tournament": birds.verdict.tournament(rows, "test MAP@R", experiment=("dim",)).to_dict(),
+    }
+    claim = {"question": "Is it?", "claimed by": "the thesis", "sentence": "it is not distinguishable"}
+    cost = {"machines": ["a GPU"], "trainings": {"search": 4, "final": 12}, "seconds": {"search": 40.0, "final": 120.0}}
+    verdict |= {"claims": [claim], "cost": {**cost, "one training": interval | {"mean": 10.0}}}
+    (folder / "birds-verdict.json").write_text(json.dumps(verdict))
+    tried = [{"point": {"optimizer.lr": rate}, "val MAP@R": value} for rate, value in ((1e-4, 0.3), (1e-3, None))]
+    search = [
+        {"method": name, "rounds": 2, "searched": ["optimizer.lr"], "points": tried, "best": tried[0]} for name in names
+    ]
+    (folder / "birds-search.json").write_text(json.dumps({"rows": search, "machines": ["a GPU"]}))
+
+
+def test_the_page_is_made_of_what_is_there(birds: Any, tmp_path: Path):
+    empty = birds.page.study_of(tmp_path, tmp_path)
+    assert empty.rows == []
+    assert empty.fairness is None
+    results_in(tmp_path, birds)
+    (tmp_path / "birds-map.svg").write_bytes(b"<svg xmlns='http://www.w3.org/2000/svg'/>")
+    study = birds.page.study_of(tmp_path, tmp_path)
+    page = birds.page.write_study(tmp_path / "page.html", study).read_text()
+    assert study.unfair == []
+    assert [each["what"] for each in study.fairness] == []  # the same rate for both
+    assert study.search["Triplet"][1] == {"point": {"optimizer.lr": 1e-3}, "value": None, "status": "failed"}
+    assert list(study.boards) == ["dim 512", "dim 128"]
+    assert study.comparisons[0]["verdict"] == "better"
+    assert [study.figures[title].command for title in study.figures] == ["python benchmarks/plot_models.py"]
+    assert "It is not distinguishable." in page
+    assert "about 387" in page  # ten seconds, 38.7 times as many multiply-adds
+    assert "elsewhere/run" not in page
+    assert "://" not in page
