@@ -76,6 +76,13 @@ def test_a_table_keeps_its_columns(run: Path, here: Path):
     assert set(found.ids[0].tolist()) == {2, 3, -1}
 
 
+def test_columns_have_names_of_their_own(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "t.csv").write_text("path,year,year\nphotos/c00/0.png,2001,2002\n")
+    assert main(["index", "run", "t.csv", "-o", "t.index"]) == 2
+    assert "t.csv must have a name of its own for every column, but two are called 'year'" in capsys.readouterr().err
+    assert not Path("t.index").exists()
+
+
 def test_types_of_columns():
     assert typed(["true", "FALSE", ""]) == [True, False, None]
     assert typed(["1e3", "2"]) == [1000.0, 2.0]
@@ -176,9 +183,12 @@ def test_slices_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]
     for part in (1, 2, 3):
         assert main(["index", "run", "photos", "-o", f"{part}.index", "--shard", f"{part}/3"]) == 0
     assert "24 in photos, slice 3/3" in capsys.readouterr().out
+    for part in (1, 2, 3):
+        Index.open(f"{part}.index").calibrated({"threshold": 0.5})
     assert main(["index", "--merge", "1.index", "2.index", "3.index", "-o", "all.index"]) == 0
     assert "all.index: 3 indexes merged" in capsys.readouterr().out
     whole, merged = Index.open("whole.index"), Index.open("all.index")
+    assert merged.calibration == {"threshold": 0.5}
     order = np.argsort(paths(merged))
     assert np.array(paths(merged))[order].tolist() == paths(whole)
     assert np.allclose(merged.vectors()[order], whole.vectors(), atol=1e-5)

@@ -359,6 +359,8 @@ def _merge(given: argparse.Namespace) -> int:
                     shutil.rmtree(new.parent, ignore_errors=True)
                 raise
             index.rebuild(approximate=given.approximate or "auto")
+            if all(part.calibration == first.calibration for part in parts):
+                index.calibrated(first.calibration)
         _put_in_place(new, given.out, _parts(given.out) / "old")
         shutil.rmtree(_parts(given.out), ignore_errors=True)
     index = Index.open(given.out)
@@ -395,6 +397,7 @@ def _store(index: Index, store: str | None) -> None:
             target = PostgresIndex.create(
                 url, name, dim=index.dim, model=index.model_file, storage=storage, images=images, root=index.root
             )
+            target.calibrated(index.calibration)
         count = target.merge(index)
         target.close()
     print(f"{count:,} images stored in the index {name} of the database")

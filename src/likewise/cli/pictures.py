@@ -133,6 +133,9 @@ def _read_text(table: Path) -> dict[str, list[Any]]:
     except (csv.Error, UnicodeDecodeError) as error:
         raise Mistake(f"{table} cannot be read: {sentence(error)}") from error
     header, body = [title.strip() for title in rows[0]] if rows else [], [row for row in rows[1:] if row]
+    twice = [title for place, title in enumerate(header) if title in header[:place]]
+    if twice:
+        raise Mistake(f"{table} must have a name of its own for every column, but two are called {twice[0]!r}")
     odd = [row for row in body if len(row) != len(header)]
     if odd:
         raise Mistake(f"{table} must have {len(header)} cells in every row, but one has {len(odd[0])}: {odd[0][0]!r}")
