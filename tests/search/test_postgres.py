@@ -404,7 +404,7 @@ def test_names_and_databases(url: str):
     first.drop()
     assert open_index(url).name == "other"
     assert PostgresIndex.open(url).name == "other"
-    with pytest.raises(ValueError, match=r"the database has no index Vögel 2021 any more"):
+    with pytest.raises(FileNotFoundError, match=r"the database has no index Vögel 2021 any more"):
         first.add(np.ones((1, 2)), ["a"])
 
 

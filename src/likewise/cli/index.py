@@ -28,6 +28,7 @@ from likewise.search.approximate import KINDS, kind_for
 from likewise.search.encoder import Embedding, Encoder, batch_for
 from likewise.search.index import Index
 from likewise.search.manifest import STORAGES, read_manifest
+from likewise.search.places import is_url, split_url
 from likewise.search.thumbnails import SIDE
 
 PART = 1024
@@ -53,7 +54,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    if given.store is not None and (given.update or not given.store.startswith(("postgresql://", "postgres://"))):
+    if given.store is not None and (given.update or not is_url(given.store)):
         what = "a new index or --merge, not with --update" if given.update else "the URL of a database, postgresql://…"
         raise Mistake(f"--store goes with {what}")
     if given.prune and not given.update:
@@ -374,9 +375,10 @@ def _check_store(store: str | None) -> None:
         return
     from likewise.search.postgres import PostgresIndex
 
-    url, _, name = store.partition("#")
-    with making("--store"), suppress(ValueError):  # there is no such index yet
-        PostgresIndex.open(url, name or None).close()
+    with making("--store"):
+        url, name = split_url(store)
+        with suppress(ValueError):  # there is no such index yet
+            PostgresIndex.open(url, name).close()
 
 
 def _store(index: Index, store: str | None) -> None:
@@ -385,17 +387,23 @@ def _store(index: Index, store: str | None) -> None:
         return
     from likewise.search.postgres import PostgresIndex
 
-    url, _, name = store.partition("#")
-    name = name or index.name
     model = index.manifest.model
     with making("--store"):
+        url, given = split_url(store)
+        name = given or index.name
         try:
             target = PostgresIndex.open(url, name)
         except ValueError:
             storage: Any = "float32" if index.storage == "float32" else "float16"
-            images = None if model is None else model.images
             target = PostgresIndex.create(
-                url, name, dim=index.dim, model=index.model_file, storage=storage, images=images, root=index.root
+                url,
+                name,
+                dim=index.dim,
+                model=index.model_file,
+                storage=storage,
+                images=None if model is None else model.images,
+                root=index.root,
+                model_name=None if model is None else model.name,
             )
             target.calibrated(index.calibration)
         count = target.merge(index)

@@ -20,11 +20,13 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, making
 from likewise.cli.screen import bold, note
 from likewise.data.shards import cores
-from likewise.search.index import Index
 from likewise.search.manifest import FILE
+from likewise.search.places import is_url, open_index
 
 if TYPE_CHECKING:
     import uvicorn
+
+    from likewise.search.places import AnyIndex
 
 MODEL = "efficientnet_lite0"
 """What looks at pictures where nobody has trained anything."""
@@ -43,17 +45,15 @@ def run(words: Sequence[str]) -> int:
     """
     given = _options().parse_args(words)
     _check_packages()
-    folder, token = given.index, _token(given.token)
-    if not folder.is_dir():
-        raise Mistake(f"there is no index and no folder of pictures {folder}")
+    folder, token = _folder(given.index), _token(given.token)
     door = _door(given.host, given.port)  # before anything takes time
     try:
-        if not (folder / FILE).exists():
+        if folder is not None and not (folder / FILE).exists():
             folder, code = _indexed(folder)
             if code != 0:
                 return code
         with making("the index"):
-            index = Index.open(folder)
+            index = open_index(given.index if folder is None else folder)
         return _serve(index, door, token, given)
     finally:
         door.close()
@@ -64,8 +64,8 @@ def _options() -> Arguments:
     options.add_argument(
         "index",
         metavar="INDEX",
-        type=Path,
-        help=f"what likewise index made; or a folder of pictures, which is indexed first, with {MODEL}",
+        help="what likewise index made: a folder, or postgresql://…#name; or a folder of pictures, which is indexed"
+        f" first, with {MODEL}",
     )
     options.add_argument(
         "--host", default="127.0.0.1", help="who may ask: this machine alone (127.0.0.1), or all with 0.0.0.0"
@@ -86,6 +86,17 @@ def _options() -> Arguments:
     )
     options.add_argument("--upload", metavar="MB", type=float, default=20.0, help="how large an image may be (20)")
     return options
+
+
+def _folder(place: str) -> Path | None:
+    """The folder that was given; nothing for a database, whose URL may hold a password and is never repeated."""
+    if is_url(place):
+        return None
+    if "://" in place:
+        raise Mistake("INDEX must be a folder or begin with postgresql://, but it begins otherwise")
+    if not Path(place).is_dir():
+        raise Mistake(f"there is no index and no folder of pictures {place}")
+    return Path(place)
 
 
 def _check_packages() -> None:
@@ -145,7 +156,7 @@ def _indexed(folder: Path) -> tuple[Path, int]:
     return beside, command.run([MODEL, str(folder), "-o", str(beside)])
 
 
-def _serve(index: Index, door: socket.socket, token: str | None, given: Any) -> int:
+def _serve(index: AnyIndex, door: socket.socket, token: str | None, given: Any) -> int:
     import uvicorn
 
     from likewise.search.serve.app import make_app
@@ -155,7 +166,8 @@ def _serve(index: Index, door: socket.socket, token: str | None, given: Any) -> 
     loopback = is_loopback(given.host)
     with making("--upload"):
         limits = Limits(upload=int(given.upload * 1e6))
-    app = make_app(index, limits=limits, token=token, loopback=loopback, layout=given.map)
+    with making("the index"):
+        app = make_app(index, limits=limits, token=token, loopback=loopback, layout=given.map)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -178,7 +190,7 @@ def _serve(index: Index, door: socket.socket, token: str | None, given: Any) -> 
     return 0
 
 
-def _announce(index: Index, host: str, port: int, token: str | None, loopback: bool) -> None:
+def _announce(index: AnyIndex, host: str, port: int, token: str | None, loopback: bool) -> None:
     shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
     print(f"{index.name}: {len(index):,} images at {bold(_address(shown, port))}   (Ctrl-C ends it)")
     if token is not None:

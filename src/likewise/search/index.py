@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import asdict
 from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +23,7 @@ from likewise.search.encoder import Encoder
 from likewise.search.exact import nearest
 from likewise.search.found import Floats, Found, Ids, Item, Rerank
 from likewise.search.given import checked_vectors, model_file, query_vectors
-from likewise.search.manifest import STORAGES, Manifest
+from likewise.search.manifest import FILE, STORAGES, Manifest
 from likewise.search.segment import HIDDEN
 from likewise.search.snapshot import Snapshot
 from likewise.trunks import Card, read_card
@@ -51,6 +54,7 @@ class Index:
     def __init__(self, snapshot: Snapshot) -> None:
         self.folder = snapshot.folder
         self._now = snapshot
+        self._seen: tuple[int, int] | None = None
         self._encoders: dict[str, Encoder] = {}
         self._loading = threading.Lock()
 
@@ -98,10 +102,18 @@ class Index:
         return cls(Snapshot.open(Path(folder)))
 
     def refresh(self) -> bool:
-        """Show what others wrote since; returns whether anything changed."""
+        """Show what others wrote since; returns whether anything changed.  Where nothing did, it takes no time."""
+        seen = _stamp(self.folder)
+        if seen is not None and seen == self._seen:
+            return False
         old, new = self._now, Snapshot.open(self.folder)
-        self._now = new
+        self._now, self._seen = new, seen
         return old.manifest != new.manifest
+
+    @contextmanager
+    def still(self) -> Iterator[Index]:
+        """The index as it is at this moment, for reading: a refresh or a change by others is not seen in it."""
+        yield copy(self)
 
     # ------------------------------------------------------------------------------------------- what it holds
 
@@ -115,6 +127,11 @@ class Index:
     def manifest(self) -> Manifest:
         """What the folder consists of, and what was measured."""
         return self._now.manifest
+
+    @property
+    def version(self) -> str:
+        """A word that changes whenever the index does."""
+        return f"{int(self.manifest.created * 1e3):x}-{self.manifest.revision}"
 
     @property
     def dim(self) -> int:
@@ -147,6 +164,17 @@ class Index:
         """The copy of that model."""
         model = self.manifest.model
         return None if model is None else self.folder / model.file
+
+    @property
+    def model(self) -> Mapping[str, str] | None:
+        """The name and the checksum (``sha256``) of that copy; without one, queries must be vectors."""
+        model = self.manifest.model
+        return None if model is None else {"name": model.name, "sha256": model.sha256}
+
+    @property
+    def near(self) -> Mapping[str, Any] | None:
+        """The approximate structure: its kind, settings and measured recall."""
+        return None if self.manifest.near is None else asdict(self.manifest.near)
 
     @property
     def calibration(self) -> Mapping[str, Any] | None:
@@ -352,6 +380,15 @@ class Index:
         if len(self.manifest.segments) - keep > writing.SEGMENTS:
             changes = writing.compacted(self._now, self.storage, keep=keep)
             self._now = writing.commit(self.folder, self.manifest.next(**changes))
+
+
+def _stamp(folder: Path) -> tuple[int, int] | None:
+    """What changes when a manifest is replaced; nothing where there is none."""
+    try:
+        state = (folder / FILE).stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_ino
 
 
 def _passing(now: Snapshot, where: str) -> Ids:

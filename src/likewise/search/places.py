@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from likewise.search.index import Index
+from likewise.search.postgres_server import PLAIN, checked_url
 
 if TYPE_CHECKING:
     from likewise.search.postgres import PostgresIndex
+
+    AnyIndex: TypeAlias = Index | PostgresIndex
+
+SCHEMES = ("postgresql://", "postgres://")
+
+
+def is_url(place: str | Path) -> bool:
+    """Whether a place is a database and not a folder.
+
+    Examples:
+        >>> is_url("postgresql://me@host/photos#birds"), is_url("birds.index")
+        (True, False)
+    """
+    return str(place).startswith(SCHEMES)
+
+
+def split_url(place: str) -> tuple[str, str | None]:
+    """The URL of a database, and the index that stands behind its ``#``.
+
+    Args:
+        place: both in one; a ``#`` in a password is written ``%23``.
+
+    Examples:
+        >>> split_url("postgresql://me@host/photos#birds")
+        ('postgresql://me@host/photos', 'birds')
+    """
+    url, _, name = place.partition("#")
+    if any(sign in name for sign in "#@/:"):
+        raise ValueError(PLAIN)  # the name is the rest of a password, and is not repeated
+    return checked_url(url), name or None
 
 
 def open_index(place: str | Path) -> Index | PostgresIndex:
@@ -25,10 +56,8 @@ def open_index(place: str | Path) -> Index | PostgresIndex:
         >>> open_index(folder).dim
         2
     """
-    text = str(place)
-    if text.startswith(("postgresql://", "postgres://")):
+    if is_url(place):
         from likewise.search.postgres import PostgresIndex
 
-        url, _, name = text.partition("#")
-        return PostgresIndex.open(url, name or None)
+        return PostgresIndex.open(*split_url(str(place)))
     return Index.open(place)

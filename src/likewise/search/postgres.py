@@ -7,12 +7,13 @@ one.  Writers of one index wait for each other at its row; readers wait for nobo
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,11 +25,11 @@ from likewise.search.exact import Part
 from likewise.search.found import Floats, Found, Ids, Item, Rerank
 from likewise.search.given import checked_vectors, model_file, query_vectors
 from likewise.search.index import Index
-from likewise.search.postgres_server import Server, prepare, quoted, statement
-from likewise.search.postgres_statements import TYPES, insert, nearest, restructure
+from likewise.search.postgres_server import Moment, Server, prepare, quoted, statement
+from likewise.search.postgres_statements import TYPES, about_model, all_there, insert, nearest, numbers, restructure
 from likewise.search.postgres_where import condition
 from likewise.search.segment import HIDDEN, RESERVED, Vectors, encode, kind_of, make_table
-from likewise.trunks import Card, read_card
+from likewise.trunks import Card
 
 if TYPE_CHECKING:
     import torch
@@ -49,10 +50,12 @@ Kind = Literal["auto", "exact", "hnsw"]
 class PostgresIndex:
     """Items with their vectors in a PostgreSQL database; the methods are those of `likewise.search.Index`.
 
-    What it shows is always the newest: there is nothing to refresh.  One object may be used from several threads.
+    What it shows is always the newest: there is nothing to refresh.  One object may be used from several threads: each
+    transaction has a connection for itself.
 
     Attributes:
         name: what it is called, which is also its table's name.
+        folder: nothing: it has none.
 
     Examples:
         >>> PostgresIndex.open("mysql://nowhere", "birds")
@@ -62,7 +65,8 @@ class PostgresIndex:
 
     def __init__(self, url: str, name: str) -> None:
         self.name = name
-        self._server = Server(url)
+        self.folder = None
+        self._server: Server | Moment = Server(url)
         self._encoders: dict[str, Encoder] = {}
         self._loading = threading.Lock()
 
@@ -77,6 +81,7 @@ class PostgresIndex:
         storage: Literal["float32", "float16"] = "float32",
         images: str | None = None,
         root: str | Path | None = None,
+        model_name: str | None = None,
         keep_model: bool = True,
     ) -> PostgresIndex:
         """Make a new, empty index.
@@ -89,6 +94,7 @@ class PostgresIndex:
             storage: ``"float32"``, or ``"float16"`` for half the size.
             images: the recipe by which images are shown to the model.
             root: where relative paths begin.
+            model_name: what the model is called; by default the name of its file or trunk.
             keep_model: keep a copy of the model in the database; without it queries must be vectors.
         """
         one_of("storage", storage, TYPES, "in PostgreSQL")
@@ -98,7 +104,7 @@ class PostgresIndex:
         index = cls(url, name)
         with tempfile.TemporaryDirectory() as beside:
             file, images, called = model_file(model, images, Path(beside))
-            about = _about_model(file, called, dim, keep_model)
+            about = about_model(file, model_name or called, dim, keep_model)
         place = None if root is None else str(Path(root).resolve())
         with index._server.change() as cursor:
             prepare(cursor)
@@ -151,6 +157,15 @@ class PostgresIndex:
         """Nothing to do: every answer is the newest."""
         return False
 
+    @contextmanager
+    def still(self) -> Iterator[PostgresIndex]:
+        """The index as it is at this moment, whatever others write meanwhile: for reading, by one thread."""
+        with self._server.read() as cursor:
+            self._row(cursor, "name")  # the moment is that of the first look
+            held = copy(self)
+            held._server = Moment(self._server.url, cursor)
+            yield held
+
     # ------------------------------------------------------------------------------------------- what it holds
 
     def __len__(self) -> int:
@@ -158,6 +173,14 @@ class PostgresIndex:
 
     def __repr__(self) -> str:
         return f"PostgresIndex({self.name!r}: {len(self):,} items, {self.dim} dimensions, {self.storage})"
+
+    @property
+    def version(self) -> str:
+        """A word that changes whenever the index does."""
+        # beside its time, because of two changes the later may have begun first: who wrote the row of the catalogue
+        times = ", ".join(f"(extract(epoch FROM {name}) * 1000000)::bigint" for name in ("created", "changed"))
+        [(created, changed, writer)] = self._about(f"{times}, xmin::text")
+        return f"{created:x}-{changed:x}-{writer}"
 
     @property
     def dim(self) -> int:
@@ -182,6 +205,12 @@ class PostgresIndex:
         return None if card is None else Card.from_json(json.dumps(card))
 
     @property
+    def model(self) -> Mapping[str, str] | None:
+        """The name and the checksum (``sha256``) of its copy of that model; without one, queries must be vectors."""
+        [(name, sha256, kept)] = self._about("model_name, model_sha256, model IS NOT NULL")
+        return {"name": name, "sha256": sha256} if kept else None
+
+    @property
     def calibration(self) -> Mapping[str, Any] | None:
         """From which similarity on two items are the same, if that was kept with the index."""
         found: Mapping[str, Any] | None = self._known("calibration")
@@ -196,21 +225,34 @@ class PostgresIndex:
     @property
     def fields(self) -> dict[str, str]:
         """Columns of metadata, and whether they hold ``"text"``, ``"number"`` or ``"bool"``."""
-        return {name: kind for name, kind in self._known("fields").items() if not name.startswith(HIDDEN)}
+        return _shown(self._known("fields"))
 
     @property
     def ids(self) -> Ids:
         """The numbers of all items, in row order."""
         return np.array([row[0] for row in self._all("SELECT id FROM {} ORDER BY id")], np.int64)
 
+    def matching(self, where: str) -> Ids:
+        """The numbers of all items that pass a filter, in row order."""
+        with self._server.read() as cursor:
+            kept = condition(where, _filterable(*self._row(cursor, "fields")))
+            found = cursor.execute(
+                statement(f"SELECT id FROM {{}} WHERE {kept.sql} ORDER BY id", self.name), kept.parameters
+            )
+            return np.array([row[0] for row in found], np.int64)
+
     def vectors(self, ids: Any = None) -> Floats:
         """Vectors of unit length ``(n, dim)``; of all items in row order, or of these."""
-        asked = self.ids if ids is None else _numbers(ids)
-        rows = self._all("SELECT id, vector_send(vector::vector) FROM {} WHERE id = ANY(%b)", [asked.tolist()])
-        found = dict(rows)
-        _all_there(asked, found)
+        text = "SELECT id, vector_send(vector::vector) FROM {} "
+        if ids is None:
+            found = dict(self._all(text + "ORDER BY id"))
+            asked = list(found)
+        else:
+            asked = numbers(ids).tolist()
+            found = dict(self._all(text + "WHERE id = ANY(%s::bigint[])", [asked]))
+            all_there(asked, found)
         # two bytes for the length, two of nothing, then floats with the highest byte first
-        raw = [np.frombuffer(found[each], ">f4", offset=4) for each in asked.tolist()]
+        raw = [np.frombuffer(found[each], ">f4", offset=4) for each in asked]
         units: Floats = encode(np.stack(raw) if raw else np.zeros((0, self.dim)), "float32")[0]
         return units
 
@@ -220,24 +262,25 @@ class PostgresIndex:
 
     def items(self, ids: Any) -> list[Item]:
         """What is known of several."""
-        asked, fields = _numbers(ids), self.fields
-        rows = self._all("SELECT id, path, label, metadata FROM {} WHERE id = ANY(%b)", [asked.tolist()])
-        found = {row[0]: row for row in rows}
-        _all_there(asked, found)
-        chosen = [found[each] for each in asked.tolist()]
+        asked = numbers(ids).tolist()
+        with self._server.read() as cursor:
+            fields = _shown(*self._row(cursor, "fields"))
+            text = statement("SELECT id, path, label, metadata FROM {} WHERE id = ANY(%s::bigint[])", self.name)
+            found = {row[0]: row for row in cursor.execute(text, [asked])}
+        all_there(asked, found)
+        chosen = [found[each] for each in asked]
         return [Item(key, path, label, {name: more.get(name) for name in fields}) for key, path, label, more in chosen]
 
     def thumbnail(self, id: int) -> bytes | None:
         """The WebP file of an item's thumbnail, if it has one."""
-        [asked] = _numbers([id])
-        rows = self._all("SELECT id, thumbnail FROM {} WHERE id = %s", [int(asked)])
-        _all_there(np.array([asked]), dict(rows))
-        found: bytes | None = rows[0][1]
-        return found
+        asked = numbers([id]).tolist()
+        found: dict[int, bytes | None] = dict(self._all("SELECT id, thumbnail FROM {} WHERE id = %s", asked))
+        all_there(asked, found)
+        return found[asked[0]]
 
     def column(self, name: str) -> list[Any]:
         """``"path"``, ``"label"`` or a column of metadata, of all items in row order."""
-        fields = self._filterable()
+        fields = _filterable(self._known("fields"))
         if name not in fields:
             raise KeyError(f"name must be one of {', '.join(fields)}, but it is {name!r}")
         if name in ("path", "label", "id"):
@@ -247,14 +290,14 @@ class PostgresIndex:
     def encoder(self, device: str | torch.device | None = None) -> Encoder:
         """The model that made its vectors, ready to embed images; fetched once."""
         with self._loading:
-            key = str(device)
+            kept, which, images = self._about("model IS NOT NULL, model_sha256, images")[0]
+            if not kept:
+                raise ValueError(f"the index {self.name} has no copy of its model: search it with vectors")
+            key = f"{which} {images} {device}"  # under the same name another index may have been made since
             if key not in self._encoders:
-                [(model, images)] = self._about("model, images")
-                if model is None:
-                    raise ValueError(f"the index {self.name} has no copy of its model: search it with vectors")
                 with tempfile.TemporaryDirectory() as folder:
                     file = Path(folder) / "model.safetensors"
-                    file.write_bytes(model)
+                    file.write_bytes(self._known("model"))
                     self._encoders[key] = Encoder.load(file, images, device)
             return self._encoders[key]
 
@@ -290,12 +333,11 @@ class PostgresIndex:
         return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).but(id, k)
 
     def _found(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
-        near = self.near
-        if exact is False and near is None:
-            raise ValueError(f"exact must be True or None for {self.name}, which has no approximate structure")
-        kept, roughly = condition(where, self._filterable()), near is not None and not exact
-        storage = self.storage
         with self._server.read() as cursor:
+            storage, near, fields = self._row(cursor, "storage, near, fields")
+            if exact is False and near is None:
+                raise ValueError(f"exact must be True or None for {self.name}, which has no approximate structure")
+            kept, roughly = condition(where, _filterable(fields)), near is not None and not exact
             return nearest(cursor, self.name, storage, vectors, k, kept, roughly=roughly)
 
     # ------------------------------------------------------------------------------------------- changes
@@ -352,13 +394,14 @@ class PostgresIndex:
         if (ids is None) == (where is None):
             raise ValueError("remove takes either ids or where, but it was given both or none")
         with self._server.change() as cursor:
-            self._row(cursor, "name", lock=True)
+            fields = self._row(cursor, "fields", lock=True)[0]
             if where is None:
-                asked = np.unique(_numbers(ids))
-                cursor.execute(statement("DELETE FROM {} WHERE id = ANY(%b) RETURNING id", self.name), [asked.tolist()])
-                _all_there(asked, {row[0]: None for row in cursor})  # or nothing is removed at all
+                asked = np.unique(numbers(ids)).tolist()
+                text = "DELETE FROM {} WHERE id = ANY(%s::bigint[]) RETURNING id"
+                cursor.execute(statement(text, self.name), [asked])
+                all_there(asked, {row[0] for row in cursor})  # or nothing is removed at all
             else:
-                kept = condition(where, self._filterable())
+                kept = condition(where, _filterable(fields))
                 cursor.execute(statement(f"DELETE FROM {{}} WHERE {kept.sql}", self.name), kept.parameters)
             count = cursor.rowcount
             self._changed(cursor)
@@ -417,7 +460,8 @@ class PostgresIndex:
             if kind == "auto":
                 from likewise.search.approximate import kind_for
 
-                kind = "exact" if kind_for(len(self)) == "exact" else "hnsw"
+                [count] = cursor.execute(statement("SELECT count(*) FROM {}", self.name)).fetchone() or [0]
+                kind = "exact" if kind_for(count) == "exact" else "hnsw"
             after, old = storage or before, None if near is None else near["index"]
             about = restructure(cursor, self.name, dim, (before, after), kind, old)
             self._changed(cursor, "storage = %s, near = %s", [after, None if about is None else json.dumps(about)])
@@ -439,12 +483,12 @@ class PostgresIndex:
         """Groups of items that are alike, the largest group first; see `likewise.search.Index.duplicates`."""
         from likewise.search.groups import duplicates
 
-        kept = condition(where, self._filterable())
-        rows = self._all(f"SELECT id FROM {{}} WHERE {kept.sql} ORDER BY id", kept.parameters)
-        ids = np.array([row[0] for row in rows], np.int64)
+        with self.still() as now:
+            ids = now.ids if where is None else now.matching(where)
+            vectors = now.vectors(ids)
         if not len(ids):
             return []
-        return [ids[each].tolist() for each in duplicates([Part(Vectors(self.vectors(ids), None))], threshold)]
+        return [ids[each].tolist() for each in duplicates([Part(Vectors(vectors, None))], threshold)]
 
     def clusters(self, n: int, *, seed: int = 0) -> Ids:
         """The cluster of each item, in row order; see `likewise.search.Index.clusters`."""
@@ -470,16 +514,13 @@ class PostgresIndex:
     def _known(self, column: str) -> Any:
         return self._about(column)[0][0]
 
-    def _filterable(self) -> dict[str, str]:
-        return {"path": "text", "label": "text", "id": "number", **self.fields}
-
     def _row(self, cursor: Cursor[Any], columns: str, *, lock: bool = False) -> Any:
         """What the catalogue says; with a lock, until the transaction ends nobody else changes the index."""
         more = " FOR UPDATE" if lock else ""
         cursor.execute(statement(f"SELECT {columns} FROM likewise_indexes WHERE name = %s{more}", ""), [self.name])
         row = cursor.fetchone()
         if row is None:
-            raise ValueError(f"the database has no index {self.name} any more")
+            raise FileNotFoundError(f"the database has no index {self.name} any more")
         return row
 
     def _changed(self, cursor: Cursor[Any], what: str = "", values: Sequence[Any] = ()) -> None:
@@ -489,25 +530,10 @@ class PostgresIndex:
         )
 
 
-def _about_model(file: Path | None, called: str | None, dim: int, keep: bool) -> list[Any]:
-    """What the catalogue keeps of a model: its bytes, name, checksum and card."""
-    if file is None:
-        return [None, None, None, None]
-    card, content = read_card(file), file.read_bytes()
-    if card.dim != dim:
-        raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
-    digest = hashlib.sha256(content).hexdigest()
-    return [content if keep else None, called or file.name, digest, card.to_json()]
+def _shown(fields: Mapping[str, str]) -> dict[str, str]:
+    return {name: kind for name, kind in fields.items() if not name.startswith(HIDDEN)}
 
 
-def _numbers(ids: Any) -> Ids:
-    asked = np.atleast_1d(np.asarray(ids))
-    if asked.size and asked.dtype.kind not in "iu":
-        raise TypeError(f"ids must be whole numbers, but the dtype is {asked.dtype}")
-    return asked.astype(np.int64).reshape(-1)
-
-
-def _all_there(asked: Ids, found: Mapping[int, Any]) -> None:
-    for each in asked.tolist():
-        if each not in found:
-            raise KeyError(f"ids must be of items in the index, but it has none with the number {each}")
+def _filterable(fields: Mapping[str, str]) -> dict[str, str]:
+    """Columns that a filter may name."""
+    return {"path": "text", "label": "text", "id": "number", **_shown(fields)}

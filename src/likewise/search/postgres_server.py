@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -13,8 +15,23 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg import Cursor as Cursor
 
-KEPT = 8
-"""Connections that are kept for the next transactions."""
+MOST, KEPT = 16, 8
+"""Connections at once, and those of them that are kept for the next transactions."""
+
+PATIENCE = 10.0
+"""Seconds that a transaction waits for a connection where all are in use."""
+
+SETTINGS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+    "fallback_application_name": "likewise",
+}
+"""Of every connection whose URL does not say otherwise: a server that was cut off is given up after a minute at most."""
+
+PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are"
 
 CATALOGUE = """
 CREATE TABLE IF NOT EXISTS likewise_indexes (
@@ -27,10 +44,13 @@ CREATE TABLE IF NOT EXISTS likewise_indexes (
 
 
 class Server:
-    """Connections to a database: a transaction borrows one, and a few are kept for the next.
+    """Connections to a database: a transaction borrows one for itself, and a few are kept for the next.
+
+    Any number of threads may begin transactions; where there are more than connections, they wait.  A thread that is
+    in a transaction must not begin another one: if all did, all would wait for each other.
 
     Args:
-        url: of the database.
+        url: of the database; no error repeats it, because it may hold a password.
 
     Examples:
         >>> Server("mysql://nowhere")
@@ -39,11 +59,9 @@ class Server:
     """
 
     def __init__(self, url: str) -> None:
-        scheme = url.partition("://")[0]
-        if scheme not in ("postgresql", "postgres"):
-            raise ValueError(f"url must begin with postgresql://, but it begins with {scheme + '://'!r}")
-        self.url = url
+        self.url = checked_url(url)
         self._idle: deque[Connection[Any]] = deque()  # its ends may be taken and given by any thread
+        self._room = threading.BoundedSemaphore(MOST)
         weakref.finalize(self, _close, self._idle)
 
     def close(self) -> None:
@@ -65,25 +83,40 @@ class Server:
     @contextmanager
     def _transaction(self, setting: str) -> Iterator[Cursor[Any]]:
         psycopg = _psycopg()
-        connection = self._borrow()
-        try:
-            with connection.transaction(), connection.cursor() as cursor:
-                cursor.execute(setting)
-                yield cursor
-        except psycopg.OperationalError as error:
-            raise ConnectionError(f"the database does not answer: {_sentence(error)}") from error
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise PermissionError(f"the database does not let this user do that: {_sentence(error)}") from error
-        except psycopg.DataError as error:
-            raise ValueError(f"the database refuses a value: {_sentence(error)}") from error
-        finally:
-            if connection.closed or len(self._idle) >= KEPT:
-                connection.close()
-            else:
-                self._idle.append(connection)
+        with self._borrowed() as connection:
+            try:
+                with connection.transaction(), connection.cursor() as cursor:
+                    cursor.execute(setting)
+                    yield cursor
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                raise ConnectionError(f"the database does not answer: {_sentence(error)}") from error
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise PermissionError(f"the database does not let this user do that: {_sentence(error)}") from error
+            except psycopg.errors.UndefinedTable as error:
+                raise FileNotFoundError("the database has no such index any more") from error
+            except psycopg.DataError as error:
+                raise ValueError(f"the database refuses a value: {_sentence(error)}") from error
 
-    def _borrow(self) -> Connection[Any]:
-        """A connection that answers: one that is there, or a new one."""
+    @contextmanager
+    def _borrowed(self) -> Iterator[Connection[Any]]:
+        """A connection that answers, for one thread alone."""
+        if not self._room.acquire(timeout=PATIENCE):
+            raise ConnectionError(f"the database is busy: all {MOST} connections to it are in use")
+        try:
+            connection = self._answering()
+            try:
+                yield connection
+            finally:
+                busy = connection.info.transaction_status != 0  # broken, or in the middle of something
+                if busy or connection.closed or len(self._idle) >= KEPT:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+        finally:
+            self._room.release()
+
+    def _answering(self) -> Connection[Any]:
+        """One of the connections that are there, or a new one."""
         psycopg = _psycopg()
         while self._idle:
             try:
@@ -95,11 +128,75 @@ class Server:
                 return connection
             except psycopg.OperationalError:  # the server was started anew since
                 connection.close()
+        options = SETTINGS | _options(self.url)
         try:
-            fresh: Connection[Any] = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
-        except psycopg.OperationalError as error:
+            fresh: Connection[Any] = psycopg.connect(**options, autocommit=True)
+        except psycopg.Error as error:
             raise ConnectionError(f"the database cannot be reached: {_sentence(error)}") from error
         return fresh
+
+
+class Moment:
+    """One transaction of a server: all that is read in it is of one moment.
+
+    Args:
+        url: of the database.
+        cursor: in the transaction.
+
+    Examples:
+        >>> with Moment("postgresql://host/photos", None).change():
+        ...     pass
+        Traceback (most recent call last):
+        TypeError: an index that is held still can be read, but it cannot be changed
+    """
+
+    def __init__(self, url: str, cursor: Any) -> None:
+        self.url, self._cursor = url, cursor
+
+    @contextmanager
+    def read(self) -> Iterator[Cursor[Any]]:
+        """The cursor; after an error it is of no more use."""
+        yield self._cursor
+
+    @contextmanager
+    def change(self) -> Iterator[Cursor[Any]]:
+        """Refused."""
+        raise TypeError("an index that is held still can be read, but it cannot be changed")
+        yield self._cursor
+
+    def close(self) -> None:
+        """Nothing: the connection is given back when the transaction ends."""
+
+
+def checked_url(url: str) -> str:
+    """The URL of a database, or a sentence that repeats nothing of it: there may be a password in it.
+
+    Examples:
+        >>> checked_url("postgresql://me:open/sesame@host/photos")
+        Traceback (most recent call last):
+        ValueError: url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are
+    """
+    scheme, there, rest = url.partition("://")
+    if scheme not in ("postgresql", "postgres") or not there:
+        shown = repr(scheme + "://") if there and re.fullmatch(r"[\w+.-]{1,20}", scheme) else "something else"
+        raise ValueError(f"url must begin with postgresql://, but it begins with {shown}")
+    place = rest.partition("?")[0]
+    if "#" in rest or place.count("@") > 1 or "@" in place.partition("/")[2]:
+        raise ValueError(PLAIN)
+    return url
+
+
+def _options(url: str) -> dict[str, Any]:
+    """What a URL says.  What the database's own library says of one that it cannot read would repeat parts of it."""
+    psycopg = _psycopg()
+    try:
+        options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+        strange = "@" in str(options.get("host", "")) or not re.fullmatch(r"[\d,]*", str(options.get("port", "")))
+    except psycopg.Error:
+        strange = True
+    if strange:
+        raise ValueError("url must be like postgresql://user@host:5432/database, but it cannot be read") from None
+    return options
 
 
 def _close(idle: deque[Connection[Any]]) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.search.found import Floats, Found
+from likewise.search.found import Floats, Found, Ids
 from likewise.search.postgres_server import quoted, statement
 from likewise.search.postgres_where import Condition
+from likewise.trunks import read_card
 
 if TYPE_CHECKING:
     from likewise.search.postgres_server import Cursor
@@ -162,6 +165,57 @@ def restructure(
     if before == after and old is not None:
         cursor.execute(statement("DROP INDEX {}", old))
     return about
+
+
+def about_model(file: Path | None, called: str | None, dim: int, keep: bool) -> list[Any]:
+    """What the catalogue keeps of a model: its bytes, name, checksum and card.
+
+    Args:
+        file: of the model, if there is one.
+        called: its name; by default its file's.
+        dim: the size of the vectors in the index.
+        keep: whether its bytes are kept.
+
+    Examples:
+        >>> about_model(None, None, 2, True)
+        [None, None, None, None]
+    """
+    if file is None:
+        return [None, None, None, None]
+    card, content = read_card(file), file.read_bytes()
+    if card.dim != dim:
+        raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
+    digest = hashlib.sha256(content).hexdigest()
+    return [content if keep else None, called or file.name, digest, card.to_json()]
+
+
+def numbers(ids: Any) -> Ids:
+    """The numbers of items, as a caller gave them.
+
+    Examples:
+        >>> numbers([3, 5])
+        array([3, 5])
+        >>> numbers("wren")
+        Traceback (most recent call last):
+        TypeError: ids must be whole numbers, but the dtype is <U4
+    """
+    asked = np.atleast_1d(np.asarray(ids))
+    if asked.size and asked.dtype.kind not in "iu":
+        raise TypeError(f"ids must be whole numbers, but the dtype is {asked.dtype}")
+    return asked.astype(np.int64).reshape(-1)
+
+
+def all_there(asked: Sequence[int], found: Collection[int]) -> None:
+    """Refuse what was asked for if any of it is missing.
+
+    Examples:
+        >>> all_there([3, 5], {3: "wren"})
+        Traceback (most recent call last):
+        KeyError: 'ids must be of items in the index, but it has none with the number 5'
+    """
+    for each in asked:
+        if each not in found:
+            raise KeyError(f"ids must be of items in the index, but it has none with the number {each}")
 
 
 def as_text(vector: Floats) -> str:

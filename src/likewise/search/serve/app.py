@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, FastAPI, Path, Query, Request, Response
@@ -20,13 +21,16 @@ from starlette.exceptions import HTTPException
 
 from likewise import __version__
 from likewise.search.found import Floats, Item
-from likewise.search.index import Index
 from likewise.search.serve import shapes
 from likewise.search.serve.guard import FAILED, Guard
 from likewise.search.serve.limits import Limits, Refused
 from likewise.search.serve.service import Query as Asked
-from likewise.search.serve.service import Reply, Service, Settings
+from likewise.search.serve.service import Reply, Service, Settings, calibration_of
 from likewise.search.serve.why import Heat
+
+if TYPE_CHECKING:
+    from likewise.search.calibration import Calibration
+    from likewise.search.places import AnyIndex
 
 FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -52,8 +56,15 @@ FAULTS: dict[int | str, dict[str, Any]] = {
     421: {"model": shapes.Fault, "description": "asked for another host"},
     422: {"model": shapes.Fault, "description": "something does not fit, in one sentence"},
     429: {"model": shapes.Fault, "description": "too many are waiting; Retry-After says when to ask again"},
-    503: {"model": shapes.Fault, "description": "it took too long"},
+    503: {"model": shapes.Fault, "description": "it took too long, or the index cannot be read just now"},
 }
+
+AWAY = "the index cannot be read just now: ask again in a moment"
+UNREACHABLE = (ConnectionError, FileNotFoundError, PermissionError)
+"""What an index raises whose database does not answer, has it no more, or does not let this user read it."""
+
+REPEATED = 60.0
+"""Seconds after which the terminal is told the same again."""
 
 Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
 K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbours")]
@@ -62,7 +73,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def make_app(
-    index: Index,
+    index: AnyIndex,
     *,
     limits: Limits | None = None,
     token: str | None = None,
@@ -72,7 +83,7 @@ def make_app(
     """The page and the API of an index, as an ASGI application that any server can run.
 
     Args:
-        index: what is served.
+        index: what is served, from a folder or a database; see `likewise.search.open_index`.
         limits: how much is taken on.
         token: what the API must be asked with.
         loopback: answer to this machine's own names alone.
@@ -80,6 +91,7 @@ def make_app(
 
     Examples:
         >>> import tempfile
+        >>> from likewise.search import Index
         >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
         >>> sorted(path for path in description(index)["paths"] if "{" not in path)
         ['/api/about', '/api/items', '/api/map', '/api/search', '/api/verify', '/api/why']
@@ -88,11 +100,12 @@ def make_app(
     return Guard(app, limits or Limits(), token=token, loopback=loopback)
 
 
-def description(index: Index) -> dict[str, Any]:
+def description(index: AnyIndex) -> dict[str, Any]:
     """The API in OpenAPI's words.
 
     Examples:
         >>> import tempfile
+        >>> from likewise.search import Index
         >>> description(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))["info"]["title"]
         'a'
     """
@@ -101,7 +114,7 @@ def description(index: Index) -> dict[str, Any]:
     return app.openapi()
 
 
-def _application(index: Index, limits: Limits, layout: str) -> tuple[FastAPI, Service]:
+def _application(index: AnyIndex, limits: Limits, layout: str) -> tuple[FastAPI, Service]:
     service = Service(index, limits, layout)
 
     @asynccontextmanager
@@ -126,6 +139,9 @@ def _application(index: Index, limits: Limits, layout: str) -> tuple[FastAPI, Se
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _elsewhere)
     app.add_exception_handler(Refused, _refused)
+    away = _away()
+    for kind in UNREACHABLE:
+        app.add_exception_handler(kind, away)
     app.add_exception_handler(Exception, _failed)
     return app, service
 
@@ -136,24 +152,7 @@ def _application(index: Index, limits: Limits, layout: str) -> tuple[FastAPI, Se
 def _about(router: APIRouter, service: Service) -> None:
     @router.get("/about", response_model=shapes.About, summary="What is served")
     def about() -> Response:
-        index, limits = service.index, service.limits
-        model, near = index.manifest.model, index.manifest.near
-        return _json(
-            {
-                "name": index.name,
-                "items": len(index),
-                "dim": index.dim,
-                "storage": index.storage,
-                "version": service.version,
-                "fields": {"label": "text", "path": "text", "id": "number", **index.fields},
-                "model": None if model is None else {"name": model.name, "sha256": model.sha256},
-                "near": None if near is None else {"kind": near.kind, "recall": near.recall},
-                "calibrated": service.calibration is not None,
-                "layout": service.layout,
-                "limits": {name: getattr(limits, name) for name in ("upload", "pixels", "k", "vectors", "page")},
-                "likewise": __version__,
-            }
-        )
+        return _json(_told(service))
 
     @router.get("/map", response_model=shapes.MapShape, summary="Where items lie on a plane")
     async def embedding_map() -> Response:
@@ -184,8 +183,9 @@ def _look_ups(router: APIRouter, service: Service) -> None:
         summary="Its small picture",
     )
     def thumbnail(number: Number, v: Annotated[str | None, Query(max_length=64)] = None) -> Response:
-        kept = KEPT if v == service.version else "no-cache"
-        return Response(service.thumbnail(number), media_type="image/webp", headers={"cache-control": kept})
+        small, version = service.thumbnail(number)
+        kept = KEPT if v == version else "no-cache"
+        return Response(small, media_type="image/webp", headers={"cache-control": kept})
 
     @router.get(
         "/items/{number}/image",
@@ -225,7 +225,7 @@ def _searching(router: APIRouter, service: Service) -> None:
             if asked.id is not None:
                 return await _searched(service, asked, item=asked.id)
             given = asked.vectors or [asked.vector or []]
-            return await _searched(service, asked, vectors=_matrix(given, service))
+            return await _searched(service, asked, vectors=_matrix(given, service.limits.vectors))
         files, fields = await _read_form(request, ("image",))
         how = _validated(shapes.How, fields)
         begun = time.perf_counter()
@@ -245,9 +245,9 @@ def _comparing(router: APIRouter, service: Service) -> None:
             vectors = await service.embed(files)
         else:
             pair = _validated(shapes.Pair, await request.body())
-            service.item(pair.first), service.item(pair.second)
-            vectors = service.index.vectors([pair.first, pair.second])
-        return _json(_verdict(service, float(vectors[0].astype(np.float64) @ vectors[1].astype(np.float64))))
+            vectors = await service.beside(lambda: service.pair(pair.first, pair.second))
+        similarity = float(vectors[0].astype(np.float64) @ vectors[1].astype(np.float64))
+        return _json(_verdict(await service.beside(lambda: calibration_of(service.index)), similarity))
 
     query = {"image": {"type": "string", "format": "binary"}, "item": {"type": "integer", "minimum": 0}}
     body = _either(shapes.Why, _form(query, None, ("image", "item")))
@@ -259,11 +259,11 @@ def _comparing(router: APIRouter, service: Service) -> None:
         if _is_form(request):
             [(name, data)], fields = await _read_form(request, ("image",))
             item = _validated(shapes.Why, {"query": 0, **fields}).item
-            service.item(item)
+            await service.beside(lambda: service.item(item))
             heats = await service.why(await service.image(data, name), item)
         else:
             pair = _validated(shapes.Why, await request.body())
-            service.item(pair.query), service.item(pair.item)
+            await service.beside(lambda: [service.item(each) for each in (pair.query, pair.item)])
             heats = await service.why(pair.query, pair.item)
         shown = {"query": _heat(heats[0]), "item": _heat(heats[1])}
         return _json({"similarity": heats[0].similarity, **shown})
@@ -319,13 +319,14 @@ def _validated(shape: type[Shape], given: bytes | dict[str, Any]) -> Shape:
         raise Refused(422, _spoken(error.errors(include_url=False, include_context=False))) from None
 
 
-def _matrix(vectors: Sequence[Sequence[float]], service: Service) -> Floats:
-    dim, most = service.index.dim, service.limits.vectors
+def _matrix(vectors: Sequence[Sequence[float]], most: int) -> Floats:
+    """Vectors of one size; whether it is the index's is seen where the index is searched."""
     if len(vectors) > most:
         raise Refused(422, f"vectors must be at most {most} at once, but there are {len(vectors):,}")
-    wrong = next((len(each) for each in vectors if len(each) != dim), None)
-    if wrong is not None:
-        raise Refused(422, f"a vector must have {dim:,} numbers, but it has {wrong:,}")
+    first = len(vectors[0])
+    other = next((len(each) for each in vectors if len(each) != first), None)
+    if other is not None:
+        raise Refused(422, f"vectors must all have {first:,} numbers like the first one, but one has {other:,}")
     matrix = np.asarray(vectors, np.float64)
     largest = np.abs(matrix).max(axis=1, keepdims=True)
     return (matrix / np.where(largest > 0.0, largest, 1.0)).astype(np.float32)  # the length of a vector means nothing
@@ -382,24 +383,42 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
+def _told(service: Service) -> dict[str, Any]:
+    limits = service.limits
+    with service.index.still() as index:
+        near = index.near
+        return {
+            "name": index.name,
+            "items": len(index),
+            "dim": index.dim,
+            "storage": index.storage,
+            "version": index.version,
+            "fields": {"label": "text", "path": "text", "id": "number", **index.fields},
+            "model": index.model,
+            "near": None if near is None else {"kind": near["kind"], "recall": near.get("recall")},
+            "calibrated": calibration_of(index) is not None,
+            "layout": service.layout,
+            "limits": {name: getattr(limits, name) for name in ("upload", "pixels", "k", "vectors", "page")},
+            "likewise": __version__,
+        }
+
+
 def _map_shape(service: Service) -> dict[str, Any]:
     drawn = service.map()
-    labels = [item.label for item in service.index.items(drawn.ids)] if len(drawn.ids) else []
-    names = sorted({label for label in labels if label is not None})
+    names = sorted({label for label in drawn.labels if label is not None})
     codes = {name: code for code, name in enumerate(names)}
     return {
         "layout": drawn.layout,
-        "total": len(service.index),
+        "total": drawn.total,
         "ids": drawn.ids.tolist(),
         "x": drawn.places[:, 0].astype(np.float64).round(4).tolist(),
         "y": drawn.places[:, 1].astype(np.float64).round(4).tolist(),
-        "labels": [None if label is None else codes[label] for label in labels],
+        "labels": [None if label is None else codes[label] for label in drawn.labels],
         "names": names,
     }
 
 
-def _verdict(service: Service, similarity: float) -> dict[str, Any]:
-    learned = service.calibration
+def _verdict(learned: Calibration | None, similarity: float) -> dict[str, Any]:
     rates = [] if learned is None else learned.points
     return {
         "similarity": similarity,
@@ -430,6 +449,23 @@ async def _refused(_request: Request, refused: Exception) -> Response:
     if refused.retry is not None:
         answer.headers["retry-after"] = str(refused.retry)
     return answer
+
+
+def _away() -> Callable[[Request, Exception], Awaitable[Response]]:
+    """The answer while an index cannot be read.  Why it cannot is for whoever runs the server, and now and then alone."""
+    told: dict[str, float] = {}
+
+    async def away(_request: Request, error: Exception) -> Response:
+        reason, now = " ".join(str(error).split()), time.monotonic()
+        if now - told.get(reason, -REPEATED) >= REPEATED:
+            told.clear()
+            told[reason] = now
+            print(f"the index cannot be read: {reason}", file=sys.stderr, flush=True)
+        answer = _json({"error": AWAY}, 503)
+        answer.headers["retry-after"] = "5"
+        return answer
+
+    return away
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:

@@ -1,11 +1,12 @@
-"""Where a collection's items lie on a plane, computed once and kept with the index; and where a query lies among them."""
+"""Where a collection's items lie on a plane, computed once and kept with its folder; and where a query lies among them."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from likewise.core.checks import one_of
 from likewise.data.aside import aside
 from likewise.search.found import Floats, Ids
-from likewise.search.index import Index
+
+if TYPE_CHECKING:
+    from likewise.search.places import AnyIndex
 
 MOST = 5000
 """Items on a map."""
@@ -38,6 +41,8 @@ class Map:
         centre: ``(d,)``, what is taken off a vector before it is projected.
         directions: ``(d, 2)``, with the scale to [0, 1]² in it.
         origin: ``(2,)``, of the square in projected coordinates.
+        labels: of these items.
+        total: how many items there are, on the map or not.
 
     Examples:
         >>> drawn = lay_out(np.array([3, 5, 9]), np.eye(3, dtype=np.float32), "pca")
@@ -52,6 +57,8 @@ class Map:
     centre: Floats
     directions: Floats
     origin: Floats
+    labels: Sequence[str | None] = field(default=(), kw_only=True)
+    total: int = field(default=0, kw_only=True)
 
     def place(self, queries: Floats) -> Floats:
         """Where vectors of unit length lie, ``(m, 2)``; beside the map's edge at most a little."""
@@ -69,10 +76,11 @@ class Map:
         return inside
 
 
-def map_of(index: Index, layout: str = "pca") -> Map:
-    """The map of an index: from its file if that is still true, otherwise computed and kept.
+def map_of(index: AnyIndex, layout: str = "pca") -> Map:
+    """The map of an index: from the file in its folder if that is still true, otherwise computed and kept there.
 
-    An index in a folder that cannot be written to is laid out anew each time it is opened.
+    An index in a folder that cannot be written to, or in a database, is laid out anew each time it is opened: nothing of
+    what a database holds is left on the disk of a machine that looks at it.
 
     Args:
         index: whose items.
@@ -80,27 +88,34 @@ def map_of(index: Index, layout: str = "pca") -> Map:
 
     Examples:
         >>> import tempfile
+        >>> from likewise.search import Index
         >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
         >>> _ = index.add(np.eye(2), ["a.jpg", "b.jpg"])
         >>> map_of(index).ids, (index.folder / "map-pca.npz").exists()
         (array([0, 1]), True)
     """
     one_of("layout", layout, LAYOUTS)
-    file = index.folder / FILE.format(layout=layout)
-    sample = _sample(index.ids)
-    state = json.dumps({"created": index.manifest.created, "revision": index.manifest.revision, "most": MOST})
-    vectors = index.vectors(sample)
-    kept = _read(file, state, sample)
+    with index.still() as now:
+        sample, total = _sample(now.ids), len(now)
+        vectors, labels = now.vectors(sample), [item.label for item in now.items(sample)]
+        state = json.dumps({"version": now.version, "most": MOST})
+    file = None if index.folder is None else index.folder / FILE.format(layout=layout)
+    kept = None if file is None else _read(file, state, sample)
     if kept is not None:
-        return Map(ids=sample, vectors=vectors, **kept)
+        return Map(ids=sample, vectors=vectors, labels=labels, total=total, **kept)
     drawn = lay_out(sample, vectors, layout)
+    if file is not None:
+        _keep(drawn, file, state)
+    return replace(drawn, labels=labels, total=total)
+
+
+def _keep(drawn: Map, file: Path, state: str) -> None:
     arrays = {name: getattr(drawn, name) for name in ("ids", "places", "centre", "directions", "origin")}
     try:
         with aside(file) as part, part.open("wb") as opened:
             np.savez(opened, state=np.array(state), layout=np.array(drawn.layout), **arrays)
     except OSError:
         pass  # a folder of somebody else's: the map is in memory all the same
-    return drawn
 
 
 def lay_out(ids: Ids, vectors: Floats, layout: str) -> Map:

@@ -543,7 +543,8 @@ const example = (fields) => {
 const begin = async () => {
   const told = await ask("/api/about");
   $("name").textContent = told.name;
-  const near = told.near ? `approximate search (${(100 * told.near.recall).toFixed(1)}% of the nearest)` : "exact search";
+  const share = told.near?.recall == null ? "" : ` (${(100 * told.near.recall).toFixed(1)}% of the nearest)`;
+  const near = told.near ? `approximate search${share}` : "exact search";
   $("facts").textContent = [`${number(told.items)} images`, told.model?.name, near].filter(Boolean).join(" · ");
   $("where").placeholder = example(told.fields);
   $("exact-label").hidden = !told.near || current.kind === "home";

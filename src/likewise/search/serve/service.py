@@ -7,10 +7,11 @@ import io
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from PIL import Image
@@ -18,14 +19,15 @@ from PIL import Image
 from likewise.data.shards import cores
 from likewise.search.calibration import Calibration
 from likewise.search.found import Floats, Found, Ids, Item
-from likewise.search.index import Index
-from likewise.search.manifest import FILE
 from likewise.search.rerank import KReciprocal, QueryExpansion
 from likewise.search.segment import encode
 from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, checked_image, kind_by_content, place_below
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
 from likewise.search.serve.why import Heat, explain
+
+if TYPE_CHECKING:
+    from likewise.search.places import AnyIndex
 
 RERANKS: dict[str, KReciprocal | QueryExpansion] = {
     "k-reciprocal": KReciprocal(),
@@ -103,13 +105,17 @@ class Reply:
 class Service:
     """An index that many clients use at once.
 
+    Whatever takes more than one look at the index holds it still meanwhile: others may add and remove.  An index that
+    lies in a database may take its time; nothing here that asks it is to be called on the event loop.
+
     Args:
-        index: what is served; changes by other processes are seen.
+        index: what is served, from a folder or a database; changes by other processes are seen.
         limits: how much is taken on.
         layout: of the map, see `likewise.search.serve.map.map_of`.
 
     Examples:
         >>> import tempfile
+        >>> from likewise.search import Index
         >>> index = Index.create(tempfile.mkdtemp() + "/a.index", dim=2)
         >>> _ = index.add(np.eye(2), ["a.jpg", "b.jpg"])
         >>> async def asked():
@@ -123,7 +129,7 @@ class Service:
         ('b.jpg', 1.0)
     """
 
-    def __init__(self, index: Index, limits: Limits, layout: str = "pca") -> None:
+    def __init__(self, index: AnyIndex, limits: Limits, layout: str = "pca") -> None:
         self.index, self.limits, self.layout = index, limits, layout
         self._searches: Batches[Query, Reply] = Batches(
             self._search_together, "search", most=TOGETHER, waiting=limits.waiting
@@ -133,15 +139,18 @@ class Service:
         )
         self._slow: Batches[Callable[[], Any], Any] = Batches(_one_by_one, "slow", most=1, waiting=limits.uploads)
         self._pool = ThreadPoolExecutor(cores(), thread_name_prefix="likewise-read")
-        self._stamp = self._manifest_stamp()
         self._map: tuple[str, Map] | None = None
         self._mapping = threading.Lock()
         self._listed: dict[tuple[str, str | None], Ids] = {}
 
     def warm(self) -> None:
         """Read the model while nobody waits for it; where it cannot be read, whoever needs it hears why."""
-        if self.index.model_file is not None:
-            self._pool.submit(self.index.encoder)
+
+        def read() -> None:
+            if self.index.model is not None:
+                self.index.encoder()
+
+        self._pool.submit(read)
 
     def close(self) -> None:
         """End all threads."""
@@ -149,12 +158,6 @@ class Service:
         self._embeds.close()
         self._slow.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-    @property
-    def version(self) -> str:
-        """A word that changes whenever the index does."""
-        manifest = self.index.manifest
-        return f"{int(manifest.created * 1e3):x}-{manifest.revision}"
 
     # ------------------------------------------------------------------------------------------- search
 
@@ -170,11 +173,15 @@ class Service:
 
     async def image(self, data: bytes, name: str) -> Image.Image:
         """An uploaded image, decoded beside the event loop."""
-        if self.index.model_file is None:
-            raise Refused(
-                409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
-            )
-        return await self.beside(lambda: checked_image(data, self.limits, name))
+
+        def work() -> Image.Image:
+            if self.index.model is None:
+                raise Refused(
+                    409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
+                )
+            return checked_image(data, self.limits, name)
+
+        return await self.beside(work)
 
     async def beside(self, call: Callable[[], Result]) -> Result:
         """Something that takes a moment, in another thread."""
@@ -188,13 +195,17 @@ class Service:
         groups: dict[Settings, list[int]] = {}
         replies: list[Reply | Exception] = [RuntimeError("not searched")] * len(queries)
         vectors: dict[int, Floats] = {}
-        for place, query in enumerate(queries):
-            try:
-                vectors[place] = self._vectors_of(query)
-                more = 0 if query.item is None else 1  # itself is found, too
-                groups.setdefault(_deeper(query.settings, more), []).append(place)
-            except MISTAKES as mistake:
-                replies[place] = _refusal(mistake)
+        with self.index.still() as now:
+            dim = now.dim
+            for place, query in enumerate(queries):
+                try:
+                    vectors[place] = _vectors_of(query, now, dim)
+                    more = 0 if query.item is None else 1  # itself is found, too
+                    groups.setdefault(_deeper(query.settings, more), []).append(place)
+                except Refused as refused:
+                    replies[place] = refused
+                except MISTAKES as mistake:
+                    replies[place] = _refusal(mistake)
         for settings, places in groups.items():
             try:
                 found = self._found(np.concatenate([vectors[place] for place in places]), settings)
@@ -209,75 +220,64 @@ class Service:
                 replies[place], start = Reply(rows, vectors[place]), stop
         return replies
 
-    def _vectors_of(self, query: Query) -> Floats:
-        if query.item is not None:
-            try:
-                return self.index.vectors([query.item])
-            except KeyError:
-                raise KeyError(f"there is no item {query.item} in {self.index.name}") from None
-        given = np.asarray(query.vectors)
-        if given.ndim != 2 or given.shape[1] != self.index.dim:
-            raise ValueError(f"a vector must have {self.index.dim:,} numbers, but it has {given.shape[-1]:,}")
-        return encode(given, "float32")[0]
-
     def _found(self, vectors: Floats, settings: Settings) -> list[list[tuple[Item, float]]]:
         """Items and scores for each vector; what is known of items is looked up for all at once."""
         rerank = None if settings.rerank is None else RERANKS[settings.rerank]
-        k = max(1, min(settings.k, len(self.index)))
-        found: Found = self.index.search(vectors, k, where=settings.where, exact=settings.exact, rerank=rerank)
-        each = [found.of(row) for row in range(len(found))]
-        needed = sorted({number for row in each for number, _ in row})
-        known = dict(zip(needed, self.index.items(needed), strict=True)) if needed else {}
+        with self.index.still() as now:
+            found: Found = now.search(vectors, settings.k, where=settings.where, exact=settings.exact, rerank=rerank)
+            each = [found.of(row) for row in range(len(found))]
+            needed = sorted({number for row in each for number, _ in row})
+            known = dict(zip(needed, now.items(needed), strict=True)) if needed else {}
         return [[(known[number], score) for number, score in row] for row in each]
 
     def _look_again(self) -> None:
         """See what another process wrote; searches come from one thread, which is this one."""
-        stamp = self._manifest_stamp()
-        if stamp is not None and stamp != self._stamp:
+        with suppress(FileNotFoundError):  # it is being moved or removed; what is open goes on
             self.index.refresh()
-            self._stamp = stamp
-
-    def _manifest_stamp(self) -> tuple[int, int] | None:
-        try:
-            state = (self.index.folder / FILE).stat()
-        except OSError:
-            return None  # it is being moved or removed; what is open goes on
-        return state.st_mtime_ns, state.st_ino
 
     # ------------------------------------------------------------------------------------------- look up
 
     def item(self, number: int) -> Item:
         """What is known of an item."""
-        try:
-            return self.index.item(number)
-        except (KeyError, OverflowError):
-            raise Refused(404, f"there is no item {number} in {self.index.name}") from None
+        return _item(number, self.index)
+
+    def pair(self, first: int, second: int) -> Floats:
+        """The vectors of two items."""
+        with self.index.still() as now:
+            return np.concatenate([_vectors(number, now) for number in (first, second)])
 
     def listing(self, where: str | None, offset: int, limit: int, *, spread: bool = False) -> tuple[list[Item], int]:
         """Some of the items that pass a filter, in row order or spread over all of them, and how many there are."""
-        key = self.version, where
+        try:
+            with self.index.still() as now:
+                ids = self._passing(now, where)
+                offset = min(offset, len(ids))
+                some = ids[offset : offset + limit]
+                if spread and len(ids):
+                    some = ids[np.arange(offset, min(offset + limit, len(ids))) * _stride(len(ids)) % len(ids)]
+                return now.items(some) if len(some) else [], len(ids)
+        except MISTAKES as mistake:
+            raise _refusal(mistake) from mistake
+
+    def _passing(self, now: AnyIndex, where: str | None) -> Ids:
+        """The numbers of items that pass a filter; looked up once for each version of the index."""
+        key = now.version, where
         ids = self._listed.get(key)
         if ids is None:
-            try:
-                ids = self.index.ids if where is None else self.index.matching(where)
-            except MISTAKES as mistake:
-                raise _refusal(mistake) from mistake
+            ids = now.ids if where is None else now.matching(where)
             if len(self._listed) >= 8:
                 self._listed.clear()
             self._listed[key] = ids
-        offset = min(offset, len(ids))
-        some = ids[offset : offset + limit]
-        if spread and len(ids):
-            some = ids[np.arange(offset, min(offset + limit, len(ids))) * _stride(len(ids)) % len(ids)]
-        return self.index.items(some) if len(some) else [], len(ids)
+        return ids
 
-    def thumbnail(self, number: int) -> bytes:
-        """The WebP file of an item's thumbnail."""
-        self.item(number)
-        small = self.index.thumbnail(number)
+    def thumbnail(self, number: int) -> tuple[bytes, str]:
+        """The WebP file of an item's thumbnail, and the version of the index that it is from."""
+        with self.index.still() as now:
+            _item(number, now)
+            small, version = now.thumbnail(number), now.version
         if small is None:
             raise Refused(404, f"item {number} has no thumbnail")
-        return small
+        return small, version
 
     def file(self, number: int) -> tuple[Path, str | None]:
         """An item's file and its type, which is ``None`` where browsers do not show it."""
@@ -316,17 +316,17 @@ class Service:
     def map(self) -> Map:
         """Where items lie; computed once for each version of the index."""
         with self._mapping:
-            version = self.version
+            version = self.index.version
             if self._map is None or self._map[0] != version:
                 self._map = version, map_of(self.index, self.layout)
             return self._map[1]
 
     async def why(self, query: Image.Image | int, item: int) -> tuple[Heat, Heat]:
         """What two images have in common, place by place."""
-        if self.index.model_file is None:
-            raise Refused(409, f"{self.index.name} has no model that could look at images")
 
         def work() -> tuple[Heat, Heat]:
+            if self.index.model is None:
+                raise Refused(409, f"{self.index.name} has no model that could look at images")
             first = self._picture(self.file(query)[0]) if isinstance(query, int) else query
             try:
                 return explain(self.index.encoder(), first, self._picture(self.file(item)[0]))
@@ -336,12 +336,42 @@ class Service:
         found: tuple[Heat, Heat] = await self._slow.do(work)
         return found
 
-    @property
-    def calibration(self) -> Calibration | None:
-        """What similarities mean, if the index or its model was calibrated."""
-        card = self.index.card
-        kept = self.index.manifest.calibration or (None if card is None else card.calibration)
-        return None if kept is None else Calibration.from_dict(kept)
+
+def calibration_of(index: AnyIndex) -> Calibration | None:
+    """What similarities mean, if the index or its model was calibrated.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.search import Index
+        >>> calibration_of(Index.create(tempfile.mkdtemp() + "/a.index", dim=2)) is None
+        True
+    """
+    card = index.card
+    kept = index.calibration or (None if card is None else card.calibration)
+    return None if kept is None else Calibration.from_dict(kept)
+
+
+def _item(number: int, index: AnyIndex) -> Item:
+    try:
+        return index.item(number)
+    except (KeyError, OverflowError):
+        raise Refused(404, f"there is no item {number} in {index.name}") from None
+
+
+def _vectors(number: int, index: AnyIndex) -> Floats:
+    try:
+        return index.vectors([number])
+    except (KeyError, OverflowError):
+        raise Refused(404, f"there is no item {number} in {index.name}") from None
+
+
+def _vectors_of(query: Query, index: AnyIndex, dim: int) -> Floats:
+    if query.item is not None:
+        return _vectors(query.item, index)
+    given = np.asarray(query.vectors)
+    if given.ndim != 2 or given.shape[1] != dim:
+        raise ValueError(f"a vector must have {dim:,} numbers, but it has {given.shape[-1]:,}")
+    return encode(given, "float32")[0]
 
 
 def _one_by_one(calls: Sequence[Callable[[], Any]]) -> list[Any]:

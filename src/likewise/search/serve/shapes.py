@@ -155,7 +155,7 @@ class NearShape(BaseModel):
     """The approximate structure, and what was measured of it."""
 
     kind: str
-    recall: float
+    recall: Annotated[float | None, Field(description="of the ten nearest; nothing where it was not measured yet")]
 
 
 class About(BaseModel):
