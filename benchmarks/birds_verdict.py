@@ -120,7 +120,9 @@ def join(folder: Path) -> None:
     print(f"{len(joined)} of {len(done) // 4} joined")
 
 
-def report(folder: Path, found: Mapping[str, Search], aliases: Mapping[str, str], board: Board) -> dict[str, Any]:
+def report(
+    folder: Path, found: Mapping[str, Search], aliases: Mapping[str, str], board: Board, at_once: int = 1
+) -> dict[str, Any]:
     """Tables, claims, cost."""
     from likewise.protocols.search import best, history
 
@@ -141,7 +143,7 @@ def report(folder: Path, found: Mapping[str, Search], aliases: Mapping[str, str]
         "concatenated": table([each.row() for each in joined], ("method",)),
         "tournament": ranked.to_dict(),
         "claims": claims(results, found, board),
-        "cost": cost(results),
+        "cost": cost(results, at_once),
         # where it ran, and with which paths, is of no use elsewhere
         "rows": [{name: value for name, value in row.items() if name not in ("run", "command")} for row in verdict],
     }
@@ -157,13 +159,14 @@ def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[s
     return list(made.values())
 
 
-def cost(results: Sequence[Result]) -> dict[str, Any]:
-    """What it took, on what."""
+def cost(results: Sequence[Result], at_once: int) -> dict[str, Any]:
+    """What it took, on what: a training's seconds of the GPU are its own over how many shared it."""
     seconds = {
-        stage: [each.seconds for each in results if each.trial.stage == stage and each.status == "done"]
+        stage: [each.seconds / at_once for each in results if each.trial.stage == stage and each.status == "done"]
         for stage in ("search", "final")
     }
     return {
+        "at once": at_once,
         "machines": sorted({each.machine for each in results if each.machine}),
         "trainings": {stage: len(each) for stage, each in seconds.items()},
         "seconds": {stage: round(sum(each), 1) for stage, each in seconds.items()},
@@ -176,6 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("plan", "join", "report"))
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--at-once", type=int, default=1, help="how many workers shared a GPU; report counts by that")
     given = parser.parse_args()
     if given.what == "join":
         join(given.folder)
@@ -189,7 +193,7 @@ def main() -> None:
     if given.what == "plan":
         print(f"{len(board.add(list(planned(found, board))))} trials added; {board.counts()}")
     else:
-        write(report(given.folder, found, ALIASES, board), RESULTS)
+        write(report(given.folder, found, ALIASES, board, given.at_once), RESULTS)
 
 
 if __name__ == "__main__":

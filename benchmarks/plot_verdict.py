@@ -197,7 +197,7 @@ def cost_table(report: Row) -> str:
     made = [
         [stage, f"{cost['trainings'][stage]:,}", f"{cost['seconds'][stage] / 60:,.0f}"] for stage in ("search", "final")
     ]
-    return lines(["", "trainings", "minutes of training"], made)
+    return lines(["", "trainings", "minutes of the GPU"], made)
 
 
 def draw(report: Row, path: Path) -> None:

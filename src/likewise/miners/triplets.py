@@ -245,12 +245,12 @@ class DistanceWeightedMiner(TripletMiner):
             tensor([[1.0000, 0.5000]])
         """
         d = distances.clamp(min=self.cutoff, max=2.0)
-        inside = (1.0 - d.square() / 4.0).clamp_min(torch.finfo(d.dtype).tiny)
-        log_weights = (2.0 - dim) * d.log() + 0.5 * (3.0 - dim) * inside.log()
-        eligible = negative & (distances < self.nonzero_loss_cutoff)
-        log_weights = log_weights.masked_fill(~eligible, -torch.inf)
+        # in place: a dozen matrices of doubles would be what a large batch costs
+        inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
+        log_weights = d.log_().mul_(2.0 - dim).add_(inside.log_(), alpha=0.5 * (3.0 - dim))
+        log_weights.masked_fill_((distances >= self.nonzero_loss_cutoff).logical_or_(~negative), -torch.inf)
         peak = log_weights.amax(dim=1, keepdim=True)
-        return torch.exp(log_weights - peak.masked_fill(peak == -torch.inf, 0.0))
+        return log_weights.sub_(peak.masked_fill_(peak == -torch.inf, 0.0)).exp_()
 
 
 @dataclass(frozen=True)
