@@ -1,6 +1,7 @@
 """Heads over many classes on the CPU: block by block, dense, with sampled negatives, and pytorch-metric-learning's.
 
     python benchmarks/classes.py            10,000 to 100,000 classes; writes results/classes-cpu.json
+    python benchmarks/classes.py --page     writes the table of docs/many-classes.md again
     python benchmarks/classes.py --quick    a smoke test; prints, and writes nothing
 
 A step is the loss of a batch and all gradients.  All sides of a row take turns in one process, so that what else the
@@ -11,6 +12,7 @@ fresh processes, beyond what is there once the proxies and the libraries are.  V
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import statistics
 import time
@@ -21,12 +23,14 @@ from typing import Any
 
 import torch
 from machine import machine, versions, write
+from page import fill
 from pytorch_metric_learning import losses as theirs
 from torch import nn
 
 from likewise import losses as ours
 
 RESULTS = Path(__file__).parent / "results"
+PAGE = Path(__file__).parents[1] / "docs" / "many-classes.md"
 HEADS = ("ArcFaceLoss", "NormalizedSoftmaxLoss", "ProxyAnchorLoss")
 SHARE = 0.1
 Row = dict[str, Any]
@@ -126,6 +130,28 @@ def _child(sender: Connection, task: Callable[..., float], arguments: tuple[Any,
     sender.send(task(*arguments))
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """Times in multiples of the streamed one's, and memory."""
+    sides = ("dense", "pytorch-metric-learning", "sampled")
+    head = ["head", "classes", "time: dense", *sides[1:], "memory: streamed", *sides]
+    lines = [head, [":--", *["--:"] * (len(head) - 1)]]
+    for row in rows:
+        times = [f"{row['times_of_streamed'][side]:.2f}" if side in row["times_of_streamed"] else "–" for side in sides]
+        peaks = [f"{row['peak_mib'][side]:,.0f}" if side in row["peak_mib"] else "–" for side in ("streamed", *sides)]
+        lines.append([row["head"], f"{row['classes']:,}", *times, *peaks])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def show(report: dict[str, Any]) -> None:
+    """Fill the page."""
+    machine, arguments = report["machine"], report["arguments"]
+    words = (
+        f"{machine['cpu']}, {machine['threads']} threads; {arguments['batch']} samples of {arguments['dim']} dimensions, "
+        f"torch {machine['torch']}, pytorch-metric-learning {machine['pytorch-metric-learning']}."
+    )
+    fill(PAGE, {"classes-machine": words, "classes-table": table(report["rows"])})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--classes", type=int, nargs="+", default=[10_000, 50_000, 100_000])
@@ -134,7 +160,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--page", action="store_true", help="fill the page from what was measured before")
     options = parser.parse_args()
+    if options.page:
+        show(json.loads((RESULTS / "classes-cpu.json").read_text()))
+        return
     torch.set_num_threads(options.threads)
     if options.quick:
         options.classes, options.rounds, options.batch = [2000], 2, 64
@@ -149,6 +179,7 @@ def main() -> None:
         arguments = {name: getattr(options, name) for name in ("classes", "batch", "dim", "rounds")}
         report = {"machine": described, "arguments": {**arguments, "share": SHARE}, "rows": rows}
         write(report, RESULTS / "classes-cpu.json")
+        show(report)
 
 
 if __name__ == "__main__":
