@@ -11,7 +11,18 @@ from torch import Tensor, nn
 from likewise import losses, miners
 from likewise.backends import DenseEngine, few
 from likewise.backends.choose import engine_for
-from likewise.core import Cosine, Labels, Problem
+from likewise.core import (
+    NEGATIVES,
+    POSITIVES,
+    Cosine,
+    Labels,
+    PerAnchor,
+    Problem,
+    logsumexp,
+    mean,
+    per_anchor,
+    s,
+)
 from tests.losses.cases import CASES
 
 RAGGED = torch.tensor([3, 0, 1, 3, 2, 0, 3, 1, 5, 3, 0, 7, 7])
@@ -69,3 +80,39 @@ def test_a_miner_is_given_masks():
     embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(2))
     make = partial(losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner(0.1))
     assert make()(embeddings, RAGGED).item() == make(backend="dense")(embeddings, RAGGED).item()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_a_temperature_in_another_precision_is_rounded_once(dtype: torch.dtype):
+    embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    values = [
+        losses.NTXentLoss(0.07, learn_temperature=True, backend=backend).to(dtype)(embeddings, RAGGED).item()
+        for backend in ("auto", "dense")
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+class ByLength(losses.PairLoss):
+    """A factor for each anchor that is wider than the similarities."""
+
+    def declare(self):
+        length = PerAnchor("length", lambda problem: problem.anchors.detach().double().norm(dim=1))
+        return per_anchor(logsumexp(length * s, NEGATIVES) - mean(s, POSITIVES))
+
+
+def test_a_wide_number_per_anchor():
+    embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(4))
+    slopes = []
+    for backend in ("auto", "dense"):
+        leaf = embeddings.clone().requires_grad_()
+        ByLength(backend=backend)(leaf, RAGGED).backward()
+        slopes.append(leaf.grad)
+    torch.testing.assert_close(*slopes)
+
+
+def test_labels_may_be_a_column_of_a_table():
+    """Torch warns of searches in strided tensors, and here a warning is an error."""
+    labels = torch.stack([RAGGED, RAGGED], dim=1)[:, 0]
+    assert not labels.is_contiguous()
+    embeddings = torch.randn(len(labels), 5, generator=torch.Generator().manual_seed(5))
+    assert losses.NTXentLoss()(embeddings, labels).item() == losses.NTXentLoss()(embeddings, RAGGED).item()

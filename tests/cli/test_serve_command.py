@@ -72,6 +72,8 @@ def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callab
     ("words", "says"),
     [
         (["nowhere"], "there is no index and no folder of pictures nowhere"),
+        (["postgresql:/me:s3cret@host/db"], "there is no index and no folder of pictures of that name"),
+        (["host=h password=s3cret"], "there is no index and no folder of pictures of that name"),
         (["birds.index", "--port", "70000"], "--port must be from 0 to 65535, but it is 70000"),
         (["birds.index", "--host", "no.such.host.invalid"], "--host must be an address of this machine"),
         (["birds.index", "--token", "two words"], "--token must be letters, digits and signs of ASCII without spaces"),

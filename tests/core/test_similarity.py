@@ -18,6 +18,24 @@ def test_equals_plain_loops(name: str):
     torch.testing.assert_close(as_similarity(name)(a, b), torch.tensor(expected, dtype=torch.float64))
 
 
+class Halved(SquaredEuclidean):
+    """Somebody's own: half of it."""
+
+    def link(self, products, anchor_squares, reference_squares):
+        return 0.5 * super().link(products, anchor_squares, reference_squares)
+
+
+def test_a_link_of_ones_own_is_used():
+    a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(Halved()(a), 0.5 * SquaredEuclidean()(a))
+
+
+def test_squared_distances_under_autocast_are_added_up_in_single_precision():
+    a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert SquaredEuclidean()(a).dtype == torch.float32
+
+
 @pytest.mark.parametrize("name", sorted(SIMILARITIES))
 def test_nearer_is_higher(name: str):
     anchor = torch.tensor([[1.0, 0.0, 0.5]])

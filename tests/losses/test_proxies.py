@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from likewise import losses
+from likewise.core import s
+from likewise.losses.proxy_module import Between, cross_entropy
 from likewise.testing import make_batch
 
 
@@ -191,3 +193,31 @@ def test_what_a_loss_learns_is_looked_at_every_time(loss: torch.nn.Module):
     again = copy.deepcopy(loss)
     assert loss(embeddings, labels).item() == again(embeddings, labels).item() != before.item()
     loss(embeddings, labels).backward()  # no graph is kept from call to call
+
+
+class ByProxies(losses.ProxyLoss):
+    """Whose scale is the length of its proxies, asked when it declares."""
+
+    def declare(self):
+        return {Between.SAMPLES_PROXIES: cross_entropy(self.scale() * s, self.scale() * s)}
+
+    def scale(self) -> float:
+        return float(self.proxies.detach().norm())
+
+
+class ByAllParameters(ByProxies):
+    """The same, by another door."""
+
+    def scale(self) -> float:
+        return float(sum(parameter.detach().norm() for parameter in self.parameters()))
+
+
+@pytest.mark.parametrize("kind", [ByProxies, ByAllParameters])
+def test_a_declaration_that_looks_at_proxies_is_made_anew(kind: type[losses.ProxyLoss]):
+    embeddings, labels = make_batch("ragged")
+    loss = kind(10, 5).double()
+    before = loss(embeddings, labels).item()
+    with torch.no_grad():
+        loss.proxies.mul_(3.0)
+    assert loss(embeddings, labels).item() == copy.deepcopy(loss)(embeddings, labels).item() != before
+    assert type(loss._parameters) is dict

@@ -47,6 +47,15 @@ def test_distance_weights_in_any_dimension(dim: int, dtype: torch.dtype):
     torch.testing.assert_close(weights / weights.sum(), expected, rtol=1e-4, atol=1e-8)
 
 
+def test_a_distance_that_is_none_is_drawn_by_nobody():
+    distances = torch.tensor([[0.6, torch.nan, 1.2]])
+    before, negative = distances.clone(), torch.tensor([[True, True, True]])
+    weights = miners.DistanceWeightedMiner().weights(distances, negative, dim=3)
+    torch.testing.assert_close(weights, torch.tensor([[1.0, 0.0, 0.5]]))
+    torch.testing.assert_close(distances, before, equal_nan=True)
+    assert bool(negative.all())
+
+
 def test_distance_weighted_draws_follow_the_weights():
     """20,000 equal anchors with one positive and four negatives each: chi-square with 3 degrees of freedom."""
     angles = torch.tensor([0.1, 0.6, 0.9, 1.1, 1.3], dtype=torch.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,10 @@ def test_a_reader_keeps_what_it_opened(make, tmp_path: Path):
     assert reader.refresh()
     assert len(reader) == 4
     assert not reader.refresh()
+    shutil.rmtree(writer.folder)
+    with pytest.raises(FileNotFoundError, match=r"is no index any more"):
+        reader.refresh()
+    assert len(reader.search(queries, 4)) == 3  # what is open goes on
 
 
 def test_merge_gives_new_numbers_and_keeps_everything(tmp_path: Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -262,6 +263,33 @@ def test_answers_are_of_one_moment_while_others_write(url: str):
     finally:
         stop.set()
         writer.join(20)
+
+
+def test_storing_anew_never_shows_an_empty_index(url: str):
+    """A table that is rewritten looks empty to a transaction which began before and had no lock on it."""
+    database = plain(url, "rewritten", 40)
+    stop = threading.Event()
+
+    def store() -> None:
+        mine = PostgresIndex.open(url, "rewritten")
+        for turn in range(12):
+            mine.rebuild(storage=("float16", "float32")[turn % 2])
+        stop.set()
+
+    writer = threading.Thread(target=store)
+    writer.start()
+    reads = 0
+    try:
+        while not stop.is_set() or reads < 5:
+            with database.still() as now:
+                time.sleep(0.002)
+                assert len(now) == 40
+                assert now.search(np.eye(32)[:1], 3).ids.min() >= 0
+            assert len(database.items(database.ids[:3])) == 3
+            assert len(database.matching("label == 'none' or id >= 0")) == 40
+            reads += 1
+    finally:
+        writer.join()
 
 
 def test_still_and_version(url: str):

@@ -36,7 +36,8 @@ def slots_of(problem: Problem) -> Slots | None:
     if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
         return None
     alone = problem.spread is ALONE and problem.shards is ALONE
-    if relation.device.type != "cpu" or m * n < FROM or not alone or torch.compiler.is_compiling():
+    frozen = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if relation.device.type != "cpu" or m * n < FROM or not alone or frozen:
         return None
     return few_positives(problem, "dense")
 

@@ -204,7 +204,7 @@ def of_the_rest(
     for term in terms:
         if _is_count(term):
             states[term] = (places.counted(term.over),)
-        elif isinstance(term.fold, LogSumExp):
+        elif type(term.fold) is LogSumExp:
             *state, seen = _log_sum_exp(term, pairs, places)
             states[term], own = tuple(state), seen if own is None else own
         else:
@@ -234,8 +234,14 @@ def _log_sum_exp(term: Folded, pairs: dict[Formula, Any], places: Places) -> tup
         values = _matrix(term.curve, pairs)
         peak, total, _ = _PeakAndTotal.apply(values, 1.0, 0.0, *where)  # type: ignore[no-untyped-call]
         return peak, total, None
-    factor, shift = line
-    peak, total, own = _PeakAndTotal.apply(pairs[s], evaluate(factor, pairs), shift, *where)  # type: ignore[no-untyped-call]
+    similarities, (factor, shift) = pairs[s], line
+    # in the dtype of what they multiply: a number in half precision must not be rounded once more, by a division say
+    numbers = {
+        node: value.to(similarities.dtype) if isinstance(value, Tensor) else value
+        for node, value in pairs.items()
+        if node.rank < Rank.PAIR
+    }
+    peak, total, own = _PeakAndTotal.apply(similarities, evaluate(factor, numbers), shift, *where)  # type: ignore[no-untyped-call]
     return peak, total, own
 
 

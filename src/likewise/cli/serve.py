@@ -95,7 +95,9 @@ def _folder(place: str) -> Path | None:
     if "://" in place:
         raise Mistake("INDEX must be a folder or begin with postgresql://, but it begins otherwise")
     if not Path(place).is_dir():
-        raise Mistake(f"there is no index and no folder of pictures {place}")
+        # a URL that was mistyped may hold a password
+        secret = place.startswith("postgres") or "@" in place or "password" in place
+        raise Mistake(f"there is no index and no folder of pictures {'of that name' if secret else place}")
     return Path(place)
 
 

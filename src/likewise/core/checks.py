@@ -174,7 +174,14 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
 
 _PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm, torch.addmm])
 _NODES = ("MmBackward", "BmmBackward", "MvBackward", "AddmmBackward")
-_VIEWS = ("UnsafeViewBackward", "ViewBackward", "ReshapeAliasBackward", "SqueezeBackward")
+_VIEWS = (
+    "TBackward",
+    "TransposeBackward",
+    "UnsafeViewBackward",
+    "ViewBackward",
+    "ReshapeAliasBackward",
+    "SqueezeBackward",
+)
 
 
 class _FullPrecision(TorchFunctionMode):

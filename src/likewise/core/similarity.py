@@ -193,6 +193,8 @@ class SquaredEuclidean(Similarity):
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
         """The matrix of similarities; the product begins with ``−‖b‖²``, so that one matrix is made and not three."""
+        if type(self).link is not SquaredEuclidean.link or torch.is_autocast_enabled(left.device.type):
+            return super().of_factors(left, right)
         left_squares = self.squares(left)
         right_squares = left_squares if right is left else self.squares(right)
         return torch.addmm(-right_squares, 2.0 * left, right.T).sub_(left_squares[:, None])

@@ -103,12 +103,15 @@ def _runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
 
     The last is where the anchor itself stands in that run, or outside of it; ``None`` where nobody is a reference too.
     """
-    own, labels = relation.own, relation.labels
+    own, labels = (
+        relation.own,
+        relation.labels.contiguous(),
+    )  # a column of a table is searched for slowly, with a warning
     if relation.reference_labels is None:
         references = labels
         own = torch.arange(len(labels), device=labels.device)
     else:
-        references = relation.reference_labels
+        references = relation.reference_labels.contiguous()
     order = references.argsort(stable=True)
     place = None
     if relation.valid is not None:

@@ -112,7 +112,10 @@ class PairLoss(nn.Module):
             )
 
     def declare(self) -> Declaration:
-        """The loss as parts: formulas of `likewise.core.s`, or a function of the whole matrix that says so."""
+        """The loss as parts: formulas of `likewise.core.s`, or a function of the whole matrix that says so.
+
+        It is a function of the loss's own attributes, and is asked again when one of them has changed.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
     def declarations(self) -> list[Declaration]:
@@ -230,13 +233,40 @@ def declared(loss: Any, apart_from: frozenset[str] = frozenset()) -> Any:
     """
     if torch.compiler.is_compiling() or loss._buffers or loss._modules or loss._parameters.keys() - apart_from:
         return loss.declare()
-    now = [value for name, value in vars(loss).items() if name not in _NOT_ITS_OWN]
-    before, declaration = vars(loss).get("_declaration", ((), None))
-    if declaration is None or len(before) != len(now) or not all(map(operator.is_, before, now)):
-        declaration = loss.declare()
-        if all(isinstance(value, _CONSTANT) for value in now) and (not apart_from or _is_plain(declaration)):
-            vars(loss)["_declaration"] = now, declaration
+    names = [name for name in vars(loss) if name not in _NOT_ITS_OWN]
+    now = [vars(loss)[name] for name in names]
+    before, were, declaration = vars(loss).get("_declaration", ((), (), None))
+    if declaration is None or before != names or not all(map(operator.is_, were, now)):
+        declaration, looked = _declare(loss)
+        plain = not apart_from or (not looked and _is_plain(declaration))
+        if plain and all(isinstance(value, _CONSTANT) for value in now):
+            vars(loss)["_declaration"] = names, now, declaration
     return declaration
+
+
+class _Seen(dict[str, Any]):
+    """Parameters that remember whether anybody asked for one."""
+
+    asked = False
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked = True
+        return super().__getitem__(name)
+
+    def items(self) -> Any:
+        self.asked = True
+        return super().items()
+
+
+def _declare(loss: Any) -> tuple[Any, bool]:
+    """A declaration, and whether it was made by looking at parameters: then it may be another one after every step."""
+    parameters = loss._parameters
+    seen = _Seen(parameters)
+    vars(loss)["_parameters"] = seen
+    try:
+        return loss.declare(), seen.asked
+    finally:
+        vars(loss)["_parameters"] = parameters
 
 
 def _is_plain(declaration: Any) -> bool:

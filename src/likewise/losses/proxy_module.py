@@ -185,7 +185,11 @@ class ProxyLoss(nn.Module):
         nn.init.xavier_uniform_(proxies)
 
     def declare(self) -> dict[Between, Declaration]:
-        """What the loss does on each matrix that it looks at."""
+        """What the loss does on each matrix that it looks at.
+
+        It is a function of the loss's own attributes, and is asked again when one of them has changed; at every call
+        where it looks at parameters.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
     def declarations(self) -> list[Declaration]:

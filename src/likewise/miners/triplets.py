@@ -248,7 +248,8 @@ class DistanceWeightedMiner(TripletMiner):
         # in place: a dozen matrices of doubles would be what a large batch costs
         inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
         log_weights = d.log_().mul_(2.0 - dim).add_(inside.log_(), alpha=0.5 * (3.0 - dim))
-        log_weights.masked_fill_((distances >= self.nonzero_loss_cutoff).logical_or_(~negative), -torch.inf)
+        eligible = negative & (distances < self.nonzero_loss_cutoff)  # a distance that is none is below nothing
+        log_weights.masked_fill_(eligible.logical_not_(), -torch.inf)
         peak = log_weights.amax(dim=1, keepdim=True)
         return log_weights.sub_(peak.masked_fill_(peak == -torch.inf, 0.0)).exp_()
 

@@ -104,7 +104,9 @@ class Index:
     def refresh(self) -> bool:
         """Show what others wrote since; returns whether anything changed.  Where nothing did, it takes no time."""
         seen = _stamp(self.folder)
-        if seen is not None and seen == self._seen:
+        if seen is None:
+            raise FileNotFoundError(f"{self.folder} is no index any more: it has no {FILE}")
+        if seen == self._seen:
             return False
         old, new = self._now, Snapshot.open(self.folder)
         self._now, self._seen = new, seen

@@ -160,7 +160,7 @@ class PostgresIndex:
     @contextmanager
     def still(self) -> Iterator[PostgresIndex]:
         """The index as it is at this moment, whatever others write meanwhile: for reading, by one thread."""
-        with self._server.read() as cursor:
+        with self._reading() as cursor:
             self._row(cursor, "name")  # the moment is that of the first look
             held = copy(self)
             held._server = Moment(self._server.url, cursor)
@@ -234,7 +234,7 @@ class PostgresIndex:
 
     def matching(self, where: str) -> Ids:
         """The numbers of all items that pass a filter, in row order."""
-        with self._server.read() as cursor:
+        with self._reading() as cursor:
             kept = condition(where, _filterable(*self._row(cursor, "fields")))
             found = cursor.execute(
                 statement(f"SELECT id FROM {{}} WHERE {kept.sql} ORDER BY id", self.name), kept.parameters
@@ -263,7 +263,7 @@ class PostgresIndex:
     def items(self, ids: Any) -> list[Item]:
         """What is known of several."""
         asked = numbers(ids).tolist()
-        with self._server.read() as cursor:
+        with self._reading() as cursor:
             fields = _shown(*self._row(cursor, "fields"))
             text = statement("SELECT id, path, label, metadata FROM {} WHERE id = ANY(%s::bigint[])", self.name)
             found = {row[0]: row for row in cursor.execute(text, [asked])}
@@ -333,7 +333,7 @@ class PostgresIndex:
         return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).but(id, k)
 
     def _found(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
-        with self._server.read() as cursor:
+        with self._reading() as cursor:
             storage, near, fields = self._row(cursor, "storage, near, fields")
             if exact is False and near is None:
                 raise ValueError(f"exact must be True or None for {self.name}, which has no approximate structure")
@@ -463,6 +463,8 @@ class PostgresIndex:
                 [count] = cursor.execute(statement("SELECT count(*) FROM {}", self.name)).fetchone() or [0]
                 kind = "exact" if kind_for(count) == "exact" else "hnsw"
             after, old = storage or before, None if near is None else near["index"]
+            if after != before:  # waits until nobody reads, and who comes later waits behind it: not for ever
+                cursor.execute("SET LOCAL lock_timeout = '30s'")
             about = restructure(cursor, self.name, dim, (before, after), kind, old)
             self._changed(cursor, "storage = %s, near = %s", [after, None if about is None else json.dumps(about)])
         if about is not None and len(self):
@@ -503,8 +505,18 @@ class PostgresIndex:
 
     # ------------------------------------------------------------------------------------------- the database
 
-    def _all(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+    @contextmanager
+    def _reading(self) -> Iterator[Cursor[Any]]:
+        """A transaction that sees the items of one moment, however somebody stores them anew meanwhile.
+
+        A table that is rewritten looks empty to whoever looked at anything before, and had no lock on it.
+        """
         with self._server.read() as cursor:
+            cursor.execute(statement("LOCK TABLE {} IN ACCESS SHARE MODE", self.name))
+            yield cursor
+
+    def _all(self, text: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with self._reading() as cursor:
             return cursor.execute(statement(text, self.name), parameters).fetchall()
 
     def _about(self, columns: str) -> list[Any]:
