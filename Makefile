@@ -7,7 +7,8 @@ DEV := .venv/.stamp-dev
 DOCS := .venv/.stamp-docs
 
 # One thread per test worker: the workers share the cores, and threads that fight for them are slower than none.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+# A worker that has nothing left takes tests from another.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test check lint types demo docs docs-serve lens bench format clean

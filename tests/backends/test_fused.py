@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -47,11 +46,12 @@ def interpreted(part: str) -> str:
     return "" if result.returncode == 0 else f"{result.stdout}\n{result.stderr}"
 
 
-def test_kernels_in_the_interpreter() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_kernels_in_the_interpreter(part: str) -> None:
     pytest.importorskip("triton")
-    with ThreadPoolExecutor(2) as both:
-        failures = [report for report in both.map(interpreted, PARTS) if report]
-    assert not failures, "\n".join(failures)
+    failure = interpreted(part)
+    assert not failure, failure
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -74,6 +74,7 @@ def differences(expected: dict[str, Any], shares: list[dict[str, Any]]) -> list[
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4])
 def test_several_processes_are_one(size, tmp_path):
     """Every loss, uneven shares: value and gradients to 1e-10, in float64; and nobody does more than his share."""
