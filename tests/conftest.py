@@ -5,6 +5,18 @@ from __future__ import annotations
 import pytest
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first: at the end no worker is left with a long one while the others have nothing to do."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Slow tests first, as many for each worker: at the end nobody has a long one left while others have nothing to do.
+
+    Workers begin with equal slices of the list, in order, and take from each other what is left.
+    """
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        first = slow[worker::workers]
+        rest = (len(items) * (worker + 1)) // workers - len(ordered) - len(first)
+        ordered += first + quick[: max(rest, 0)]
+        del quick[: max(rest, 0)]
+    items[:] = ordered + quick
