@@ -150,6 +150,18 @@ def same_device(name: str, value: Tensor, device: torch.device, beside: str) -> 
         raise ValueError(f"{name} must be on the device of {beside}, {device}, but it is on {value.device}")
 
 
+def autocast_is_on(tensor: Tensor) -> bool:
+    """Whether torch rounds products on the tensor's device to half precision; some devices know no such thing.
+
+    Examples:
+        >>> import torch
+        >>> autocast_is_on(torch.zeros(1)), autocast_is_on(torch.zeros(1, device="meta"))
+        (False, False)
+    """
+    kind = tensor.device.type
+    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+
+
 def full_precision(tensor: object) -> AbstractContextManager[object]:
     """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them.
 
@@ -161,10 +173,8 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
         ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
         torch.float32
     """
-    if not isinstance(tensor, Tensor) or not torch.amp.is_autocast_available(tensor.device.type):
-        return nullcontext()
     # switching off what is off takes longer than asking
-    if not torch.is_autocast_enabled(tensor.device.type):
+    if not isinstance(tensor, Tensor) or not autocast_is_on(tensor):
         return nullcontext()
     # a compiler sees to the backward pass itself
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.core.checks import one_of
+from likewise.core.checks import autocast_is_on, one_of
 from likewise.core.formula import safe_sqrt
 
 
@@ -193,7 +193,7 @@ class SquaredEuclidean(Similarity):
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
         """The matrix of similarities; the product begins with ``−‖b‖²``, so that one matrix is made and not three."""
-        if type(self).link is not SquaredEuclidean.link or torch.is_autocast_enabled(left.device.type):
+        if type(self).link is not SquaredEuclidean.link or autocast_is_on(left):
             return super().of_factors(left, right)
         left_squares = self.squares(left)
         right_squares = left_squares if right is left else self.squares(right)
