@@ -22,7 +22,7 @@ import plot_verdict
 from birds_search import LEARNED_RATE, METHODS, RATE, searches, study
 from birds_verdict import DIMS, final
 from machine import MIB, versions
-from page import fill
+from page import fill, read, table
 
 from likewise import __version__
 from likewise.data import RECIPES
@@ -264,9 +264,9 @@ def unequal(search: Report | None) -> list[list[str]]:
     return rows
 
 
-def statement(table: StudyTable) -> str:
+def statement(told: StudyTable) -> str:
     """The same table as pages have it."""
-    return plot_verdict.lines(table.head, table.rows).replace("--:", ":--")
+    return table(told.head, told.rows).replace("--:", ":--")
 
 
 # ---- the page
@@ -319,7 +319,7 @@ def made_with(models: Report | None) -> dict[str, str]:
 def study_of(results: Path, assets: Path) -> Study:
     """Everything that is known by now, as the page takes it."""
     search, verdict, parity, models = (
-        plot_models.read(results, f"birds-{name}.json") for name in ("search", "verdict", "parity", "models")
+        read(results / f"birds-{name}.json") for name in ("search", "verdict", "parity", "models")
     )
     protocol = PROTOCOLS["fixed-validation"]
     boards: dict[str, Leaderboard] = {}

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from machine import machine, versions, write
-from page import fill
+from page import fill, table
 from pytorch_metric_learning import losses as theirs
 from torch import nn
 
@@ -130,16 +130,16 @@ def _child(sender: Connection, task: Callable[..., float], arguments: tuple[Any,
     sender.send(task(*arguments))
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def block(rows: list[dict[str, Any]]) -> str:
     """Times in multiples of the streamed one's, and memory."""
     sides = ("dense", "pytorch-metric-learning", "sampled")
     head = ["head", "classes", "time: dense", *sides[1:], "memory: streamed", *sides]
-    lines = [head, [":--", *["--:"] * (len(head) - 1)]]
+    lines = []
     for row in rows:
         times = [f"{row['times_of_streamed'][side]:.2f}" if side in row["times_of_streamed"] else "–" for side in sides]
         peaks = [f"{row['peak_mib'][side]:,.0f}" if side in row["peak_mib"] else "–" for side in ("streamed", *sides)]
         lines.append([row["head"], f"{row['classes']:,}", *times, *peaks])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return table(head, lines)
 
 
 def show(report: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ def show(report: dict[str, Any]) -> None:
         f"{machine['cpu']}, {machine['threads']} threads; {arguments['batch']} samples of {arguments['dim']} dimensions, "
         f"torch {machine['torch']}, pytorch-metric-learning {machine['pytorch-metric-learning']}."
     )
-    fill(PAGE, {"classes-machine": words, "classes-table": table(report["rows"])})
+    fill(PAGE, {"classes-machine": words, "classes-table": block(report["rows"])})
 
 
 def main() -> None:

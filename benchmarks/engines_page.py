@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import page
 from engines_bars import bars, find
 from page import number, times
 
@@ -43,10 +44,8 @@ def blocks(report: Report, cpu: Report | None) -> dict[str, str]:
 
 def table(head: list[str], rows: Iterable[list[str]]) -> str:
     """A Markdown table, its first column to the left; a sentence where it has no rows."""
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    if not lines:
-        return NOTHING
-    return "\n".join([f"| {' | '.join(head)} |", "| :-- |" + " --: |" * (len(head) - 1), *lines])
+    listed = list(rows)
+    return page.table(head, listed) if listed else NOTHING
 
 
 def cell(rows: Iterable[Row], memory: str = "extra_mib") -> str:

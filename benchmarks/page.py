@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,17 @@ def fill(page: Path, blocks: dict[str, str]) -> None:
             raise ValueError(f"{page} has no markers for {name}")
         text = text[: found.end(1)] + block + "\n" + text[found.start(2) :]
     page.write_text(text)
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """Results that may not be there yet."""
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table whose first column is text."""
+    marks = [":--", *["--:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
 
 
 def number(value: float) -> str:

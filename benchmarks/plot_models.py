@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import colorsys
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from page import fill, number, times
+from page import fill, number, read, table, times
 
 from likewise.analysis.figures import GREY, PULL, PUSH, as_bytes, bare, styled
 from likewise.data import RECIPES
@@ -261,13 +260,7 @@ ESTIMATE_HEAD = ["network", "pixels", "million multiply-adds", "ratio", "seconds
 
 
 def estimate_table(cost: Model) -> str:
-    rows = [ESTIMATE_HEAD, [":--", *["--:"] * (len(ESTIMATE_HEAD) - 1)], *estimate(cost)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows) + f"\n\n{ASSUMED}"
-
-
-def read(folder: Path, name: str) -> dict[str, Any] | None:
-    path = folder / name
-    return json.loads(path.read_text()) if path.exists() else None
+    return f"{table(ESTIMATE_HEAD, estimate(cost))}\n\n{ASSUMED}"
 
 
 def main() -> None:
@@ -277,7 +270,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path, default=ASSETS, help="where figures go")
     given = parser.parse_args()
     blocks: dict[str, str] = {}
-    models, verdict = (read(given.results, f"birds-{name}.json") for name in ("models", "verdict"))
+    models, verdict = (read(given.results / f"birds-{name}.json") for name in ("models", "verdict"))
     if models is not None:
         blocks["models-words"] = models_words(models)
         for name, draw in (("birds-map.svg", draw_map), ("birds-lens.svg", draw_lens)):

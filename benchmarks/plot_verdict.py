@@ -5,13 +5,12 @@ python benchmarks/plot_verdict.py
 
 from __future__ import annotations
 
-import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from page import COLOURS, GREY, fill, finish
+from page import COLOURS, GREY, fill, finish, read, table
 
 from likewise.protocols.reality import draw as draw_improvements
 from likewise.protocols.reality import papers_versus_reality
@@ -29,8 +28,8 @@ Row = Mapping[str, Any]
 
 def main() -> None:
     """Fill the page and draw, as far as there are results."""
-    search = read("birds-search.json")
-    verdict = read("birds-verdict.json")
+    search = read(RESULTS / "birds-search.json")
+    verdict = read(RESULTS / "birds-verdict.json")
     blocks: dict[str, str] = {}
     if search is not None:
         blocks |= {"search-words": search_words(search), "search-table": search_table(search)}
@@ -50,20 +49,9 @@ def main() -> None:
     fill(PAGE, blocks)
 
 
-def read(name: str) -> dict[str, Any] | None:
-    path = RESULTS / name
-    return json.loads(path.read_text()) if path.exists() else None
-
-
 def percent(found: Row) -> str:
     """A mean and half of its interval."""
     return f"{100 * found['mean']:.2f} ± {50 * (found['high'] - found['low']):.2f}"
-
-
-def lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column is text."""
-    marks = [":--", *["--:"] * (len(head) - 1)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
 
 
 def search_words(report: Row) -> str:
@@ -98,7 +86,7 @@ def search_table(report: Row) -> str:
                 "–" if best is None else ", ".join(f"{short(name)} {shown(x)}" for name, x in best["point"].items()),
             ]
         )
-    return lines(["method", "default", "best of ten", "where"], made)
+    return table(["method", "default", "best of ten", "where"], made)
 
 
 def short(name: str) -> str:
@@ -141,7 +129,7 @@ def verdict_table(report: Row) -> str:
         other = small.get(row["method"])
         cells = [named(report, row["method"]), *(percent(row[metric]) for metric in METRICS)]
         made.append([*cells, *("–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1"))])
-    return lines(["method", *(f"{metric}, 512-d" for metric in METRICS), "MAP@R, 128-d", "R@1, 128-d"], made)
+    return table(["method", *(f"{metric}, 512-d" for metric in METRICS), "MAP@R, 128-d", "R@1, 128-d"], made)
 
 
 def sizes_table(report: Row) -> str:
@@ -151,7 +139,7 @@ def sizes_table(report: Row) -> str:
         [name, *(percent(rows[name]["MAP@R"]) if name in rows else "–" for rows in found.values())]
         for name in report["best by validation"]
     ]
-    return lines(["MAP@R", *(f"{dim}-d" for dim in found)], made)
+    return table(["MAP@R", *(f"{dim}-d" for dim in found)], made)
 
 
 def folds_table(report: Row) -> str:
@@ -163,7 +151,7 @@ def folds_table(report: Row) -> str:
         cells = [percent(row[metric]) for metric in ("MAP@R", "R@1")]
         cells += ["–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1")]
         made.append([row["method"], *cells])
-    return lines(["method", "MAP@R, separated", "R@1", "MAP@R, concatenated", "R@1"], made)
+    return table(["method", "MAP@R, separated", "R@1", "MAP@R, concatenated", "R@1"], made)
 
 
 def tournament_table(report: Row) -> str:
@@ -177,7 +165,7 @@ def tournament_table(report: Row) -> str:
         ]
         for row in report["tournament"]["standings"][:10]
     ]
-    return lines(["place", "method", "mean rank", "medals"], made)
+    return table(["place", "method", "mean rank", "medals"], made)
 
 
 def claims(report: Row) -> str:
@@ -197,7 +185,7 @@ def cost_table(report: Row) -> str:
     made = [
         [stage, f"{cost['trainings'][stage]:,}", f"{cost['seconds'][stage] / 60:,.0f}"] for stage in ("search", "final")
     ]
-    return lines(["", "trainings", "minutes of the GPU"], made)
+    return table(["", "trainings", "minutes of the GPU"], made)
 
 
 def draw(report: Row, path: Path) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.backends.passes import Engine
-from likewise.backends.places import Places, finished, numbers_of, of_the_rest
-from likewise.core.folds import Side
+from likewise.backends.places import ByPlaces, Places, of_the_rest
+from likewise.core.folds import State
 from likewise.core.formula import Folded, Formula
 from likewise.core.problem import Problem
 from likewise.core.relation import Labels
@@ -19,7 +18,7 @@ from likewise.core.slots import Slots, few_positives
 from likewise.core.spread import ALONE
 
 FROM = 2**18
-"""Pairs from which on it is faster than masks on a CPU (benchmarks/losses.py); below, finding places costs more than it saves."""
+"""Pairs from which on it is faster than masks on a CPU; below, finding places costs more than it saves."""
 
 
 def slots_of(problem: Problem) -> Slots | None:
@@ -42,7 +41,7 @@ def slots_of(problem: Problem) -> Slots | None:
     return few_positives(problem, "dense")
 
 
-class FewPositives(Engine):
+class FewPositives(ByPlaces):
     """Folds over the whole matrix of a batch against itself, whose positives have known places.
 
     Args:
@@ -65,15 +64,6 @@ class FewPositives(Engine):
         columns = torch.where(slots.exists, slots.index, itself)
         self.places = Places(columns, slots.exists, self.similarities.shape[1], itself)
 
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
-        """One vector per fold."""
-        results: dict[Formula, Tensor] = {}
-        for terms in passes:
-            numbers = numbers_of(terms, {**known, **results})
-            near = [term for term in terms if term.over is Side.POSITIVES]
-            rest = [term for term in terms if term.over is not Side.POSITIVES]
-            everything = slice(0, self.places.width)
-            states, own = of_the_rest(rest, self.similarities, self.places, everything, numbers)
-            results |= {term: term.fold.finish(state) for term, state in states.items()}
-            results |= finished(near, own, self.places, numbers)
-        return results
+    def of_others(self, terms: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+        """Folds over all but positives, and the similarities of the positives, from the matrix."""
+        return of_the_rest(terms, self.similarities, self.places, slice(0, self.places.width), numbers)

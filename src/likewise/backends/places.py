@@ -8,12 +8,14 @@ a margin on an angle say, is computed where it matters and nowhere else.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from likewise.backends.passes import Engine
 from likewise.core.folds import LogSumExp, Max, Mean, Min, Side, State, Sum, count
 from likewise.core.formula import Apply, Folded, Formula, Number, PerReference, Rank, evaluate, s, walk
 
@@ -214,6 +216,50 @@ def of_the_rest(
     return states, similarities.gather(1, places.columns) if own is None else own
 
 
+class ByPlaces(Engine):
+    """An engine that knows where each row's positives are: folds over them look at nothing else.
+
+    Examples:
+        >>> issubclass(ByPlaces, Engine)
+        True
+    """
+
+    places: Places
+
+    @abstractmethod
+    def of_others(self, terms: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+        """Folds over all but positives, not finished, and the similarities at the positives' places.
+
+        Args:
+            terms: the folds.
+            numbers: what their curves refer to.
+        """
+
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+        """One vector per fold."""
+        results: dict[Formula, Tensor] = {}
+        for terms in passes:
+            near, states, own, numbers = self._pass(terms, {**known, **results})
+            results |= {term: term.fold.finish(state) for term, state in states.items()}
+            results |= finished(near, own, self.places, numbers)
+        return results
+
+    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The folds of one pass, not finished: the references may be one of several shares."""
+        near, states, own, numbers = self._pass(terms, known)
+        states |= of_positives(near, own, self.places, numbers)
+        return [states[term] for term in terms]
+
+    def _pass(
+        self, terms: list[Folded], known: dict[Formula, Tensor]
+    ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Tensor]]:
+        """The folds over positives, still to do; the states of the others; own similarities; and numbers for the curves."""
+        numbers = numbers_of(terms, known)
+        near = [term for term in terms if term.over is Side.POSITIVES]
+        rest = [term for term in terms if term.over is not Side.POSITIVES]
+        return near, *self.of_others(rest, numbers), numbers
+
+
 def _is_count(term: Folded) -> bool:
     """Whether a fold counts pairs without a condition."""
     return term is count(term.over)
@@ -287,8 +333,7 @@ class _PeakAndTotal(torch.autograd.Function):
         itself: Tensor | None,
         over: Side,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        weights = values + shift if shift else values * scale
-        weights = weights.mul_(scale) if shift else weights
+        weights = (values + shift).mul_(scale) if shift else values * scale
         weights = Places(columns, here, values.shape[1], itself).leave_out(weights, over, -torch.inf)
         peak = weights.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
         # a power of two takes a third of the time of a power of e on a CPU

@@ -123,9 +123,13 @@ class Similarity(ABC):
         products = left @ right.T
         if not self.uses_squares:
             return self.link(products, products.new_empty(0), products.new_empty(0))
-        left_squares = self.squares(left)
-        right_squares = left_squares if right is left else self.squares(right)
-        return self.link(products, left_squares[:, None], right_squares[None, :])
+        return self.link(products, *self._both_squares(left, right))
+
+    def _both_squares(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Squared norms as `link` takes them, ``(m, 1)`` and ``(1, n)``."""
+        of_left = self.squares(left)
+        of_right = of_left if right is left else self.squares(right)
+        return of_left[:, None], of_right[None, :]
 
     def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
         """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
@@ -195,9 +199,8 @@ class SquaredEuclidean(Similarity):
         """The matrix of similarities; the product begins with ``−‖b‖²``, so that one matrix is made and not three."""
         if type(self).link is not SquaredEuclidean.link or autocast_is_on(left):
             return super().of_factors(left, right)
-        left_squares = self.squares(left)
-        right_squares = left_squares if right is left else self.squares(right)
-        return torch.addmm(-right_squares, 2.0 * left, right.T).sub_(left_squares[:, None])
+        of_left, of_right = self._both_squares(left, right)
+        return torch.addmm(-of_right, 2.0 * left, right.T).sub_(of_left)
 
     def distances(self, similarities: Tensor) -> Tensor:
         """``√(−s)``."""

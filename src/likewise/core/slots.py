@@ -103,10 +103,8 @@ def _runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
 
     The last is where the anchor itself stands in that run, or outside of it; ``None`` where nobody is a reference too.
     """
-    own, labels = (
-        relation.own,
-        relation.labels.contiguous(),
-    )  # a column of a table is searched for slowly, with a warning
+    # torch searches for the column of a table slowly, and warns of it
+    own, labels = relation.own, relation.labels.contiguous()
     if relation.reference_labels is None:
         references = labels
         own = torch.arange(len(labels), device=labels.device)

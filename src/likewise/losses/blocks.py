@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from likewise.backends import DenseEngine, Engine, streamed
-from likewise.backends.places import Places, finished, numbers_of, of_positives, of_the_rest
+from likewise.backends.places import ByPlaces, Places, numbers_of, of_the_rest
 from likewise.core.checks import full_precision
-from likewise.core.folds import Side, State
+from likewise.core.folds import State
 from likewise.core.formula import Folded, Formula, Rank
 from likewise.core.problem import Problem
 from likewise.core.relation import Labels
@@ -240,7 +240,7 @@ class ProxiesAsAnchors(Engine):
         return {term: torch.cat(pieces) for term, pieces in zip(terms, zip(*results, strict=True), strict=True)}
 
 
-class ProxiesAsReferences(Engine):
+class ProxiesAsReferences(ByPlaces):
     """Folds over the proxies, one number per sample: blocks leave states, which merge.
 
     A sample's own proxies are few and their place is known, so folds over positives look at nothing else.
@@ -281,34 +281,13 @@ class ProxiesAsReferences(Engine):
         self.places = complete if table.complete else Places.within(self.columns, slice(0, width))
         self._matrix: Tensor | None = None
 
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
-        """One vector per fold: once over the table for each pass."""
-        results: dict[Formula, Tensor] = {}
-        for terms in passes:
-            near, states, own, numbers = self._pass(terms, {**known, **results})
-            results |= {term: term.fold.finish(state) for term, state in states.items()}
-            results |= finished(near, own, self.places, numbers)
-        return results
-
-    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
-        """The folds of one pass, not finished: the table may be one of several shares."""
-        near, states, own, numbers = self._pass(terms, known)
-        states |= of_positives(near, own, self.places, numbers)
-        return [states[term] for term in terms]
-
-    def _pass(
-        self, terms: list[Folded], known: dict[Formula, Tensor]
-    ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Tensor]]:
-        """The folds over positives, still to do; the states of the others; own similarities; and numbers for the curves."""
-        numbers = numbers_of(terms, known)
-        near = [term for term in terms if term.over is Side.POSITIVES]
-        rest = [term for term in terms if term.over is not Side.POSITIVES]
-        if len(self.cut) > 1 or not rest:
-            return near, *self._of_blocks(rest, numbers), numbers
+    def of_others(self, terms: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+        """Folds over all but positives and own similarities, once over the table."""
+        if len(self.cut) > 1 or not terms:
+            return self._of_blocks(terms, numbers)
         if self._matrix is None:
             self._matrix = self._compare(self.samples, self.table.rows.to(self.samples.dtype))
-        everything = slice(0, self.places.width)
-        return near, *of_the_rest(rest, self._matrix, self.places, everything, numbers), numbers
+        return of_the_rest(terms, self._matrix, self.places, slice(0, self.places.width), numbers)
 
     def _of_blocks(self, terms: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
         """Folds over all but positives, merged from block to block; own similarities from rows that are looked up."""

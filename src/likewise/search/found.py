@@ -88,3 +88,19 @@ class Rerank(Protocol):
             vectors: gives the vectors of items by their numbers.
         """
         ...
+
+
+def numbers(ids: object, name: str = "ids") -> Ids:
+    """The numbers of items, as a caller gave them.
+
+    Examples:
+        >>> numbers([3, 5])
+        array([3, 5])
+        >>> numbers("wren")
+        Traceback (most recent call last):
+        TypeError: ids must be whole numbers, but the dtype is <U4
+    """
+    asked = np.atleast_1d(np.asarray(ids))
+    if asked.size and asked.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be whole numbers, but the dtype is {asked.dtype}")
+    return asked.astype(np.int64).reshape(-1)

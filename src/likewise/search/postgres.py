@@ -22,11 +22,11 @@ import numpy as np
 from likewise.core.checks import one_of, whole_number
 from likewise.search.encoder import Encoder
 from likewise.search.exact import Part
-from likewise.search.found import Floats, Found, Ids, Item, Rerank
+from likewise.search.found import Floats, Found, Ids, Item, Rerank, numbers
 from likewise.search.given import checked_vectors, model_file, query_vectors
 from likewise.search.index import Index
 from likewise.search.postgres_server import Moment, Server, prepare, quoted, statement
-from likewise.search.postgres_statements import TYPES, about_model, all_there, insert, nearest, numbers, restructure
+from likewise.search.postgres_statements import TYPES, about_model, all_there, insert, nearest, restructure
 from likewise.search.postgres_where import condition
 from likewise.search.segment import HIDDEN, RESERVED, Vectors, encode, kind_of, make_table
 from likewise.trunks import Card

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.search.found import Floats, Found, Ids
+from likewise.search.found import Floats, Found
 from likewise.search.postgres_server import quoted, statement
 from likewise.search.postgres_where import Condition
 from likewise.trunks import read_card
@@ -187,22 +187,6 @@ def about_model(file: Path | None, called: str | None, dim: int, keep: bool) -> 
         raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
     digest = hashlib.sha256(content).hexdigest()
     return [content if keep else None, called or file.name, digest, card.to_json()]
-
-
-def numbers(ids: Any) -> Ids:
-    """The numbers of items, as a caller gave them.
-
-    Examples:
-        >>> numbers([3, 5])
-        array([3, 5])
-        >>> numbers("wren")
-        Traceback (most recent call last):
-        TypeError: ids must be whole numbers, but the dtype is <U4
-    """
-    asked = np.atleast_1d(np.asarray(ids))
-    if asked.size and asked.dtype.kind not in "iu":
-        raise TypeError(f"ids must be whole numbers, but the dtype is {asked.dtype}")
-    return asked.astype(np.int64).reshape(-1)
 
 
 def all_there(asked: Sequence[int], found: Collection[int]) -> None:

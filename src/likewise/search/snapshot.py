@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from likewise.search.exact import Part
 from likewise.search.filters import parse
-from likewise.search.found import Floats, Ids, Item
+from likewise.search.found import Floats, Ids, Item, numbers
 from likewise.search.manifest import Manifest, read_manifest
 from likewise.search.segment import DAMAGED, HIDDEN, MISSING, RESERVED, Segment, kind_of
 
@@ -128,10 +128,7 @@ class Snapshot:
 
     def rows(self, ids: Any, name: str = "ids") -> Ids:
         """The rows of living items."""
-        asked = np.atleast_1d(np.asarray(ids))
-        if asked.size and asked.dtype.kind not in "iu":
-            raise TypeError(f"{name} must be whole numbers, but the dtype is {asked.dtype}")
-        asked = asked.astype(np.int64).reshape(-1)
+        asked = numbers(ids, name)
         rows = np.searchsorted(self.row_ids, asked)
         there = rows < len(self.row_ids)
         there[there] &= self.row_ids[rows[there]] == asked[there]
