@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engines_measure import (
+    FEW,
     HEAD_NAMES,
     PEER,
     Bench,
@@ -102,7 +103,7 @@ def sample(jobs: list[Job], of_each: int = 10) -> list[Job]:
 
 def engines(device: str) -> list[str]:
     """The engines that a device can run."""
-    return [name for name in BACKENDS if name != "fused" or device != "cpu"]
+    return [*(name for name in BACKENDS if name != "fused"), FEW] if device == "cpu" else list(BACKENDS)
 
 
 # ------------------------------------------------------------------------------------------------ large batches
@@ -226,7 +227,8 @@ def auto(sizes: Sizes) -> Iterator[Job]:
     cells = [(m, n) for m in sizes.grid for n in sizes.grid] + [(m, m) for m in sizes.fine]
     for m, n in cells:
         for loss in ("Multi-similarity", "Normalised softmax"):
-            for engine in ("dense", "streamed", "fused"):
+            # who looks few positives up does so in a batch against itself
+            for engine in ("dense", "streamed", "fused", *([FEW] if m == n and loss == "Multi-similarity" else [])):
                 for precision in (SINGLE, HALF) if engine == "fused" else (SINGLE,):
                     # squares first; a batch against itself is the usual case
                     rank = 1 if m == n and precision == SINGLE else 3

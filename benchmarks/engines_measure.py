@@ -16,9 +16,12 @@ from measure import Step, relative, summary, take_turns
 from pairings import HEADS, Call, find, make_batch
 from torch import Tensor, nn
 
+from likewise.backends import few
+
 Row = dict[str, Any]
 
 PEER = "pytorch-metric-learning"
+FEW = "few positives"  # not an engine that can be asked for: "auto" takes it on a processor
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HEAD_NAMES = tuple(head.name for head in HEADS)
 BY_PROXY = ("Proxy-Anchor",)
@@ -93,7 +96,9 @@ def make_call(bench: Bench, key: Row, **options: str) -> Call:
     with torch.device(bench.device):
         if key["contender"] == PEER:
             return pairing.call("theirs", bench.device)
-        loss = configure(pairing.ours().to(bench.device), backend=key["contender"], **options)
+        loss = configure(
+            pairing.ours().to(bench.device), backend="auto" if key["contender"] == FEW else key["contender"], **options
+        )
     if key.get("proxies", "float32") != "float32":
         loss = loss.to(DTYPES[key["proxies"]])
     return loss
@@ -345,12 +350,23 @@ def device_time(task: Callable[[], Any], bench: Bench) -> Row:
     return summary(samples)
 
 
+@contextmanager
+def few_positives_at_any_size(asked: bool) -> Iterator[None]:
+    """Let ``"auto"`` look few positives up whether it pays or not."""
+    before = few.FROM
+    few.FROM = 0 if asked else before
+    try:
+        yield
+    finally:
+        few.FROM = before
+
+
 def measure_auto(bench: Bench, key: Row) -> Row:
     """Time alone, of anchors against so many references: a batch against itself, references, or classes."""
     m, n = key["size"], key["references"]
     embeddings, labels = bench.batch(max(m, n))
     dtype = DTYPES[key["input"]]
-    with products(key["products"]):
+    with products(key["products"]), few_positives_at_any_size(key["contender"] == FEW):
         loss = make_call(bench, {**key, "classes": n})
         anchors, own = embeddings[:m].to(dtype), labels[:m]
         if key["loss"] in HEAD_NAMES:

@@ -187,6 +187,9 @@ def auto_block(report: Report) -> str:
         across = sorted({row["key"]["references"] for row in found})
         down = sorted({row["key"]["size"] for row in found})
         rows = []
+        if all(row["key"]["size"] == row["key"]["references"] for row in found):
+            texts.append(f"{loss}:\n\n" + squares(found, down))
+            continue
         for m in down:
             cells = []
             for n in across:
@@ -197,6 +200,19 @@ def auto_block(report: Report) -> str:
         if rows:
             texts.append(f"{loss}:\n\n" + table(["anchors \\ references", *(f"{n:,}" for n in across)], rows))
     return "\n\n".join(texts) or NOTHING
+
+
+def squares(found: list[Row], sizes: list[int]) -> str:
+    """Every engine's time where there are as many references as anchors; the fastest is bold."""
+    engines = list(dict.fromkeys(row["key"]["contender"] for row in found))
+    rows = []
+    for m in sizes:
+        timed = {row["key"]["contender"]: row["median_ms"] for row in found if at(row, m, m)}
+        cells = [number(timed[name]) if name in timed else "–" for name in engines]
+        best = engines.index(min(timed, key=lambda name: timed[name]))
+        cells[best] = f"**{cells[best]}**"
+        rows.append([f"{m:,}²", *cells])
+    return table(["anchors × references, ms", *engines], rows)
 
 
 def at(row: Row, m: int, n: int) -> bool:

@@ -231,7 +231,9 @@ def proxies_in_half_precision() -> None:
                     problem = Problem(relation, Cosine(), anchors=anchors, references=references)
                     problem.half = dtype
                     value = value_of(declaration, problem, "mean", backend)
-                    found.append([value.detach(), *torch.autograd.grad(value, leaves)])
+                    slopes = torch.autograd.grad(value, leaves)
+                    # losses store the gradient of half precision in half precision
+                    found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in slopes]])
                 compare(*found, f"{loss}, {m} samples, {dtype}")
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from likewise import losses, miners
-from likewise.backends import DenseEngine, few
-from likewise.backends.choose import engine_for
+from likewise.backends import DenseEngine, StreamedEngine, few, streamed
+from likewise.backends.choose import STREAM_FROM, engine_for
 from likewise.core import (
     NEGATIVES,
     POSITIVES,
@@ -18,11 +18,13 @@ from likewise.core import (
     Labels,
     PerAnchor,
     Problem,
+    largest,
     logsumexp,
     mean,
     per_anchor,
     s,
 )
+from likewise.core.problem import watched
 from tests.losses.cases import CASES
 
 RAGGED = torch.tensor([3, 0, 1, 3, 2, 0, 3, 1, 5, 3, 0, 7, 7])
@@ -50,9 +52,20 @@ def outcome(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> list[Tensor]
     return [value.detach(), *(slope.detach() for slope in slopes if slope is not None), *again]
 
 
-@pytest.mark.parametrize("reduction", ["mean", "nonzero", "none"])
+def in_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is streamed, five anchors at a time."""
+    monkeypatch.setitem(STREAM_FROM, "cpu", 1)
+    monkeypatch.setattr(streamed, "LEAST_ROWS", 5)
+    monkeypatch.setattr(streamed, "BUDGET", {"cpu": 1, "cuda": 1})
+
+
+@pytest.mark.parametrize(
+    ("reduction", "way"), [("mean", "whole"), ("nonzero", "whole"), ("none", "whole"), ("mean", "panels")]
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_every_loss_is_what_masks_make_of_it(case, reduction: str):
+def test_every_loss_is_what_masks_make_of_it(case, reduction: str, way: str, monkeypatch: pytest.MonkeyPatch):
+    if way == "panels":
+        in_panels(monkeypatch)
     embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     torch.manual_seed(0)
     plain = case.make().double()
@@ -74,6 +87,31 @@ def test_it_is_taken_where_it_is_faster_and_nowhere_else(monkeypatch: pytest.Mon
     assert type(engine_for(others)) is DenseEngine
     monkeypatch.setattr(few, "FROM", len(RAGGED) ** 2 + 1)
     assert type(engine_for(problem())) is DenseEngine
+
+
+def test_panels_of_a_large_batch_need_no_masks(monkeypatch: pytest.MonkeyPatch):
+    in_panels(monkeypatch)
+    engine = engine_for(problem())
+    assert isinstance(engine, StreamedEngine)
+    assert engine.slots is not None
+    for masked in (engine_for(problem(), "streamed"), engine_for(problem(torch.arange(40) // 20))):
+        assert isinstance(masked, StreamedEngine)
+        assert masked.slots is None
+    monkeypatch.setattr(DenseEngine, "__init__", None)  # nobody calls it
+    found = engine.fold([[logsumexp(s, NEGATIVES), largest(s, POSITIVES)]], {})
+    whole = few.FewPositives(problem(), few.slots_of(problem())).fold([list(found)], {})
+    for fold, value in found.items():
+        torch.testing.assert_close(value, whole[fold], rtol=1e-12, atol=0.0)
+
+
+def test_whoever_looks_on_is_shown_the_matrix(monkeypatch: pytest.MonkeyPatch):
+    in_panels(monkeypatch)
+    embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(6))
+    with watched(lambda _problem, matrix: 0.5 * matrix):
+        seen, known = (
+            losses.MultiSimilarityLoss(backend=name)(embeddings, RAGGED).item() for name in ("auto", "dense")
+        )
+    assert seen == known != losses.MultiSimilarityLoss()(embeddings, RAGGED).item()
 
 
 def test_a_miner_is_given_masks():

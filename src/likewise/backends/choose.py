@@ -16,7 +16,7 @@ from likewise.backends.few import FewPositives, slots_of
 from likewise.backends.passes import Engine
 from likewise.backends.streamed import StreamedEngine
 from likewise.core.checks import one_of
-from likewise.core.problem import Problem
+from likewise.core.problem import Problem, is_watched
 from likewise.core.similarity import SNR, Cosine, Dot, Euclidean, SquaredEuclidean
 from likewise.core.spec import Part, PartValues, Reduction
 from likewise.core.spread import ALONE
@@ -26,8 +26,8 @@ BACKENDS: tuple[str, ...] = ("auto", "dense", "streamed", "fused")
 STREAM_FROM = {"cpu": 2**22, "cuda": 2**28}
 """Pairs from which on a matrix is streamed, by kind of device (docs/benchmarks-engines.md).
 
-On two cores streaming is faster from 2,048 squared on (76 ms against 91), in a fraction of the memory.  On a GPU it is
-slower at any size that was measured, up to 16,384 squared, and begins where the matrix takes a GiB.
+On two cores streaming takes 59 ms against 51 at 2,048 squared, in a fraction of the memory, and 255 against 401 at twice
+that.  On a GPU it is slower at any size that was measured, up to 16,384 squared, and begins where the matrix takes a GiB.
 """
 
 FUSE_FROM = 2**23
@@ -59,8 +59,8 @@ def choose(problem: Problem, backend: str = "auto", *, formulas: bool = True) ->
         raise TypeError("the fused engine takes formulas, and this loss is none; give backend='streamed' or 'dense'")
     if backend != "auto":
         return backend
-    # who has the matrix needs no engine that avoids it; a compiler makes its own tiles
-    if problem.is_matrix or torch.compiler.is_compiling():
+    # who has the matrix, or shows it to somebody, needs no engine that avoids it; a compiler makes its own tiles
+    if problem.is_matrix or is_watched() or torch.compiler.is_compiling():
         return "dense"
     (m, n), device = problem.extent, problem.relation.device.type
     if formulas and m * n >= FUSE_FROM and _fuses(problem):
@@ -93,13 +93,12 @@ def engine_for(problem: Problem, backend: str = "auto") -> Engine:
         'DenseEngine'
     """
     name = choose(problem, backend)
-    if name == "dense" and backend == "auto":
-        # the matrix is there, and where its few positives are is known without a mask
-        slots = slots_of(problem)
-        if slots is not None:
-            return FewPositives(problem, slots)
     if name != "fused":
-        return (DenseEngine if name == "dense" else StreamedEngine)(problem)
+        # where an anchor's few positives are is known without a mask
+        slots = slots_of(problem) if backend == "auto" else None
+        if name == "streamed":
+            return StreamedEngine(problem, slots)
+        return DenseEngine(problem) if slots is None else FewPositives(problem, slots)
     _check_fused(problem)
     from likewise.backends.fused import FusedEngine
 

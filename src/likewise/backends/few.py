@@ -1,4 +1,4 @@
-"""The whole matrix of a batch in which every anchor has few positives: they are looked at where they are.
+"""A batch in which every anchor has few positives, the matrix or a panel of it: they are looked at where they are.
 
 The dense engine masks: each fold over positives reads a whole row to find three entries, and every curve is computed for
 all pairs.  Sorted labels say where the three are.  What is left of a row are its negatives, all but a few.
@@ -42,11 +42,12 @@ def slots_of(problem: Problem) -> Slots | None:
 
 
 class FewPositives(ByPlaces):
-    """Folds over the whole matrix of a batch against itself, whose positives have known places.
+    """Folds over the matrix of a batch against itself, or over some rows of it, whose positives have known places.
 
     Args:
-        problem: the batch.
+        problem: the batch, or some anchors against all of it.
         slots: where each anchor's positives are.
+        first: which of the batch the first anchor is.
 
     Examples:
         >>> import torch
@@ -57,9 +58,9 @@ class FewPositives(ByPlaces):
         [tensor([0.9000, 0.9000,    inf])]
     """
 
-    def __init__(self, problem: Problem, slots: Slots) -> None:
+    def __init__(self, problem: Problem, slots: Slots, first: int = 0) -> None:
         self.similarities = problem.similarities()
-        itself = torch.arange(len(slots.index), device=slots.index.device)[:, None]
+        itself = torch.arange(first, first + len(slots.index), device=slots.index.device)[:, None]
         # an empty slot must not name a column that another slot of its row means
         columns = torch.where(slots.exists, slots.index, itself)
         self.places = Places(columns, slots.exists, self.similarities.shape[1], itself)

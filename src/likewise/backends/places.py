@@ -335,11 +335,12 @@ class _PeakAndTotal(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         weights = (values + shift).mul_(scale) if shift else values * scale
         weights = Places(columns, here, values.shape[1], itself).leave_out(weights, over, -torch.inf)
-        peak = weights.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
+        # no result in place: torch 2.11's compiler loses its gradient
+        peak = weights.amax(dim=1).clamp_min(torch.finfo(values.dtype).min)
         # a power of two takes a third of the time of a power of e on a CPU
         torch.threshold_(weights.sub_(peak[:, None]), _FARTHEST, -torch.inf).mul_(_LOG2_E).exp2_()
         # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
-        total = weights.sum(dim=1).clamp_min_(1.0)
+        total = weights.sum(dim=1).clamp_min(1.0)
         ctx.number, ctx.shift, ctx.over = None if isinstance(scale, Tensor) else scale, shift, over
         learned = scale if isinstance(scale, Tensor) else None
         ctx.save_for_backward(values, learned, columns, here, itself, peak, weights)

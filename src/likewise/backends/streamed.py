@@ -2,7 +2,7 @@
 
 A panel is some anchors against all references, so every fold of a row is whole in it: passes, mining and curves happen
 on a matrix that fits the cache, and nothing is kept of it but one number per anchor and fold.  Memory grows with the
-batch and the panel.  What a panel computes, the dense engine computes, so the meaning cannot differ.
+batch and the panel.  What a panel computes, an engine that holds the matrix computes, so the meaning cannot differ.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import torch
 from torch import Tensor
 
 from likewise.backends.dense import DenseEngine, dense_masks, last_uses
+from likewise.backends.few import FewPositives
 from likewise.backends.panels import Panels, Results
 from likewise.backends.passes import Engine, compute_folds
+from likewise.backends.places import numbers_of
 from likewise.core.folds import Count, State
-from likewise.core.formula import Folded, Formula, Number, PerReference, Rank, Total, walk
+from likewise.core.formula import Folded, Formula, PerReference, Rank, Total, walk
 from likewise.core.problem import Problem
 from likewise.core.relation import Masks, Mined
+from likewise.core.slots import Slots
 from likewise.core.spec import PartValues
 
 BUDGET = {"cpu": 20 * 2**20, "cuda": 2**30}
@@ -34,6 +37,10 @@ LEAST_ROWS = 16
 class StreamedEngine(Engine):
     """Folds over panels of the similarity matrix, which never exists as a whole.
 
+    Args:
+        problem: the batch.
+        slots: where each anchor's few positives are, if that is known: panels need no masks then.
+
     Examples:
         >>> import torch
         >>> from likewise.core import Cosine, Labels, NEGATIVES, Problem, largest, s
@@ -42,8 +49,8 @@ class StreamedEngine(Engine):
         [tensor([0.6000, 0.6000])]
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, slots: Slots | None = None) -> None:
+        self.problem, self.slots = problem, slots
         self.mined = _batch_numbers(problem)
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
@@ -51,7 +58,7 @@ class StreamedEngine(Engine):
         terms: list[Folded] = [term for each in passes for term in each]
         steep = _with_slopes(passes)
 
-        def compute(engine: DenseEngine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
+        def compute(engine: Engine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
             folds = engine.fold(steep if back else passes, of_panel)
             return tuple(folds.get(term) for term in terms)
 
@@ -61,7 +68,7 @@ class StreamedEngine(Engine):
         """The folds of one pass, not finished, panel by panel."""
         sizes: list[int] = []
 
-        def compute(engine: DenseEngine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
+        def compute(engine: Engine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
             states = engine.states(terms, of_panel)
             sizes[:] = map(len, states)
             return tuple(vector for state in states for vector in state)
@@ -73,17 +80,23 @@ class StreamedEngine(Engine):
         self,
         terms: list[Folded],
         known: dict[Formula, Tensor],
-        compute: Callable[[DenseEngine, dict[Formula, Tensor], bool], Results],
+        compute: Callable[[Engine, dict[Formula, Tensor], bool], Results],
     ) -> list[Tensor]:
-        numbers, ends = _numbers(terms, known), last_uses(terms)
+        numbers, ends = numbers_of(terms, known), last_uses(terms)
 
         def of_panel(panel: Problem, rows: slice, values: Sequence[Tensor], back: bool) -> Results:
             parts = {
                 node: value[rows] if _per_anchor(node) else value for node, value in zip(numbers, values, strict=True)
             }
-            return compute(DenseEngine(panel, self.mined, ends), parts, back)
+            return compute(self._engine(panel, rows, ends), parts, back)
 
         return Panels(self.problem, list(panels(self.problem)), of_panel, list(numbers.values())).run()
+
+    def _engine(self, panel: Problem, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
+        """Who computes a panel."""
+        if self.slots is None:
+            return DenseEngine(panel, self.mined, ends)
+        return FewPositives(panel, Slots(self.slots.index[rows], self.slots.exists[rows]), rows.start)
 
 
 def _with_slopes(passes: list[list[Folded]]) -> list[list[Folded]]:
@@ -95,17 +108,6 @@ def _with_slopes(passes: list[list[Folded]]) -> list[list[Folded]]:
 
 def _per_anchor(node: Formula) -> bool:
     return node.rank == Rank.ANCHOR and not isinstance(node, PerReference)
-
-
-def _numbers(terms: list[Folded], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
-    """What curves refer to beside `s`: numbers that are known, and learned scalars, which get a gradient, too."""
-    found: dict[Formula, Tensor] = {}
-    for node in walk(*terms):
-        if node in known:
-            found[node] = known[node]
-        elif isinstance(node, Number) and isinstance(node.value, Tensor):
-            found[node] = node.value
-    return found
 
 
 def _batch_numbers(problem: Problem) -> dict[Formula, Tensor]:

@@ -159,7 +159,9 @@ def autocast_is_on(tensor: Tensor) -> bool:
         (False, False)
     """
     kind = tensor.device.type
-    return torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    # a compiler can ask whether there is such a thing only from torch 2.12 on, and nobody compiles for other devices
+    known = torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
+    return known and not tensor.is_meta and torch.is_autocast_enabled(kind)
 
 
 def full_precision(tensor: object) -> AbstractContextManager[object]:

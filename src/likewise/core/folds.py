@@ -119,12 +119,13 @@ class _PeakAndTotal(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         masked = torch.where(keep, values, -torch.inf)
-        peak = masked.amax(dim=1).clamp_min_(torch.finfo(values.dtype).min)
+        # no result in place: torch 2.11's compiler loses its gradient
+        peak = masked.amax(dim=1).clamp_min(torch.finfo(values.dtype).min)
         # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal; a power of two takes a
         # third of the time of a power of e on a CPU
         weights = torch.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).mul_(_LOG2_E).exp2_()
         # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
-        total = weights.sum(dim=1).clamp_min_(1.0)
+        total = weights.sum(dim=1).clamp_min(1.0)
         ctx.save_for_backward(values, keep, peak, weights)
         ctx.mark_non_differentiable(peak)
         ctx.set_materialize_grads(False)

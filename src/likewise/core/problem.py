@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -183,8 +182,19 @@ class Problem:
 
     def under(self, relation: Relation) -> Problem:
         """The same batch, labels included, under another relation."""
-        problem = copy.copy(self)
-        problem.relation = relation
+        # by hand: torch.compile takes no copy.copy before torch 2.12
+        problem = Problem(
+            relation,
+            self.similarity,
+            anchors=self.anchors,
+            references=self.references,
+            similarities=self._similarities,
+            spread=self.spread,
+            share=self.share,
+            shards=self.shards,
+        )
+        problem.labels, problem.half, problem.between = self.labels, self.half, self.between
+        problem._factors = self._factors
         return problem
 
 

@@ -17,7 +17,7 @@ from likewise.core.checks import labels_of, may_look
 from likewise.core.formula import Formula
 from likewise.core.spread import Rows, Spread
 
-_ALL = slice(None)
+_ALL = slice(None)  # no default of a function: torch.compile cannot take that before torch 2.12
 
 
 class Relation(ABC):
@@ -36,8 +36,8 @@ class Relation(ABC):
         """Where the relation is; it must be where the embeddings are."""
 
     @abstractmethod
-    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
-        """The positive and the negative pairs of a rectangle, two boolean tensors."""
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """The positive and the negative pairs of a rectangle, or of all; two boolean tensors."""
 
     def rows(self, rows: slice) -> Relation:
         """The relation of some of the anchors to all references; a streamed engine asks for it."""
@@ -105,8 +105,9 @@ class Labels(Relation):
         """Where the labels are."""
         return self.labels.device
 
-    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Compare labels; drop each anchor's own reference by index, never by value."""
+        rows, columns = rows or _ALL, columns or _ALL
         references = self.labels if self.reference_labels is None else self.reference_labels
         same = _equal(self.labels[rows, None], references[None, columns])
         positive, negative = self._without_own(same, rows, columns), ~same
@@ -199,8 +200,9 @@ class Masks(Relation):
         """Where the masks are."""
         return self.positive.device
 
-    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Cut the rectangle out."""
+        rows, columns = rows or _ALL, columns or _ALL
         return self.positive[rows, columns], self.negative[rows, columns]
 
     def rows(self, rows: slice) -> Masks:
@@ -293,7 +295,7 @@ class Pairs(Relation):
         """Where the indices are."""
         return self.anchors.device
 
-    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Index pairs have no size of their own."""
         raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
 
@@ -359,10 +361,12 @@ class Triplets(Relation):
         """Where the indices are."""
         return self.anchors.device
 
-    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """The pairs that some triplet touches."""
-        part = self.rows(rows)
+        # a compiler cannot ask a slice for its indices before torch 2.12
+        part = self if rows is None and self.shape is not None else self.rows(rows or _ALL)
         assert part.shape is not None
+        columns = columns or _ALL
         positive = _touched(part.anchors, part.positives, part.valid, part.shape)
         negative = _touched(part.anchors, part.negatives, part.valid, part.shape)
         return positive[:, columns], negative[:, columns]
@@ -423,7 +427,7 @@ class Mined(Relation):
         """Where the relation underneath is."""
         return self.base.device
 
-    def masks(self, rows: slice = _ALL, columns: slice = _ALL) -> tuple[Tensor, Tensor]:
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Only an engine, which has the similarities, can say."""
         raise TypeError("the masks of a Mined relation depend on similarities; an engine computes them")
 

@@ -124,7 +124,8 @@ class _AllTriplets(torch.autograd.Function):
         ctx.mark_non_differentiable(active)
         # large sums that nearly cancel: float64 keeps what float32 would lose, and never dips below zero
         total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
-        return total.clamp_min(0.0).to(S.dtype), active
+        # the last step makes a new tensor: torch 2.11's compiler loses the gradient of a result that is an alias
+        return total.to(S.dtype).clamp_min(0.0), active
 
     @staticmethod
     def backward(ctx: Any, grad_total: Tensor, _grad_active: Tensor) -> tuple[Tensor, None, None, None, None]:

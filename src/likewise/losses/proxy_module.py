@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from enum import Enum
 from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
 
@@ -408,7 +407,7 @@ class ProxyLoss(nn.Module):
         """The same with the table widened as a whole, for engines that know nothing of proxies."""
         if between is Between.PROXIES_PROXIES:
             return sketch
-        problem, proxies = copy.copy(sketch), table.rows.to(samples.dtype)
+        problem, proxies = sketch.under(sketch.relation), table.rows.to(samples.dtype)
         if between is Between.SAMPLES_PROXIES:
             problem.references = proxies
         elif between is Between.PROXIES_SAMPLES:

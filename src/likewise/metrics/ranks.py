@@ -274,9 +274,9 @@ class _Function(Relation):
     def device(self) -> torch.device:
         return self.where
 
-    def masks(self, rows: slice = slice(None), columns: slice = slice(None)) -> tuple[Tensor, Tensor]:
-        left = torch.arange(self.shape[0], device=self.where)[rows]
-        right = torch.arange(self.shape[1], device=self.where)[columns]
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        left = torch.arange(self.shape[0], device=self.where)[rows or slice(None)]
+        right = torch.arange(self.shape[1], device=self.where)[columns or slice(None)]
         positive = self.function(left, right)
         if (
             not isinstance(positive, Tensor)
