@@ -116,7 +116,8 @@ def flattery(rows: Rows, found: Mapping[str, Search], board: Board) -> dict[str,
         values = {
             f"point {number}": one.value for number, one in enumerate(history(search, board)) if one.status == "done"
         }
-        scores = {row["part"]: row[METRIC] for row in rows if row["method"] == name and row.get("part") in values}
+        ours = [row for row in rows if row["method"] == name and row.get("part") in values and METRIC in row]
+        scores = {row["part"]: row[METRIC] for row in ours}
         if scores.keys() == values.keys() and len(scores) > 1:
             honest = scores[max(values, key=lambda part: values[part] or 0.0)]
             each[name] = max(scores.values()) - honest

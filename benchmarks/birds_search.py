@@ -23,7 +23,7 @@ import yaml
 from machine import write
 
 from likewise import losses, miners
-from likewise.cli.study import StudyFile, board_of, write_study
+from likewise.cli.study import StudyFile, board_of, read_study, write_study
 from likewise.cli.tuning import defaults_first
 from likewise.protocols.bayes import Random
 from likewise.protocols.board import Board
@@ -186,13 +186,15 @@ def report(found: Mapping[str, Search], board: Board) -> Tree:
                 "best": None if chosen is None else {"point": dict(chosen.point), "val MAP@R": chosen.value},
             }
         )
-    results = [result for result in board.results() if result.trial.stage == "search"]
+    results = [each for each in board.results() if each.trial.stage == "search" and each.trial.method in found]
     return {
         "recipe": "recipes/cub128.yaml",
         "protocol": "fixed-validation",
         "machines": sorted({result.machine for result in results}),
         "seconds": sum(result.seconds for result in results),
         "trials": len(results),
+        "stopped early": sum(result.status == "pruned" for result in results),
+        "collapsed": sum(result.status == "failed" for result in results),
         "rows": rows,
     }
 
@@ -204,8 +206,10 @@ def main() -> None:
     parser.add_argument("--root", default="data/CUB_200_2011", help="where the birds are, on the machine that trains")
     parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
     given = parser.parse_args()
-    chosen = study(given.root, given.weights)
-    write_study(given.folder, chosen)
+    file = given.folder / "study.yaml"
+    if not file.exists():
+        write_study(given.folder, study(given.root, given.weights))
+    chosen = read_study(file)
     board = board_of(given.folder, chosen)
     found = searches(chosen)
     if given.what == "plan":

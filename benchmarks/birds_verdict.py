@@ -6,8 +6,8 @@
     python benchmarks/birds_verdict.py report FOLDER    writes results/birds-verdict.json; plot_birds.py shows it
 
 `plan` may be called again and again; it adds what is missing, most important first: 512 dimensions, 128, the five best of
-the validation in 1024 and 64 and with their defaults, the reality check's four folds, and, for one question alone and
-marked as what it is, every point of some searches on the test classes.
+the validation in 1024 and 64 and with their defaults, the reality check's four folds, how far the best goes
+(birds_further.py), and, for one question alone and marked as what it is, every point of some searches on the test classes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import birds_further
 from birds_claims import claims
 from machine import write
 
 from likewise.metrics import t_interval
 from likewise.protocols.board import Board
-from likewise.protocols.combine import concatenated
+from likewise.protocols.combine import FILE, concatenated
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.protocols.repeats import summarise
@@ -76,16 +77,25 @@ def planned(found: Mapping[str, Search], board: Board) -> Iterator[Trial]:
     for dim in DIMS:
         for seed in range(SEEDS):
             yield from (final(found[name], point, seed, "verdict", dim) for name, point in points.items())
-    if len(points) < len(found):
+    if len(over) < len(found):
         return  # who the best are is not known yet
-    leaders = best_by_validation(board.results())
+    results = board.results()
+    settled = {(each.trial.method, each.trial.seed) for each in results if birds_further.is_of(each, "verdict")}
+    leaders = best_by_validation(results) if len(settled) == SEEDS * len(points) else []
     for name in leaders:
         for seed in range(SEEDS):
             yield from (final(found[name], points[name], seed, "verdict", dim) for dim in MORE)
             yield final(found[name], {}, seed, "untuned", DIMS[0])
-    for name in dict.fromkeys((*leaders, *ALWAYS)):
+    for name in dict.fromkeys((*leaders, *(name for name in ALWAYS if name in points))):
         for seed in range(FOLD_SEEDS):
             yield from (final(found[name], points[name], seed, "folds", 128, fold) for fold in range(4))
+    if leaders:
+        configs = {
+            name: final(found[name], points[name], 0, "", DIMS[0]).config
+            for name in birds_further.subjects(leaders)
+            if name in points
+        }
+        yield from birds_further.planned(configs, results)
     for name in LOOKED_AT:
         for number, one in enumerate(history(found[name], board)):
             if one.status == "done":
@@ -94,7 +104,7 @@ def planned(found: Mapping[str, Search], board: Board) -> Iterator[Trial]:
 
 def best_by_validation(results: Sequence[Result]) -> list[str]:
     """The methods with the highest mean on validation classes, over the seeds of their final trials; test is not asked."""
-    rows = rows_of(results, part="verdict", dim=DIMS[0])
+    rows = [row for row in rows_of(results, part="verdict", dim=DIMS[0]) if row["status"] == "done"]
     if not rows:
         return []
     found = summarise(rows, "val MAP@R", by=("method",))
@@ -109,15 +119,28 @@ def rows_of(results: Sequence[Result], **labels: Any) -> list[dict[str, Any]]:
 
 
 def join(folder: Path) -> None:
-    """The four models of each method and seed together; kept in the folder, because their embeddings are too many to travel."""
+    """The four models of each method and seed together; kept in the folder, because their embeddings are too many to travel.
+
+    May be called wherever some of the runs are: what was joined elsewhere stays.
+    """
     done = [
         result
         for result in FileBoard(folder / "board").results()
         if result.status == "done" and result.trial.labels.get("part") == "folds"
     ]
-    joined = concatenated(done, folder, 4)
-    (folder / JOINED).write_text("".join(json.dumps(each.to_dict()) + "\n" for each in joined))
-    print(f"{len(joined)} of {len(done) // 4} joined")
+    here = [result for result in done if (folder / result.run / FILE).exists()]
+    found = {(each.trial.method, each.trial.seed): each for each in joined(folder)}
+    found |= {(each.trial.method, each.trial.seed): each for each in concatenated(here, folder, 4)}
+    aside = folder / f"{JOINED}.new"
+    aside.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in found.values()))
+    aside.replace(folder / JOINED)
+    print(f"{len(found)} of {len(done) // 4} joined")
+
+
+def joined(folder: Path) -> list[Result]:
+    """What was joined before."""
+    path = folder / JOINED
+    return [Result.from_dict(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def report(
@@ -128,8 +151,6 @@ def report(
 
     results = board.results()
     verdict = rows_of(results, part="verdict")
-    path = folder / JOINED
-    joined = [Result.from_dict(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
     chosen = {name: best(history(search, board)) for name, search in found.items()}
     ranked = tournament([row for row in verdict if row["dim"] in DIMS], "test MAP@R", experiment=("dim",))
     return {
@@ -140,7 +161,8 @@ def report(
         "table": table(verdict, ("method", "dim")),
         "untuned": table(rows_of(results, part="untuned"), ("method",)),
         "separated": table(rows_of(results, part="folds"), ("method",)),
-        "concatenated": table([each.row() for each in joined], ("method",)),
+        "concatenated": table([each.row() for each in joined(folder)], ("method",)),
+        "further": birds_further.report(best_by_validation(results), results),
         "tournament": ranked.to_dict(),
         "claims": claims(results, found, board),
         "cost": cost(results, at_once),
@@ -152,7 +174,7 @@ def report(
 def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[str, Any]]:
     """Means and intervals over seeds, for each setting."""
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for metric in METRICS if rows else ():
+    for metric in METRICS if any(row["status"] == "done" for row in rows) else ():
         for each in summarise(rows, f"test {metric}", by=by):
             line = made.setdefault(tuple(each.group.values()), {**each.group, "failed": each.failed})
             line[metric] = {**asdict(each.interval), "scores": list(each.scores.values())}

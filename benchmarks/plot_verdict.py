@@ -39,6 +39,7 @@ def main() -> None:
             "verdict-table": verdict_table(verdict),
             "verdict-sizes": sizes_table(verdict),
             "verdict-folds": folds_table(verdict),
+            "verdict-further": further_table(verdict),
             "verdict-tournament": tournament_table(verdict),
             "verdict-claims": claims(verdict),
             "verdict-cost": cost_table(verdict),
@@ -61,7 +62,9 @@ def search_words(report: Row) -> str:
     done = [row for row in report["rows"] if row["best"] is not None]
     gains = [row["best"]["val MAP@R"] - first(row) for row in done if first(row) is not None]
     return (
-        f"{report['trials']} trainings, {counted} settings for each of {len(report['rows'])} methods. The best setting is "
+        f"{report['trials']} trainings, {counted} settings for each of {len(report['rows'])} methods; "
+        f"{report['stopped early']} were stopped early because they fell behind (below the median of their method's others at the "
+        f"same epoch), {report['collapsed']} because all embeddings became alike. The best setting is "
         f"{100 * statistics.median(gains):.1f} points of MAP@R above the default on validation classes (median over methods; "
         f"at most {100 * max(gains):.1f}); some of that is luck, because the best of ten is chosen on them."
     )
@@ -110,6 +113,8 @@ def named(report: Row, method: str) -> str:
 
 def verdict_words(report: Row) -> str:
     """Who is best, and by how much more than untuned losses."""
+    if not report["best by validation"]:
+        return ""  # nobody has all seeds yet
     best = report["best by validation"][0]
     row = at(report, 512)[best]
     beaten = [name for name, other in at(report, 512).items() if other["MAP@R"]["high"] < row["MAP@R"]["low"]]
@@ -152,6 +157,32 @@ def folds_table(report: Row) -> str:
         cells += ["–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1")]
         made.append([row["method"], *cells])
     return table(["method", "MAP@R, separated", "R@1", "MAP@R, concatenated", "R@1"], made)
+
+
+def further_table(report: Row) -> str:
+    """What moves the best configuration: each change on validation classes, all that helped on test classes."""
+    made = []
+    for each in report["further"]:
+        done = {change: [x for x in of if x is not None] for change, of in each["validation"].items()}
+        plain = statistics.fmean(done[""]) if done.get("") else None
+        for change, scores in done.items():
+            if not scores:
+                made.append([each["method"], change or "as the search found it", "collapsed", "", ""])
+                continue
+            mean = 100 * statistics.fmean(scores)
+            gained = "" if plain is None or not change else f" ({mean - 100 * plain:+.1f})"
+            kept = " ✓" if change in (each["helped"] or []) else ""
+            test = None if change else each["test"].get("verdict")
+            measured = ["", ""] if test is None else [percent(test["MAP@R"]), percent(test["R@1"])]
+            made.append([each["method"], change or "as the search found it", f"{mean:.1f}{gained}{kept}", *measured])
+        for part, words in (
+            ("together", "all that helped"),
+            ("all classes", "… and all training classes, the last epoch"),
+        ):
+            if part in each["test"]:
+                found = each["test"][part]
+                made.append([each["method"], words, "", percent(found["MAP@R"]), percent(found["R@1"])])
+    return table(["method", "changed", "validation, MAP@R", "test, MAP@R", "test, R@1"], made)
 
 
 def tournament_table(report: Row) -> str:

@@ -19,6 +19,7 @@ def birds() -> Any:
     """The scripts, which find each other by their folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
+        import birds_further
         import birds_models
         import birds_page
         import birds_search
@@ -27,6 +28,7 @@ def birds() -> Any:
 
         class Scripts:
             models, page, search, verdict, plot = birds_models, birds_page, birds_search, birds_verdict, plot_models
+            further = birds_further
             found = birds_search.searches(birds_search.study("BIRDS", "imagenet"))
 
         yield Scripts
@@ -232,3 +234,90 @@ def test_the_page_is_made_of_what_is_there(birds: Any, tmp_path: Path):
     assert "about 387" in page  # ten seconds, 38.7 times as many multiply-adds
     assert "elsewhere/run" not in page
     assert "://" not in page
+
+
+# ---- how far one configuration goes
+
+
+def test_only_what_helped_on_validation_goes_on(birds: Any):
+    """Six changes, each alone; two of them help; the test classes are opened for these together, and for nothing else."""
+    further, best = birds.further, birds.found["ArcFace"].config
+    plain = [finished(birds, "ArcFace", best, seed, {"part": "verdict", "dim": 512}, 0.40) for seed in range(5)]
+    alone = list(further.planned({"ArcFace": best}, plain))
+    assert {trial.stage for trial in alone} == {"search"}
+    assert len(alone) == 6 * 3
+    assert len({trial.key for trial in alone}) == len(alone)
+    rates = {trial.config["optimizer"]["lrs"].get("head") for trial in alone}
+    assert rates == {None, 10 * best["optimizer"]["lr"]}
+    helps = ("layer norm", "twice as many epochs")
+    tried = [
+        birds.further.Result(trial, val={"MAP@R": 0.41 if trial.labels["change"] in helps else 0.40}) for trial in alone
+    ]
+    assert further.helpful("ArcFace", plain + tried[:-1]) is None  # one is missing
+    assert further.helpful("ArcFace", plain + tried) == list(helps)
+    other = birds.further.Trial(
+        "Contrastive, layer norm", {}, 1, 0, "search", {"part": "further", "change": "layer norm"}
+    )
+    failed = birds.further.Result(other, status="failed", error="collapsed")
+    pending = [each for each in tried if each.trial.key != alone[-1].key]
+    assert further.helpful("ArcFace", [*plain, *pending, failed]) is None  # another method's failure is not this one's
+    bad = [birds.further.Result(each.trial, status="failed", error="collapsed") for each in tried[6:7]]
+    assert further.helpful("ArcFace", plain + tried[:6] + bad + tried[7:]) == [
+        "twice as many epochs"
+    ]  # layer norm failed
+    together = [trial for trial in further.planned({"ArcFace": best}, plain + tried) if trial.stage == "final"]
+    assert [(trial.labels["part"], trial.seed) for trial in together] == [
+        (part, seed) for part in ("together", "all classes") for seed in range(5)
+    ]
+    for trial in together:
+        assert trial.config["model"]["layer_norm"]
+        assert trial.config["plan"]["epochs"] == 24
+        assert trial.config["model"]["pool"] == best["model"]["pool"]
+        assert trial.config["split"]["validation"] == (0.1 if trial.labels["part"] == "together" else 0.0)
+
+
+def test_what_was_taken_further_is_reported(birds: Any):
+    best, dim = birds.found["ArcFace"].config, {"dim": 512}
+    results = [
+        finished(birds, "ArcFace", best, seed, {"part": part, **dim}, 0.4, test)
+        for part, test in (("verdict", 0.13), ("together", 0.15))
+        for seed in range(5)
+    ]
+    first, _ = birds.further.report(["ArcFace"], results)
+    assert first["helped"] is None  # no change is known
+    assert first["validation"] == {"": [0.4, 0.4, 0.4]}  # seeds 1 to 3: on the first one the search chose
+    assert {part: found["MAP@R"]["mean"] for part, found in first["test"].items()} == {
+        "verdict": 0.13,
+        "together": 0.15,
+    }
+
+
+def finished(
+    birds: Any, method: str, config: Any, seed: int, labels: dict[str, Any], val: float, test: float = 0.1
+) -> Any:
+    trial = birds.further.Trial(method, {**config, "seed": seed}, seed, 0, "final", labels)
+    return birds.further.Result(trial, val={"MAP@R": val}, test={"MAP@R": test, "R@1": 3 * test})
+
+
+def test_folds_are_joined_where_they_are_and_stay_joined(birds: Any, tmp_path: Path):
+    """Two seeds on two machines, one after the other: the second knows nothing of the first one's runs."""
+    import numpy as np
+
+    from likewise.protocols.file_board import FileBoard
+
+    board = FileBoard(tmp_path / "board")
+    chance = np.random.default_rng(0)
+    for seed in (0, 1):
+        for fold in range(4):
+            trial = birds.further.Trial("ArcFace", {}, seed, fold, "final", {"part": "folds", "dim": 128})
+            board.add([trial])
+            run = tmp_path / "runs" / trial.key
+            run.mkdir(parents=True)
+            embeddings = chance.normal(size=(12, 4)).astype(np.float32)
+            np.savez(run / "test.npz", embeddings=embeddings, labels=np.arange(12) // 3, is_query=np.zeros(0, bool))
+            board.finish(birds.further.Result(trial, test={"MAP@R": 0.1, "R@1": 0.2}, run=f"runs/{trial.key}"))
+        birds.verdict.join(tmp_path)
+        for run in (tmp_path / "runs").iterdir():  # the machine goes back
+            (run / "test.npz").unlink()
+            run.rmdir()
+    assert [each.trial.seed for each in birds.verdict.joined(tmp_path)] == [0, 1]
