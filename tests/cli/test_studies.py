@@ -701,6 +701,7 @@ def test_workers_that_cannot_even_begin_are_not_replaced_for_ever(
     assert FileBoard("study/board").counts()["waiting"] == 2
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # an interrupt may come just before a `with`
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_whatever_ends_the_parent_ends_its_workers(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
