@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from likewise.metrics import t_interval
-from likewise.protocols.board import Board
 from likewise.protocols.pairs import Comparison, NoPairs, compare, compare_sides
 from likewise.protocols.trial import Result
-
-if TYPE_CHECKING:
-    from likewise.protocols.search import Search
 
 Rows = Sequence[Mapping[str, Any]]
 RECENT = (
@@ -33,7 +29,7 @@ RECENT = (
 METRIC = "test MAP@R"
 
 
-def claims(results: Sequence[Result], found: Mapping[str, Search], board: Board) -> list[dict[str, Any]]:
+def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every question with its answer, as far as there are results."""
     rows = [result.row() for result in results if result.trial.stage == "final"]
     at_512 = [row for row in rows if row.get("part") == "verdict" and row.get("dim") == 512]
@@ -69,7 +65,7 @@ def claims(results: Sequence[Result], found: Mapping[str, Search], board: Board)
             for large, small in ((1024, 512), (512, 128), (128, 64))
         ),
         ("Does tuning help?", "everybody", lambda: tuned(rows)),
-        ("How much does choosing on test classes flatter?", "the reality check", lambda: flattery(rows, found, board)),
+        ("How much does choosing on test classes flatter?", "the reality check", lambda: flattery(rows, search)),
     ]
     answered = []
     for question, source, ask in asked:
@@ -107,20 +103,23 @@ def tuned(rows: Rows) -> Comparison:
     return compare_sides(after, before, "tuned", "untuned", METRIC, but=("part", "method"))
 
 
-def flattery(rows: Rows, found: Mapping[str, Search], board: Board) -> dict[str, Any] | None:
-    """Test scores of the points that validation and test would choose; a method is one repeat."""
-    from likewise.protocols.search import history
+def tried(search: Mapping[str, Any], method: str) -> dict[str, tuple[Mapping[str, Any], float]]:
+    """The points of a published search that were trained to their end, with what they reached on validation classes."""
+    points = next((row["points"] for row in search["rows"] if row["method"] == method), [])
+    numbered = {f"point {number}": (one["point"], one["val MAP@R"]) for number, one in enumerate(points)}
+    return {part: one for part, one in numbered.items() if one[1] is not None}
 
+
+def flattery(rows: Rows, search: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Test scores of the points that validation and test would choose; a method is one repeat."""
     each = {}
-    for name, search in found.items():
-        values = {
-            f"point {number}": one.value for number, one in enumerate(history(search, board)) if one.status == "done"
-        }
-        ours = [row for row in rows if row["method"] == name and row.get("part") in values and METRIC in row]
-        scores = {row["part"]: row[METRIC] for row in ours}
-        if scores.keys() == values.keys() and len(scores) > 1:
-            honest = scores[max(values, key=lambda part: values[part] or 0.0)]
-            each[name] = max(scores.values()) - honest
+    for name in (row["method"] for row in search["rows"]):
+        values = {part: value for part, (_, value) in tried(search, name).items()}
+        ours = [row for row in rows if row["method"] == name and row["seed"] == 0 and METRIC in row]
+        scores = {row["part"]: row[METRIC] for row in ours if row["part"] in values}
+        honest = [row[METRIC] for row in ours if (row["part"], row["dim"]) == ("verdict", 512)]
+        if honest and len(scores) > 0 and len(scores) == len(values) - 1:  # all but the one that was chosen
+            each[name] = max(*scores.values(), *honest) - honest[0]
     if len(each) < 2:
         return None
     gap = t_interval(list(each.values()))

@@ -19,6 +19,7 @@ from typing import Any
 import plot_birds
 import plot_models
 import plot_verdict
+from birds_record import part_of
 from birds_search import LEARNED_RATE, METHODS, RATE, searches, study
 from birds_verdict import DIMS, final
 from machine import MIB, versions
@@ -41,14 +42,14 @@ EQUAL, UNEQUAL = "What was equal for all methods", "What was not"
 LARGEST = 6 * MIB
 METRIC = "test MAP@R"
 COMMANDS = """\
-python benchmarks/birds_search.py plan FOLDER --root BIRDS
-likewise work FOLDER
-python benchmarks/birds_search.py report FOLDER
-python benchmarks/birds_verdict.py plan FOLDER
-likewise work FOLDER
-python benchmarks/birds_verdict.py join FOLDER
-python benchmarks/birds_verdict.py report FOLDER
-python benchmarks/birds_models.py FOLDER -o benchmarks/results/birds-models.json
+python benchmarks/birds_search.py plan SEARCH --root BIRDS
+likewise work SEARCH
+python benchmarks/birds_search.py report SEARCH
+python benchmarks/birds_verdict.py plan VERDICT --root BIRDS
+likewise work VERDICT
+python benchmarks/birds_verdict.py join VERDICT
+python benchmarks/birds_verdict.py report VERDICT
+python benchmarks/birds_models.py VERDICT -o benchmarks/results/birds-models.json
 python benchmarks/plot_verdict.py
 python benchmarks/plot_models.py
 python benchmarks/birds_page.py"""
@@ -100,7 +101,7 @@ def trials(verdict: Report, search: Report | None) -> dict[int, dict[str, list[d
         for row in (search or {"rows": ()})["rows"]
     }
     made: dict[int, dict[str, list[dict[str, Any]]]] = {dim: {} for dim in DIMS}
-    for row in verdict["rows"]:
+    for row in part_of(verdict["rows"], "verdict"):
         if row["dim"] not in made or row["status"] != "done":
             continue
         name, seed = row["method"], row["seed"]
@@ -141,7 +142,9 @@ def options(key: str, spec: Mapping[str, Any]) -> list[str]:
 
 def rows_of(verdict: Report) -> list[dict[str, Any]]:
     """The table of all final trainings; where a run lay on the machine that trained it tells nobody anything."""
-    kept = [{name: value for name, value in row.items() if name != "part"} for row in verdict["rows"]]
+    kept = [
+        {name: value for name, value in row.items() if name != "part"} for row in part_of(verdict["rows"], "verdict")
+    ]
     return [
         row | {"command": command_of(row["method"], verdict["points"][row["method"]], row["dim"], row["seed"])}
         for row in kept

