@@ -742,7 +742,7 @@ def test_a_worker_sees_only_the_devices_that_its_parent_sees(monkeypatch: pytest
 def test_killing_the_whole_tournament_changes_nothing(here: Path):
     program = Path(__file__).parents[2] / "benchmarks" / "tournament_kills.py"
     done = subprocess.run(
-        [sys.executable, str(program), "--preset", "tiny", "--kills", "1", "--seed", "3"],
+        [sys.executable, str(program), "--preset", "tiny", "--kills", "1", "--seed", "3", "--workers", "1"],
         capture_output=True,
         text=True,
         timeout=120,
