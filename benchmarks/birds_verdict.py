@@ -185,7 +185,8 @@ def report(folder: Path, search: Report, board: Board, at_once: int = 1) -> dict
 
     results, together = board.results(), joined(folder)
     verdict = rows_of(results, part="verdict")
-    ranked = tournament([row for row in verdict if row["dim"] in DIMS], "test MAP@R", experiment=("dim",))
+    of_all = [row for row in verdict if row["dim"] in DIMS]
+    ranked = tournament(of_all, "test MAP@R", experiment=("dim",)).to_dict() if of_all else {"standings": []}
     return {
         "recipe": "recipes/cub128.yaml",
         "aliases": dict(ALIASES),
@@ -196,7 +197,7 @@ def report(folder: Path, search: Report, board: Board, at_once: int = 1) -> dict
         "separated": table(rows_of(results, part="folds"), ("method",)),
         "concatenated": table([each.row() for each in together], ("method",)),
         "further": birds_further.report(best_by_validation(results), results),
-        "tournament": ranked.to_dict(),
+        "tournament": ranked,
         "claims": claims(results, search),
         "cost": cost(results, search, at_once),
         "waiting": board.counts()["waiting"],

@@ -372,6 +372,7 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(verdict, "LOOKED_AT", METHODS[:2])
     found, board = verdict.opened(tmp_path / "one", "here/birds", "here/weights.pth")
+    assert verdict.report(tmp_path / "one", search, board)["rows"] == []
     stages, known = [], None
     while True:
         verdict.plan(tmp_path / "one", found, board, search, {})
