@@ -20,6 +20,7 @@ from likewise.core import BOTH, NEGATIVES, POSITIVES, add_up, largest, logsumexp
 from likewise.core.formula import PerAnchor, PerReference
 from likewise.losses import Between
 from likewise.losses import blocks as blocks_module
+from tests.memory import GIVES_BACK, HIGH_WATER
 
 C, D = 37, 5
 
@@ -220,33 +221,34 @@ def test_no_gradient_where_none_is_wanted(tiny: None):
 
 linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says how much memory a process took")
 PEAK = """
-import pathlib, sys, torch
+import torch
 from likewise import losses
 kind, m, classes, dtype, backend = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), getattr(torch, sys.argv[4]), sys.argv[5]
-def peak():  # getrusage would begin with the parent's
-    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 torch.set_default_dtype(dtype)  # the table is made in its dtype, not converted
 small = getattr(losses, kind)(64, 16, backend=backend)
 small(torch.randn(m, 16, requires_grad=True), torch.arange(m) % 64).backward()  # libraries are loaded
-before = peak()
+before = high_water()
 loss = getattr(losses, kind)(classes, 16, backend=backend)
 table = loss.proxies.numel() * loss.proxies.element_size() / 2**20
-made = peak()
+made = high_water()
 loss(torch.randn(m, 16, requires_grad=True), torch.randint(0, classes, (m,))).backward()
-stepped = peak()
+stepped = high_water()
 loss.classify(torch.randn(m, 16))
-print(made - before - table, stepped - made - table, peak() - stepped, table)
+mib = [made - before, stepped - made, high_water() - stepped]
+print(mib[0] / 2**20 - table, mib[1] / 2**20 - table, mib[2] / 2**20, table)
 """
 
 
 def beyond(kind: str, m: int, classes: int, dtype: str, backend: str = "streamed") -> list[float]:
     """MiB that it takes to make a loss beyond its table, a step beyond the gradient, and to classify; and the table's."""
-    # what the C library keeps of small blocks for later is not the loss's
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, **GIVES_BACK, "OMP_NUM_THREADS": "1"}
     arguments = [kind, str(m), str(classes), dtype, backend]
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=False, env=environment
+        [sys.executable, "-c", HIGH_WATER + PEAK, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
     return [float(each) for each in done.stdout.split()]

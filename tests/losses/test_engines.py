@@ -21,6 +21,7 @@ from likewise.core.spec import mean_over_batch
 from likewise.losses import all_triplets
 from likewise.testing import make_batch
 from tests.losses.cases import CASES
+from tests.memory import GIVES_BACK, HIGH_WATER
 
 TRIPLET_LOSSES = {
     "hinge": partial(losses.TripletLoss, 0.3),
@@ -199,7 +200,7 @@ def test_random_miners_in_panels(make) -> None:
 
 
 PEAK = """
-import json, os, resource, sys, torch
+import json, os, sys, torch
 from likewise import losses, miners
 torch.set_num_threads(1)
 
@@ -209,11 +210,11 @@ def peak(loss, y):
     x = torch.randn(3584, 32, requires_grad=True)
     loss(x[:256], y[:256]).backward()
     loss.backend = "auto"
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = high_water(forget=True)
     value = loss(x, y)
     value.backward()
     assert torch.isfinite(value) and torch.isfinite(x.grad).all()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (1 if sys.platform == "darwin" else 1024)
+    return high_water() - before
 
 
 for name, loss, labels in json.loads(sys.argv[1]):
@@ -246,11 +247,10 @@ LARGE = {
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a fork")
 def test_memory_grows_with_the_batch_and_not_with_its_square() -> None:
     """One matrix of 3,584 samples takes 49 MiB in float32; nobody takes one, where the dense engine takes ten."""
-    # what is freed goes back at once, so that the peak is of what is in use
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    environment = {**os.environ, **GIVES_BACK}
     cases = json.dumps([[name, *case] for name, case in LARGE.items()])
     result = subprocess.run(
-        [sys.executable, "-c", PEAK, cases], capture_output=True, text=True, check=False, env=environment
+        [sys.executable, "-c", HIGH_WATER + PEAK, cases], capture_output=True, text=True, check=False, env=environment
     )
     assert result.returncode == 0, result.stderr
     peaks = dict(json.loads(line) for line in result.stdout.splitlines())

@@ -142,12 +142,14 @@ def similarities_at(problem: Problem, anchors: Tensor, references: Tensor) -> Te
     similarity, (left, right) = problem.similarity, problem.factors()
     assert similarity is not None
 
+    of_left = similarity.squares(left) if similarity.uses_squares else None
+    of_right = of_left if right is left or of_left is None else similarity.squares(right)
+
     def of_some(some: Tensor, others: Tensor) -> Tensor:
-        a, b = left.index_select(0, some), right.index_select(0, others)
-        products = (a * b).sum(dim=1)
-        if not similarity.uses_squares:
+        products = (left.index_select(0, some) * right.index_select(0, others)).sum(dim=1)
+        if of_left is None or of_right is None:
             return similarity.link(products, products.new_empty(0), products.new_empty(0))
-        return similarity.link(products, similarity.squares(a), similarity.squares(b))
+        return similarity.link(products, of_left[some], of_right[others])
 
     size = max(CHUNK // left.shape[1], 1)
     chunks = list(zip(*(torch.split(index.reshape(-1), size) for index in (anchors, references)), strict=True))

@@ -140,8 +140,8 @@ class TripletMiner(Miner):
             with torch.no_grad():
                 positive, negative = dense_masks(problem)
                 return self.mine(S, positive, negative, problem).sized(*S.shape).compact()
-        found = []
         ask = may_ask(prepared(problem), engine)
+        found, gaps = _Columns(problem), False
         with torch.no_grad():
             for rows in panels(problem):
                 panel = problem.rows(rows)
@@ -149,10 +149,11 @@ class TripletMiner(Miner):
                 with check_values() if ask else nullcontext():
                     chosen = self.mine(S, positive, negative, panel)
                 chosen = chosen.sized(*S.shape).compact(wait=ask)
-                found.append((chosen.anchors + rows.start, chosen.positives, chosen.negatives, chosen.valid))
-        anchors, positives, negatives = (torch.cat([each[i] for each in found]) for i in range(3))  # type: ignore[misc]
-        gaps = [each[3] for each in found if each[3] is not None]
-        return Triplets(anchors, positives, negatives, torch.cat(gaps) if gaps else None, problem.shape)
+                gaps = gaps or chosen.valid is not None
+                valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
+                found.add(rows, chosen.anchors + rows.start, chosen.positives, chosen.negatives, valid)
+            anchors, positives, negatives, valid = found.all()
+        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, problem.shape)
 
     def touched(self, problem: Problem, engine: str = "dense") -> Relation:
         """The pairs that the chosen triplets touch."""
@@ -178,6 +179,32 @@ class TripletMiner(Miner):
             )
             chosen = self.refine(problem).compact(wait=True)
         return chosen.anchors, chosen.positives, chosen.negatives
+
+
+class _Columns:
+    """Indices that panel after panel finds, in memory that is there before the panels'.
+
+    What each panel leaves would lie between its matrices and those of the next: see `likewise.backends.panels`.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.anchors, self.filled = problem.shape[0], 0
+        self.room = torch.empty(4, self.anchors, dtype=torch.int64, device=problem.relation.device)
+
+    def add(self, rows: slice, *columns: Tensor) -> None:
+        """What was found in some rows."""
+        end = self.filled + len(columns[0])
+        if end > self.room.shape[1]:  # for all rows, if they find as many as those so far
+            larger = self.room.new_empty(4, max(end, end * self.anchors // max(rows.stop, 1)))
+            larger[:, : self.filled] = self.room[:, : self.filled]
+            self.room = larger
+        for place, column in zip(self.room, columns, strict=True):
+            place[self.filled : end] = column
+        self.filled = end
+
+    def all(self) -> tuple[Tensor, ...]:
+        """Everything that was found."""
+        return self.room[:, : self.filled].unbind()
 
 
 def prepared(problem: Problem) -> Tensor:
