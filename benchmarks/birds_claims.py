@@ -27,6 +27,7 @@ RECENT = (
 """Losses of 2018 and later."""
 
 METRIC = "test MAP@R"
+RIVAL = "Is contrastive as good as {}, under equal terms?"
 
 
 def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -40,7 +41,7 @@ def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[dict[st
     asked: list[tuple[str, str, Callable[[], Comparison | dict[str, Any] | None]]] = [
         *(
             (
-                f"Is contrastive as good as {name}, under equal terms?",
+                RIVAL.format(name),
                 "the thesis, the reality check",
                 pair(name, "Contrastive"),
             )
@@ -51,6 +52,14 @@ def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[dict[st
             "Does mining help multi-similarity (RAW + VTHM against RAW)?",
             "the unified view",
             pair("Multi-similarity + miner", "Multi-similarity"),
+        ),
+        *(
+            (
+                f"Is RAW's own mining better than {other} mining?",
+                "the unified view",
+                pair("Multi-similarity + miner", name),
+            )
+            for other, name in (("semi-hard", "RAW + semi-hard"), ("distance-weighted", "RAW + distance weighted"))
         ),
         ("Does the direction help triplets?", "the overview", pair("Triplet, direction", "Triplet")),
         ("Does it help multi-similarity?", "the overview", pair("Multi-similarity, direction", "Multi-similarity")),

@@ -251,15 +251,15 @@ def agreement(pairing: Pairing, embeddings: Tensor, labels: Tensor) -> dict[str,
 def peak_memory(name: str, side: str, size: int, settings: Settings) -> dict[str, Any]:
     """What one forward and backward takes on top of its inputs at its peak, in bytes; and its shortest time.
 
-    The baseline is the peak after the same call on a tiny batch and after the inputs exist, so that libraries, threads
-    and buffers that are there once and for all do not count.
+    The baseline is what is there after the same call on a tiny batch and after the inputs exist, so that libraries,
+    threads and buffers that are there once and for all do not count.
     """
     call = find(name, settings.dim).call(side, settings.device)
     torch.ones(MIB).add_(1.0)  # wakes every thread
     for _ in range(2):
         Step(call, *make_batch(TINY, settings.dim, settings.device))()
     step = Step(call, *make_batch(size, settings.dim, settings.device))
-    before = _high_water(settings.device)
+    before = _high_water(settings.device, forget=True)
     begin, shortest = time.perf_counter(), step()
     extra = _high_water(settings.device) - before
     for _ in range(4):
@@ -269,8 +269,15 @@ def peak_memory(name: str, side: str, size: int, settings: Settings) -> dict[str
     return {"bytes": extra, "seconds": shortest}
 
 
-def _high_water(device: str) -> int:
+def _high_water(device: str, *, forget: bool = False) -> int:
+    """The most that was in use; with `forget`, what is in use now, and from now on."""
     if device != "cpu":
+        if forget:
+            torch.cuda.reset_peak_memory_stats(device)
         return torch.cuda.max_memory_allocated(device)
-    # kilobytes, but for macOS
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1024 if sys.platform == "linux" else 1)
+    if sys.platform != "linux":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if forget:
+        Path("/proc/self/clear_refs").write_text("5")
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

@@ -6,10 +6,12 @@ python benchmarks/plot_verdict.py
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from birds_claims import RECENT, RIVAL
 from birds_record import part_of
 from page import COLOURS, GREY, fill, finish, read, table
 
@@ -201,10 +203,36 @@ def tournament_table(report: Row) -> str:
 
 
 def claims(report: Row) -> str:
-    """Questions and answers."""
-    return "\n".join(
-        f"- *{one['question']}* ({one['claimed by']}) {sentence(one['sentence'])}" for one in report["claims"]
+    """Questions and answers; the same question about many losses is a table."""
+    rivals = {RIVAL.format(name): name for name in RECENT}
+    asked = [(rivals[one["question"]], one) for one in report["claims"] if one["question"] in rivals]
+    told = [
+        f"- *{one['question']}* ({one['claimed by']}) {sentence(one['sentence'])}"
+        for one in report["claims"]
+        if one["question"] not in rivals
+    ]
+    return "\n".join([*(rivalry(asked) if asked else []), *told])
+
+
+def rivalry(asked: Sequence[tuple[str, Row]]) -> list[str]:
+    """Newer losses against contrastive, best first."""
+    counts = Counter(one["verdict"] for _, one in asked)
+    words = (
+        f"*Is contrastive as good as newer losses, under equal terms?* ({asked[0][1]['claimed by']}) Of {len(asked)} losses of "
+        f"2018 and later {counts['better']} are better, {counts['worse']} are worse, and {counts['not distinguishable']} are not "
+        f"distinguishable from it. (Of so many comparisons at 95%, {0.05 * len(asked):.1f} are expected to see a difference where "
+        "there is none.)"
     )
+    ordered = sorted(asked, key=lambda pair: -pair[1]["difference"]["mean"])
+    rows = [
+        [name, "{mean:+.2f} ({low:+.2f} to {high:+.2f})".format(**points(one)), one["verdict"]] for name, one in ordered
+    ]
+    return [words, "", table(["loss", "above contrastive, points of MAP@R", "verdict"], rows), ""]
+
+
+def points(one: Row) -> dict[str, float]:
+    """A difference and its interval in per cent."""
+    return {name: 100 * one["difference"][name] for name in ("mean", "low", "high")}
 
 
 def sentence(text: str) -> str:
