@@ -269,7 +269,7 @@ def unequal(search: Report | None) -> list[list[str]]:
 
 def statement(told: StudyTable) -> str:
     """The same table as pages have it."""
-    return table(told.head, told.rows).replace("--:", ":--")
+    return table(told.head, told.rows, words=range(len(told.head)))
 
 
 # ---- the page

@@ -30,9 +30,9 @@ def read(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table whose first column is text."""
-    marks = [":--", *["--:"] * (len(head) - 1)]
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+    """A Markdown table of numbers, but for some columns that are text."""
+    marks = [":--" if number in words else "--:" for number in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, marks, *rows))
 
 

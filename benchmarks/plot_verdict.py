@@ -92,7 +92,7 @@ def search_table(report: Row) -> str:
                 "–" if best is None else ", ".join(f"{short(name)} {shown(x)}" for name, x in best["point"].items()),
             ]
         )
-    return table(["method", "default", "best of ten", "where"], made)
+    return table(["method", "default", "best of ten", "where"], made, words=(0, 3))
 
 
 def short(name: str) -> str:
@@ -185,7 +185,7 @@ def further_table(report: Row) -> str:
             if part in each["test"]:
                 found = each["test"][part]
                 made.append([each["method"], words, "", percent(found["MAP@R"]), percent(found["R@1"])])
-    return table(["method", "changed", "validation, MAP@R", "test, MAP@R", "test, R@1"], made)
+    return table(["method", "changed", "validation, MAP@R", "test, MAP@R", "test, R@1"], made, words=(0, 1))
 
 
 def tournament_table(report: Row) -> str:
@@ -199,7 +199,7 @@ def tournament_table(report: Row) -> str:
         ]
         for row in report["tournament"]["standings"][:10]
     ]
-    return table(["place", "method", "mean rank", "medals"], made)
+    return table(["place", "method", "mean rank", "medals"], made, words=(1,))
 
 
 def claims(report: Row) -> str:
@@ -227,7 +227,7 @@ def rivalry(asked: Sequence[tuple[str, Row]]) -> list[str]:
     rows = [
         [name, "{mean:+.2f} ({low:+.2f} to {high:+.2f})".format(**points(one)), one["verdict"]] for name, one in ordered
     ]
-    return [words, "", table(["loss", "above contrastive, points of MAP@R", "verdict"], rows), ""]
+    return [words, "", table(["loss", "above contrastive, points of MAP@R", "verdict"], rows, words=(0, 2)), ""]
 
 
 def points(one: Row) -> dict[str, float]:
@@ -270,7 +270,7 @@ def draw(report: Row, path: Path) -> None:
         axes.plot([], [], "o", color=colour, label=f"{dim} dimensions", mew=0)
     axes.axvline(100 * UNTUNED["MAP@R"], color=GREY, lw=1, ls=":")
     axes.set_yticks(range(len(order)), [row["method"] for row in order])
-    axes.set_xlabel("MAP@R on the test birds in per cent, 95% intervals of five seeds; dotted: the best untuned loss")
+    axes.set_xlabel("MAP@R on the test birds in per cent, 95% intervals of five seeds\ndotted: the best untuned loss")
     axes.legend(frameon=False, loc="lower right", labelcolor=GREY)
     finish(figure, axes, path)
 
