@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,14 @@ PLACES = {"data.root": "data/CUB_200_2011", "model.weights": "imagenet"}
 """Where everything lies in a row's configuration."""
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A method with its configuration before anything was searched."""
+
+    method: str
+    config: Mapping[str, Any]
 
 
 def key_of(trial: Trial) -> str:
@@ -50,8 +58,11 @@ def part_of(rows: Iterable[Row], part: str) -> list[Row]:
 
 
 def restore(board: Board, rows: Iterable[Row]) -> int:
-    """Give trials that wait the results that are on record; returns how many it gave."""
-    known = {row["key"]: row for row in rows}
+    """Give trials that wait the results that are on record; returns how many it gave.
+
+    What failed is tried again: it may have been the machine.
+    """
+    known = {row["key"]: row for row in rows if row["status"] == "done"}
     waiting = [standing.trial for standing in board.states() if standing.state == "waiting"]
     found = [result_of(trial, known[key]) for trial in waiting if (key := key_of(trial)) in known]
     return sum(board.finish(result) for result in found)

@@ -136,10 +136,6 @@ METHODS: dict[str, Method] = {
     "Multi-similarity, language": Method("MultiSimilarityLoss", around=LANGUAGE),
 }
 
-ALIASES = {"RAW": "Multi-similarity", "RAW + VTHM": "Multi-similarity + miner"}
-"""Methods that are others by another name: the unified view's weights are those of multi-similarity, its mining is that
-one's miner (`likewise.analysis.gradient_equivalent` says so).  They are trained once."""
-
 
 def study(root: str, weights: str) -> StudyFile:
     """Every loss with its defaults; the search changes them."""

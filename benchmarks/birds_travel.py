@@ -10,7 +10,9 @@ where it ends.  STUDY is a folder on that machine; while it is there, so are its
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -18,15 +20,19 @@ import zipfile
 from pathlib import Path
 
 import torch
-from birds_verdict import RESULTS, join, opened, plan, report, searched
+from birds_record import PLACES, Configured
+from birds_verdict import RESULTS, join, plan, report, searched
 from machine import write
 from page import read
 from safetensors.torch import save_file
 
+from likewise.protocols.file_board import FileBoard
+from likewise.protocols.space import at_point
 from likewise.trunks import TRUNKS, class_embeddings, prompts, read_state
 
 HERE = Path(__file__).parent
 BIRDS, WEIGHTS, VECTORS = "birds.zip", "efficientnet_lite0.safetensors", "vectors.pt"
+STUDY, METHODS = "study.yaml", "methods.json"
 EVERY = 15.0
 """Seconds between looks at what the results so far ask for."""
 
@@ -45,8 +51,12 @@ def load_model(device):
 
 
 def pack(folder: Path, birds: Path) -> None:
-    """The birds, the trunk's weights in half precision, and what the language model says of the birds' names."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The birds, the trunk's weights in half precision, what the language model says of the birds' names, and the study."""
+    from birds_verdict import opened
+
+    found, _ = opened(folder, PLACES["data.root"], PLACES["model.weights"])
+    shutil.rmtree(folder / "board")
+    (folder / METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))
     (folder / BIRDS).write_bytes(birds.read_bytes())
     state = read_state(TRUNKS["efficientnet_lite0"].published["imagenet"].source.locate())
     half = {name: each.half() if each.is_floating_point() else each for name, each in state.items()}
@@ -68,7 +78,11 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
             archive.extractall(birds.with_suffix(".part"))
         birds.with_suffix(".part").rename(birds)
     search, known = searched(), read(RESULTS) or {}
-    found, board = opened(study, str(birds), str(folder.absolute() / WEIGHTS))
+    places = {"data.root": str(birds), "model.weights": str(folder.absolute() / WEIGHTS)}
+    methods = json.loads((folder / METHODS).read_text())  # whoever reads study.yaml needs more than a bare machine has
+    found = {name: Configured(name, at_point(config, places)) for name, config in methods.items()}
+    board = FileBoard(study / "board")
+    shutil.copy(folder / STUDY, study)
     plan(study, found, board, search, known)
     workers = Workers(study, folder.absolute(), at_once)
     planned = time.monotonic()

@@ -18,11 +18,11 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import birds_further
 from birds_claims import claims, tried
-from birds_record import joined, keep_joined, restore, restore_joined, row_of
+from birds_record import Configured, joined, keep_joined, restore, restore_joined, row_of
 from machine import write
 from page import read
 
@@ -35,9 +35,6 @@ from likewise.protocols.repeats import summarise
 from likewise.protocols.space import at_point
 from likewise.protocols.tournament import tournament
 from likewise.protocols.trial import Result, Trial
-
-if TYPE_CHECKING:
-    from likewise.protocols.search import Search
 
 RESULTS = Path(__file__).parent / "results" / "birds-verdict.json"
 SEARCHED = RESULTS.with_name("birds-search.json")
@@ -59,18 +56,22 @@ LOOKED_AT = (
 )
 """Methods whose every point is also measured on test classes: by how much does choosing there flatter?"""
 
+ALIASES = {"RAW": "Multi-similarity", "RAW + VTHM": "Multi-similarity + miner"}
+"""Methods that are others by another name: the unified view's weights are those of multi-similarity, its mining is that
+one's miner (`likewise.analysis.gradient_equivalent` says so).  They are trained once."""
+
 METRICS = ("MAP@R", "RP", "R@1")
 
 Report = Mapping[str, Any]
 
 
-def final(search: Search, point: Mapping[str, Any], seed: int, part: str, dim: int, fold: int | None = None) -> Trial:
+def final(of: Configured, point: Mapping[str, Any], seed: int, part: str, dim: int, fold: int | None = None) -> Trial:
     """A training that opens the test set once."""
-    config = at_point(search.config, point)
+    config = at_point(of.config, point)
     protocol = PROTOCOLS["fixed-validation" if fold is None else "reality-check"]
     config["split"] = {**(config.get("split") or {}), "validation": None, **protocol.folds[fold or 0]}
     config = {**config, "seed": seed, "model": {**config["model"], "dim": dim}}
-    return Trial(search.method, config, seed, fold or 0, "final", {"part": part, "dim": dim})
+    return Trial(of.method, config, seed, fold or 0, "final", {"part": part, "dim": dim})
 
 
 def chosen_points(search: Report) -> dict[str, Mapping[str, Any]]:
@@ -81,7 +82,7 @@ def chosen_points(search: Report) -> dict[str, Mapping[str, Any]]:
     return {row["method"]: row["best"]["point"] for row in search["rows"] if row["best"] is not None}
 
 
-def planned(found: Mapping[str, Search], search: Report, results: Sequence[Result]) -> Iterator[Trial]:
+def planned(found: Mapping[str, Configured], search: Report, results: Sequence[Result]) -> Iterator[Trial]:
     """Everything that follows from what is known, most important first.
 
     Args:
@@ -146,7 +147,7 @@ def join(folder: Path) -> None:
     print(f"{len(found)} of {len(done) // 4} joined")
 
 
-def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Search], Board]:
+def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Configured], Board]:
     """The methods and the board of a folder, which is made if it is not there."""
     from birds_search import searches, study
 
@@ -155,7 +156,8 @@ def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Search], Bo
     if not (folder / "study.yaml").exists():
         write_study(folder, study(root, weights))
     chosen = read_study(folder / "study.yaml")
-    return searches(chosen), board_of(folder, chosen)
+    found = {name: Configured(name, search.config) for name, search in searches(chosen).items()}
+    return found, board_of(folder, chosen)
 
 
 def searched() -> Report:
@@ -166,7 +168,7 @@ def searched() -> Report:
     return search
 
 
-def plan(folder: Path, found: Mapping[str, Search], board: Board, search: Report, known: Report) -> None:
+def plan(folder: Path, found: Mapping[str, Configured], board: Board, search: Report, known: Report) -> None:
     """Put on the board what is missing, and what is on record beside it; that may tell what comes next."""
     together = {(row["method"], row["seed"]) for row in known.get("joined", ())}
     rows = [  # folds that nobody has joined are of no use: their embeddings are gone
@@ -181,11 +183,9 @@ def plan(folder: Path, found: Mapping[str, Search], board: Board, search: Report
 
 def report(folder: Path, search: Report, board: Board, at_once: int = 1) -> dict[str, Any]:
     """Tables, claims, cost."""
-    from birds_search import ALIASES
-
     results, together = board.results(), joined(folder)
     verdict = rows_of(results, part="verdict")
-    of_all = [row for row in verdict if row["dim"] in DIMS]
+    of_all = [row for row in verdict if row["dim"] in DIMS and row["status"] == "done"]
     ranked = tournament(of_all, "test MAP@R", experiment=("dim",)).to_dict() if of_all else {"standings": []}
     return {
         "recipe": "recipes/cub128.yaml",

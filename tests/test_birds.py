@@ -397,7 +397,12 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     assert whole["cost"]["seconds"] == {"search": 25.0, "final": 2.0 * sum(stages)}
     assert "| Circle | all that helped |" in birds.tables.further_table(whole)
 
-    for before, left in ((whole, 0), (known, 84 + 20)):  # folds that were not joined are trained again
+    broken = {
+        **whole,
+        "rows": [{**row, "status": "failed"} if row["part"] == "point 0" else row for row in whole["rows"]],
+    }
+    # folds that were not joined are trained again, and so is what failed
+    for before, left in ((whole, 0), (known, 84 + 20), (broken, 2)):
         there = tmp_path / f"left {left}"
         found, board = verdict.opened(there, "there/birds", "imagenet")
         verdict.plan(there, found, board, search, before)
