@@ -20,7 +20,6 @@ RECENT = (
         "Proxy repulsion",
         "ArcFace",
         "CosFace",
-        "Normalised softmax",
         "NT-Xent",
     ),
 )
@@ -120,20 +119,21 @@ def tried(search: Mapping[str, Any], method: str) -> dict[str, tuple[Mapping[str
 
 
 def flattery(rows: Rows, search: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Test scores of the points that validation and test would choose; a method is one repeat."""
+    """What choosing by test classes adds to the number that is reported; a method is one repeat."""
     each = {}
     for name in (row["method"] for row in search["rows"]):
         values = {part: value for part, (_, value) in tried(search, name).items()}
-        ours = [row for row in rows if row["method"] == name and row["seed"] == 0 and METRIC in row]
-        scores = {row["part"]: row[METRIC] for row in ours if row["part"] in values}
-        honest = [row[METRIC] for row in ours if (row["part"], row["dim"]) == ("verdict", 512)]
-        if honest and len(scores) > 0 and len(scores) == len(values) - 1:  # all but the one that was chosen
-            each[name] = max(*scores.values(), *honest) - honest[0]
+        ours = [row for row in rows if row["method"] == name and row["seed"] == 0]
+        others = [row for row in ours if row["part"] in values]
+        honest = [row[METRIC] for row in ours if (row["part"], row["dim"]) == ("verdict", 512) and METRIC in row]
+        if honest and others and len(others) == len(values) - 1:  # all but the one that was chosen
+            each[name] = max(honest[0], *(row.get(METRIC, 0.0) for row in others)) - honest[0]
     if len(each) < 2:
         return None
     gap = t_interval(list(each.values()))
     sentence = (
-        f"choosing among the same settings by test classes instead of validation classes gains {100 * gap.mean:.2f} points of "
-        f"MAP@R that are not there (95% interval {100 * gap.low:.2f} to {100 * gap.high:.2f}, {len(each)} methods)"
+        f"who chooses by test classes instead of validation classes, among the trainings that the search did not stop early, "
+        f"reports {100 * gap.mean:.2f} points of MAP@R more (95% interval {100 * gap.low:.2f} to {100 * gap.high:.2f}, "
+        f"{len(each)} methods)"
     )
     return {"sentence": sentence, "verdict": "tuned on test", "difference": asdict(gap), "methods": each}

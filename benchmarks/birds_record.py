@@ -36,10 +36,17 @@ def key_of(trial: Trial) -> str:
     return replace(trial, config=at_point(trial.config, PLACES)).key
 
 
-def row_of(result: Result) -> dict[str, Any]:
-    """What a result says to anybody; its folders and commands are of no use elsewhere."""
+def row_of(result: Result, at_once: Mapping[str, int], now: int) -> dict[str, Any]:
+    """What a result says to anybody; its folders and commands are of no use elsewhere.
+
+    Args:
+        result: of a training.
+        at_once: how many trainings shared the GPU, for the keys of results that came from elsewhere.
+        now: the same for all others.
+    """
     row = {name: value for name, value in result.row().items() if name not in ("run", "command")}
-    return row | {"key": key_of(result.trial), "machine": result.machine}
+    key = key_of(result.trial)
+    return row | {"key": key, "machine": result.machine, "at once": at_once.get(key, now)}
 
 
 def result_of(trial: Trial, row: Row) -> Result:
@@ -55,6 +62,17 @@ def result_of(trial: Trial, row: Row) -> Result:
 def part_of(rows: Iterable[Row], part: str) -> list[Row]:
     """The rows of one part of the verdict."""
     return [row for row in rows if row.get("part") == part]
+
+
+def recorded(known: Mapping[str, Any], what: str) -> list[Row]:
+    """All rows of a record, also those that no plan has asked for yet."""
+    return [*known.get(what, ()), *known.get(f"{what}, not planned", ())]
+
+
+def not_planned(rows: Iterable[Row], there: Iterable[Row]) -> list[Row]:
+    """Rows of a record that are not among those of a board: what they are a part of may be planned later, and they stay."""
+    keys = {row["key"] for row in there}
+    return [row for row in rows if row["status"] == "done" and row["key"] not in keys]
 
 
 def restore(board: Board, rows: Iterable[Row]) -> int:

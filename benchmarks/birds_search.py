@@ -166,8 +166,8 @@ def searches(chosen: StudyFile) -> dict[str, Search]:
     return made
 
 
-def report(found: Mapping[str, Search], board: Board) -> Tree:
-    """What was tried of each loss, and the best of it."""
+def report(found: Mapping[str, Search], board: Board, at_once: int = 1) -> Tree:
+    """What was tried of each loss, and the best of it; so many trainings shared a GPU."""
     rows = []
     for name, search in found.items():
         tried = history(search, board)
@@ -188,6 +188,7 @@ def report(found: Mapping[str, Search], board: Board) -> Tree:
         "protocol": "fixed-validation",
         "machines": sorted({result.machine for result in results}),
         "seconds": sum(result.seconds for result in results),
+        "at once": at_once,
         "trials": len(results),
         "stopped early": sum(result.status == "pruned" for result in results),
         "collapsed": sum(result.status == "failed" for result in results),
@@ -201,6 +202,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--root", default="data/CUB_200_2011", help="where the birds are, on the machine that trains")
     parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
+    parser.add_argument("--at-once", type=int, default=1, help="how many workers shared a GPU, for report")
     given = parser.parse_args()
     file = given.folder / "study.yaml"
     if not file.exists():
@@ -213,7 +215,7 @@ def main() -> None:
         print(f"{added} trials added; {sum(is_over(search, board) for search in found.values())} searches are over")
         print(board.counts())
     else:
-        write(report(found, board), RESULTS)
+        write(report(found, board, given.at_once), RESULTS)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,12 @@ from likewise.trunks import TRUNKS, class_embeddings, prompts, read_state
 HERE = Path(__file__).parent
 BIRDS, WEIGHTS, VECTORS = "birds.zip", "efficientnet_lite0.safetensors", "vectors.pt"
 STUDY, METHODS = "study.yaml", "methods.json"
-EVERY = 15.0
-"""Seconds between looks at what the results so far ask for."""
+LOG = "work.log"
+LOOK, TELL, PATIENCE = 15.0, 60.0, 20.0
+"""Seconds between looks at what the results so far ask for, between reports, and until a worker is not waited for."""
+
+STARTS = 8
+"""Workers end when nothing waits; so many for each place is more than there are such moments."""
 
 STAND_IN = '''"""Stands in for the language model where only the birds' names are embedded: their vectors, made before."""
 
@@ -54,6 +58,7 @@ def pack(folder: Path, birds: Path) -> None:
     """The birds, the trunk's weights in half precision, what the language model says of the birds' names, and the study."""
     from birds_verdict import opened
 
+    (folder / STUDY).unlink(missing_ok=True)
     found, _ = opened(folder, PLACES["data.root"], PLACES["model.weights"])
     shutil.rmtree(folder / "board")
     (folder / METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))
@@ -79,21 +84,36 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
         birds.with_suffix(".part").rename(birds)
     search, known = searched(), read(RESULTS) or {}
     places = {"data.root": str(birds), "model.weights": str(folder.absolute() / WEIGHTS)}
-    methods = json.loads((folder / METHODS).read_text())  # whoever reads study.yaml needs more than a bare machine has
+    methods = json.loads(
+        (folder / METHODS).read_text()
+    )  # to find them in study.yaml takes more than a bare machine has
     found = {name: Configured(name, at_point(config, places)) for name, config in methods.items()}
     board = FileBoard(study / "board")
     shutil.copy(folder / STUDY, study)
-    plan(study, found, board, search, known)
+    board.again()  # what failed may do so no more
+
+    def waiting() -> int:
+        plan(study, found, board, search, known)
+        return board.counts()["waiting"]
+
+    def tell() -> None:
+        join(study)
+        write(report(study, search, board, known, at_once), out)
+
     workers = Workers(study, folder.absolute(), at_once)
-    planned = time.monotonic()
-    while (now := time.monotonic()) < until and workers.keep(board.counts()["waiting"]):
+    looked = told = time.monotonic()
+    left = waiting()
+    while (now := time.monotonic()) < until and (workers.keep(left) or waiting()) and workers.may_start:
         time.sleep(1.0)
-        if now > planned + EVERY:
-            plan(study, found, board, search, known)
-            planned = now
+        left = board.counts()["waiting"]
+        if now > looked + LOOK:
+            left, looked = waiting(), now
+        if now > told + TELL:
+            tell()
+            told = now
     workers.stop()
-    join(study)
-    write(report(study, search, board, at_once), out)
+    waiting()
+    tell()
 
 
 class Workers:
@@ -110,22 +130,36 @@ class Workers:
         paths = os.pathsep.join(map(str, (HERE.parent / "src", HERE, pack)))
         self.environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "2"}
         self.living: list[subprocess.Popen[bytes]] = []
+        self.starts = 0
+
+    @property
+    def may_start(self) -> bool:
+        """Whether so few have ended that something else than the workers may be the reason."""
+        return self.starts < STARTS * self.at_once
 
     def keep(self, waiting: int) -> bool:
         """Start as many as there is work for; whether any work."""
         self.living = [each for each in self.living if each.poll() is None]
         for _ in range(min(self.at_once - len(self.living), waiting)):
             command = [sys.executable, "-m", "likewise.cli", "work", str(self.study)]
-            with (self.study / "work.log").open("ab") as log:
+            with (self.study / LOG).open("ab") as log:
                 self.living.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log))
+            self.starts += 1
         return bool(self.living)
 
     def stop(self) -> None:
-        """Let them put back what they have begun."""
+        """Let them put back what they have begun, for a moment."""
         for each in self.living:
             each.terminate()
         for each in self.living:
-            each.wait()
+            try:
+                each.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                each.kill()
+                each.wait()
+        if not self.may_start:
+            print("workers ended again and again; the last of them said:")
+            print((self.study / LOG).read_text(errors="replace")[-2000:])
 
 
 def main() -> None:

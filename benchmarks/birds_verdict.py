@@ -22,7 +22,17 @@ from typing import Any
 
 import birds_further
 from birds_claims import claims, tried
-from birds_record import Configured, joined, keep_joined, restore, restore_joined, row_of
+from birds_record import (
+    Configured,
+    joined,
+    keep_joined,
+    key_of,
+    not_planned,
+    recorded,
+    restore,
+    restore_joined,
+    row_of,
+)
 from machine import write
 from page import read
 
@@ -170,20 +180,28 @@ def searched() -> Report:
 
 def plan(folder: Path, found: Mapping[str, Configured], board: Board, search: Report, known: Report) -> None:
     """Put on the board what is missing, and what is on record beside it; that may tell what comes next."""
-    together = {(row["method"], row["seed"]) for row in known.get("joined", ())}
+    together = {(row["method"], row["seed"]) for row in recorded(known, "joined")}
     rows = [  # folds that nobody has joined are of no use: their embeddings are gone
-        row for row in known.get("rows", ()) if row["part"] != "folds" or (row["method"], row["seed"]) in together
+        row for row in recorded(known, "rows") if row["part"] != "folds" or (row["method"], row["seed"]) in together
     ]
-    added = len(board.add(list(planned(found, search, board.results()))))
+
+    def add() -> int:
+        there = {key_of(trial) for trial in board.trials()}  # wherever they say that the birds are
+        return len(board.add([each for each in planned(found, search, board.results()) if key_of(each) not in there]))
+
+    added = add()
     while restore(board, rows):
-        added += len(board.add(list(planned(found, search, board.results()))))
-    restore_joined(folder, board.trials(), known.get("joined", ()))
-    print(f"{added} trials added; {board.counts()}")
+        added += add()
+    restore_joined(folder, board.trials(), recorded(known, "joined"))
+    if added:
+        print(f"{added} trials added; {board.counts()}", flush=True)
 
 
-def report(folder: Path, search: Report, board: Board, at_once: int = 1) -> dict[str, Any]:
-    """Tables, claims, cost."""
+def report(folder: Path, search: Report, board: Board, known: Report, at_once: int = 1) -> dict[str, Any]:
+    """Tables, claims, cost; and every row, also those of the record that are not on the board."""
     results, together = board.results(), joined(folder)
+    shared = {row["key"]: row["at once"] for what in ("rows", "joined") for row in recorded(known, what)}
+    rows, joined_rows = ([row_of(each, shared, at_once) for each in some] for some in (results, together))
     verdict = rows_of(results, part="verdict")
     of_all = [row for row in verdict if row["dim"] in DIMS and row["status"] == "done"]
     ranked = tournament(of_all, "test MAP@R", experiment=("dim",)).to_dict() if of_all else {"standings": []}
@@ -199,10 +217,12 @@ def report(folder: Path, search: Report, board: Board, at_once: int = 1) -> dict
         "further": birds_further.report(best_by_validation(results), results),
         "tournament": ranked,
         "claims": claims(results, search),
-        "cost": cost(results, search, at_once),
+        "cost": cost(rows, search),
         "waiting": board.counts()["waiting"],
-        "rows": [row_of(each) for each in results],
-        "joined": [row_of(each) for each in together],
+        "rows": rows,
+        "joined": joined_rows,
+        "rows, not planned": not_planned(recorded(known, "rows"), rows),
+        "joined, not planned": not_planned(recorded(known, "joined"), joined_rows),
     }
 
 
@@ -216,17 +236,17 @@ def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[s
     return list(made.values())
 
 
-def cost(results: Sequence[Result], search: Report, at_once: int) -> dict[str, Any]:
+def cost(rows: Sequence[Mapping[str, Any]], search: Report) -> dict[str, Any]:
     """What it took, on what: a training's seconds of the GPU are its own over how many shared it."""
-    done = [each for each in results if each.status == "done"]
-    one = [each.seconds / at_once for each in done if birds_further.is_of(each, "verdict")]
-    seconds = {"search": search["seconds"] / at_once, "final": sum(each.seconds for each in done) / at_once}
+    done = [(row, row["seconds"] / row["at once"]) for row in rows if row["status"] == "done"]
+    one = [seconds for row, seconds in done if (row["part"], row.get("dim")) == ("verdict", DIMS[0])]
+    seconds = {"search": search["seconds"] / search["at once"], "final": sum(each for _, each in done)}
     return {
-        "at once": at_once,
-        "machines": sorted({*search["machines"], *(each.machine for each in results if each.machine)}),
+        "at once": sorted({search["at once"], *(row["at once"] for row in rows)}),
+        "machines": sorted({*search["machines"], *(row["machine"] for row in rows if row["machine"])}),
         "trainings": {"search": search["trials"], "final": len(done)},
         "seconds": {stage: round(each, 1) for stage, each in seconds.items()},
-        "failed": sum(each.status == "failed" for each in results),
+        "failed": sum(row["status"] == "failed" for row in rows),
         "one training": asdict(t_interval(one)) if len(one) > 1 else None,
     }
 
@@ -237,7 +257,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--root", default="data/CUB_200_2011", help="where the birds are, on the machine that trains")
     parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
-    parser.add_argument("--at-once", type=int, default=1, help="how many workers shared a GPU; report counts by that")
+    parser.add_argument("--at-once", type=int, default=1, help="how many workers shared a GPU, for report")
     parser.add_argument("--out", type=Path, default=RESULTS, help="where the report goes")
     given = parser.parse_args()
     if given.what == "join":
@@ -246,8 +266,9 @@ def main() -> None:
     found, board = opened(given.folder, given.root, given.weights)
     if given.what == "plan":
         plan(given.folder, found, board, searched(), read(RESULTS) or {})
+        print(board.counts())
     else:
-        write(report(given.folder, searched(), board, given.at_once), given.out)
+        write(report(given.folder, searched(), board, read(RESULTS) or {}, given.at_once), given.out)
 
 
 if __name__ == "__main__":

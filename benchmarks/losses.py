@@ -198,7 +198,11 @@ def measure_memory(options: argparse.Namespace, settings: Settings) -> Iterator[
 
 
 def memory_of_peer(pairing: Pairing, size: int, settings: Settings) -> Row:
-    """Measured, where smaller batches say that it fits into the limits; else predicted from them."""
+    """Measured, where it fits into the limits; else predicted from smaller batches.
+
+    What grows with the cube is not tried where smaller batches say that it will not fit.  What grows with the square is:
+    there the C library may keep more of a small batch than of a large one.
+    """
     sizes = PROBES[pairing.growth]
     small, middle = (in_child(peak_memory, pairing.name, "theirs", probe, settings=settings) for probe in sizes)
     for probe, found in zip(sizes, (small, middle), strict=True):
@@ -210,7 +214,8 @@ def memory_of_peer(pairing: Pairing, size: int, settings: Settings) -> Row:
         grew = math.log(max(middle[field], 1e-9) / max(small[field], 1e-9), sizes[1] / sizes[0])
         power = min(float(pairing.growth), grew)
         guess |= {field: middle[field] * (size / sizes[1]) ** power, f"{field}_power": round(power, 2)}
-    if guess["bytes"] < settings.memory_limit and guess["seconds"] < settings.time_limit:
+    fits = guess["bytes"] < settings.memory_limit and guess["seconds"] < settings.time_limit
+    if fits or pairing.growth == 2:
         measured = in_child(peak_memory, pairing.name, "theirs", size, settings=settings)
         if "bytes" in measured:
             return {**measured, "predicted": False}

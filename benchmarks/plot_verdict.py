@@ -218,10 +218,10 @@ def rivalry(asked: Sequence[tuple[str, Row]]) -> list[str]:
     """Newer losses against contrastive, best first."""
     counts = Counter(one["verdict"] for _, one in asked)
     words = (
-        f"*Is contrastive as good as newer losses, under equal terms?* ({asked[0][1]['claimed by']}) Of {len(asked)} losses of "
+        f"*Is contrastive as good as newer losses, under equal terms?* ({asked[0][1]['claimed by']}) Of {len(asked)} methods of "
         f"2018 and later {counts['better']} are better, {counts['worse']} are worse, and {counts['not distinguishable']} are not "
-        f"distinguishable from it. (Of so many comparisons at 95%, {0.05 * len(asked):.1f} are expected to see a difference where "
-        "there is none.)"
+        f"distinguishable from it. (If all were alike, about {0.05 * len(asked):.1f} of so many comparisons at 95% would still see "
+        "a difference.)"
     )
     ordered = sorted(asked, key=lambda pair: -pair[1]["difference"]["mean"])
     rows = [

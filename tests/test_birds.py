@@ -338,7 +338,7 @@ def invented_search(birds: Any) -> dict[str, Any]:
         rates = zip((1e-4, 2e-4, 5e-4), (0.3, 0.4, None), strict=True)
         points = [{"point": {"optimizer.lr": rate}, "val MAP@R": value} for rate, value in rates]
         rows.append({"method": name, "over": True, "rounds": 3, "points": points, "best": points[1]})
-    return {"rows": rows, "seconds": 100.0, "trials": 21, "machines": ["a GPU"]}
+    return {"rows": rows, "seconds": 100.0, "at once": 4, "trials": 21, "machines": ["a GPU"]}
 
 
 def train_all(birds: Any, folder: Path, board: Any) -> int:
@@ -372,7 +372,7 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(verdict, "LOOKED_AT", METHODS[:2])
     found, board = verdict.opened(tmp_path / "one", "here/birds", "here/weights.pth")
-    assert verdict.report(tmp_path / "one", search, board)["rows"] == []
+    assert verdict.report(tmp_path / "one", search, board, {})["rows"] == []
     stages, known = [], None
     while True:
         verdict.plan(tmp_path / "one", found, board, search, {})
@@ -381,12 +381,12 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
             break
         stages.append(count)
         if len(stages) == 2:  # before the folds are joined
-            known = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, 4)))
+            known = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, {}, 4)))
     # 7 methods x 5 seeds x 2 sizes, 2 methods x 3 seeds x 4 folds, 2 points; the 5 best x 5 seeds x (2 sizes + the
     # default), their folds, 2 methods x 6 changes x 3 seeds; 2 methods x 5 seeds x (all that helped, all classes)
     assert stages == [70 + 24 + 2, 75 + 60 + 36, 20]
     verdict.join(tmp_path / "one")
-    whole = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, 4)))
+    whole = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, {}, 4)))
     assert whole["best by validation"] == list(reversed(METHODS))[:5]
     assert len(whole["joined"]) == 21
     assert whole["waiting"] == 0
@@ -397,18 +397,49 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     assert whole["cost"]["seconds"] == {"search": 25.0, "final": 2.0 * sum(stages)}
     assert "| Circle | all that helped |" in birds.tables.further_table(whole)
 
-    broken = {
-        **whole,
-        "rows": [{**row, "status": "failed"} if row["part"] == "point 0" else row for row in whole["rows"]],
-    }
-    # folds that were not joined are trained again, and so is what failed
-    for before, left in ((whole, 0), (known, 84 + 20), (broken, 2)):
+    failed = json.loads(json.dumps(whole))
+    next(row for row in failed["rows"] if row["part"] == "verdict" and row["dim"] == 512)["status"] = "failed"
+    # folds that were not joined are trained again; so is what failed, and what follows from all of its kind waits for it
+    for before, left in ((whole, 0), (known, 84 + 20), (failed, 1)):
         there = tmp_path / f"left {left}"
         found, board = verdict.opened(there, "there/birds", "imagenet")
         verdict.plan(there, found, board, search, before)
         assert board.counts()["waiting"] == left
-        if not left:
-            assert verdict.report(there, search, board, 4) == whole
+        again = json.loads(json.dumps(verdict.report(there, search, board, before, 1)))
+        assert left or again == whole
+        done = {row["key"] for row in before["rows"] if row["status"] == "done"}
+        assert done <= {row["key"] for row in again["rows"] + again["rows, not planned"]}, "nothing is lost"
+        assert len(again["joined"] + again["joined, not planned"]) == len(before["joined"])
+    train_all(birds, there, board)
+    verdict.plan(there, found, board, search, again)
+    assert verdict.report(there, search, board, again, 1)["rows, not planned"] == []
+
+
+def test_a_journey_goes_on_until_nothing_is_left(birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Workers that finish everything at once and leave: what follows from it is planned, and told."""
+    import zipfile
+
+    from likewise.protocols.file_board import FileBoard
+
+    class Quick(birds.travel.Workers):
+        def keep(self, waiting: int) -> bool:
+            train_all(birds, self.study, FileBoard(self.study / "board"))
+            return False
+
+    pack, study, out = tmp_path / "pack", tmp_path / "study", tmp_path / "verdict.json"
+    monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
+    monkeypatch.setattr(birds.verdict, "LOOKED_AT", METHODS[:2])
+    for name, value in {"Workers": Quick, "searched": lambda: invented_search(birds), "RESULTS": out}.items():
+        monkeypatch.setattr(birds.travel, name, value)
+    monkeypatch.setattr(birds.travel.time, "sleep", lambda _: None)
+    found, _ = birds.verdict.opened(pack, "data/CUB_200_2011", "imagenet")
+    (pack / birds.travel.METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))
+    with zipfile.ZipFile(pack / birds.travel.BIRDS, "w") as archive:
+        archive.writestr("CUB_200_2011/classes.txt", "")
+    birds.travel.work(pack, study, 60.0, 3, out)
+    told = json.loads(out.read_text())
+    assert (len(told["rows"]), len(told["joined"]), told["waiting"]) == (96 + 171 + 20, 21, 0)
+    assert {row["at once"] for row in told["rows"]} == {3}
 
 
 def test_what_a_bare_machine_lacks_is_packed(birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

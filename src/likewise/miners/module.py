@@ -194,8 +194,8 @@ class _Columns:
     def add(self, rows: slice, *columns: Tensor) -> None:
         """What was found in some rows."""
         end = self.filled + len(columns[0])
-        if end > self.room.shape[1]:  # for all rows, if they find as many as those so far
-            larger = self.room.new_empty(4, max(end, end * self.anchors // max(rows.stop, 1)))
+        if end > self.room.shape[1]:  # for all rows, if they find as many as those so far; but those may be the richest
+            larger = self.room.new_empty(4, max(end, min(end * self.anchors // max(rows.stop, 1), 2 * end)))
             larger[:, : self.filled] = self.room[:, : self.filled]
             self.room = larger
         for place, column in zip(self.room, columns, strict=True):
