@@ -111,22 +111,21 @@ def tuned(rows: Rows) -> Comparison:
     return compare_sides(after, before, "tuned", "untuned", METRIC, but=("part", "method"))
 
 
-def tried(search: Mapping[str, Any], method: str) -> dict[str, tuple[Mapping[str, Any], float]]:
-    """The points of a published search that were trained to their end, with what they reached on validation classes."""
+def tried(search: Mapping[str, Any], method: str) -> dict[str, Mapping[str, Any]]:
+    """The points of a published search that were trained to their end, by the names of their parts."""
     points = next((row["points"] for row in search["rows"] if row["method"] == method), [])
-    numbered = {f"point {number}": (one["point"], one["val MAP@R"]) for number, one in enumerate(points)}
-    return {part: one for part, one in numbered.items() if one[1] is not None}
+    return {f"point {number}": one["point"] for number, one in enumerate(points) if one["val MAP@R"] is not None}
 
 
 def flattery(rows: Rows, search: Mapping[str, Any]) -> dict[str, Any] | None:
     """What choosing by test classes adds to the number that is reported; a method is one repeat."""
     each = {}
     for name in (row["method"] for row in search["rows"]):
-        values = {part: value for part, (_, value) in tried(search, name).items()}
+        points = tried(search, name)
         ours = [row for row in rows if row["method"] == name and row["seed"] == 0]
-        others = [row for row in ours if row["part"] in values]
+        others = [row for row in ours if row["part"] in points]
         honest = [row[METRIC] for row in ours if (row["part"], row["dim"]) == ("verdict", 512) and METRIC in row]
-        if honest and others and len(others) == len(values) - 1:  # all but the one that was chosen
+        if honest and others and len(others) == len(points) - 1:  # all but the one that was chosen
             each[name] = max(honest[0], *(row.get(METRIC, 0.0) for row in others)) - honest[0]
     if len(each) < 2:
         return None

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import torch
 from birds_record import PLACES, Configured
-from birds_verdict import RESULTS, join, plan, report, searched
+from birds_verdict import RESULTS, join, opened, plan, report, searched
 from machine import write
 from page import read
 from safetensors.torch import save_file
@@ -56,8 +56,6 @@ def load_model(device):
 
 def pack(folder: Path, birds: Path) -> None:
     """The birds, the trunk's weights in half precision, what the language model says of the birds' names, and the study."""
-    from birds_verdict import opened
-
     (folder / STUDY).unlink(missing_ok=True)
     found, _ = opened(folder, PLACES["data.root"], PLACES["model.weights"])
     shutil.rmtree(folder / "board")
@@ -84,9 +82,8 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
         birds.with_suffix(".part").rename(birds)
     search, known = searched(), read(RESULTS) or {}
     places = {"data.root": str(birds), "model.weights": str(folder.absolute() / WEIGHTS)}
-    methods = json.loads(
-        (folder / METHODS).read_text()
-    )  # to find them in study.yaml takes more than a bare machine has
+    # to find them in study.yaml takes more than a bare machine has
+    methods = json.loads((folder / METHODS).read_text())
     found = {name: Configured(name, at_point(config, places)) for name, config in methods.items()}
     board = FileBoard(study / "board")
     shutil.copy(folder / STUDY, study)

@@ -121,7 +121,7 @@ def planned(found: Mapping[str, Configured], search: Report, results: Sequence[R
         }
         yield from birds_further.planned(configs, results)
     for name in LOOKED_AT:
-        for part, (point, _) in tried(search, name).items():
+        for part, point in tried(search, name).items():
             if point != points[name]:  # that one is the verdict's
                 yield final(found[name], point, 0, part, DIMS[0])
 

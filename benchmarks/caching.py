@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from machine import GIB, MIB, machine, versions, write
+from machine import GIB, MIB, high_water, machine, versions, write
 
 from likewise.losses import MultiSimilarityLoss
 from likewise.train.step import Meter, Step
@@ -74,23 +74,9 @@ def peak_of(options: argparse.Namespace, size: int, chunk: int | None, sender: C
     step = Step(accelerator, model, loss, optimizer, Meter(accelerator.device), chunk=chunk)
     images, labels = batch(options, size, accelerator.device)
     step([(images[:2], labels[:2])])
-    if options.device != "cpu":
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        step([(images, labels)])
-        sender.send(torch.cuda.max_memory_allocated() - before)
-        return
-    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak begins again from here
-    before = resident("VmRSS")
+    before = high_water(options.device, forget=True)
     step([(images, labels)])
-    sender.send(resident("VmHWM") - before)
-
-
-def resident(name: str) -> int:
-    """Bytes of this process in memory, now (VmRSS) or at most (VmHWM)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    [line] = [each for each in lines if each.startswith(name)]
-    return 1024 * int(line.split()[1])
+    sender.send(high_water(options.device) - before)
 
 
 def peak(options: argparse.Namespace, size: int, chunk: int | None) -> int:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import machine, versions, write
+from machine import MIB, high_water, machine, versions, write
 from page import fill, table
 from pytorch_metric_learning import losses as theirs
 from torch import nn
@@ -98,21 +98,14 @@ def measure(head: str, classes: int, options: argparse.Namespace) -> Row:
 
 def peak(head: str, name: str, classes: int, size: int, dim: int) -> float:
     """MiB of a step beyond the proxies."""
-
-    def status(name: str) -> float:
-        """MiB that Linux says of this process: now (VmRSS) or at most (VmHWM)."""
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
-
     small = side(head, name, 16 * size, dim)
     assert small is not None
     step(small, *batch(size, 16 * size, dim))  # libraries are loaded
     loss = side(head, name, classes, dim)
     assert loss is not None
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
-    before = status("VmRSS")
+    before = high_water(forget=True)
     step(loss, *batch(size, classes, dim))
-    return round(status("VmHWM") - before, 1)
+    return round((high_water() - before) / MIB, 1)
 
 
 def in_child(task: Callable[..., float], *arguments: Any) -> float:

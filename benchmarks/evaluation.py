@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import GIB, MIB, cores, machine, out_of_memory, versions, write
+from machine import GIB, MIB, cores, high_water, machine, out_of_memory, versions, write
 from torch import Tensor
 
 from likewise.metrics import retrieval
@@ -169,7 +169,7 @@ def _child(sender: Any, name: str, n: int, per_class: int, device: str, rounds: 
     # what is loaded once, threads and kernels: a small call, made as the large one is
     contender(*make(2 * max(KS), per_class, 512, device))
     _limit(limit, device)
-    before, seconds, scores = _reset_peak(device), [], {}
+    before, seconds, scores = high_water(device, forget=True), [], {}
     try:
         for _ in range(rounds):
             _wait(device)
@@ -182,7 +182,7 @@ def _child(sender: Any, name: str, n: int, per_class: int, device: str, rounds: 
             raise
         sender.send({"skipped": f"out of memory at {limit:g} GiB", "why": str(error)[:200]})
         return
-    sender.send({"seconds": seconds, "extra_mib": (_peak(device) - before) / MIB, "scores": scores})
+    sender.send({"seconds": seconds, "extra_mib": (high_water(device) - before) / MIB, "scores": scores})
 
 
 def _limit(limit: float, device: str) -> None:
@@ -197,25 +197,6 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def _reset_peak(device: str) -> int:
-    """Forget the high-water mark of memory, which making the inputs has raised; what is in use now, in bytes."""
-    if device != "cpu":
-        torch.cuda.reset_peak_memory_stats(device)
-        return torch.cuda.memory_allocated(device)
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
-
-
-def _peak(device: str) -> int:
-    return torch.cuda.max_memory_allocated(device) if device != "cpu" else _status("VmHWM")
-
-
-def _status(field: str) -> int:
-    """A field of Linux's account of this process, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith(field)).split()[1]) * 1024
-
-
 def large_gallery(device: str) -> dict[str, Any]:
     """A thousand queries against a million references, twice: the default budget and a quarter of it."""
     queries, references, per_class = MANY
@@ -226,14 +207,14 @@ def large_gallery(device: str) -> dict[str, Any]:
     found = gallery[wanted] + 3.0 * torch.randn(queries, 512, generator=generator).to(device)
     answer: dict[str, Any] = {"queries": queries, "references": references, "per_class": per_class, "runs": []}
     for memory in (2**28, 2**26):
-        before, start = _reset_peak(device), time.perf_counter()
+        before, start = high_water(device, forget=True), time.perf_counter()
         scores = retrieval(found, labels[wanted], gallery, labels, ks=KS, memory=memory)
         _wait(device)
         answer["runs"].append(
             {
                 "memory_mib": memory / MIB,
                 "seconds": time.perf_counter() - start,
-                "extra_mib": (_peak(device) - before) / MIB,
+                "extra_mib": (high_water(device) - before) / MIB,
                 "R@1": scores["R@1"],
             }
         )

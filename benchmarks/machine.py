@@ -1,10 +1,11 @@
-"""What benchmarks share: what they ran on, in words, and how results are written."""
+"""What benchmarks share: what they ran on, in words, how much memory they took, and how results are written."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,23 @@ def versions(*packages: str) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def high_water(device: str = "cpu", *, forget: bool = False) -> int:
+    """The most bytes that were in use; with `forget`, those in use now, and the mark begins anew."""
+    if device != "cpu":
+        if forget:
+            torch.cuda.reset_peak_memory_stats(device)
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "darwin":
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if forget and os.access("/proc/self/clear_refs", os.W_OK):
+        Path("/proc/self/clear_refs").write_text("5")
+    # getrusage counts whoever started this process, too, and that one may be larger
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
 
 def out_of_memory(error: BaseException) -> bool:

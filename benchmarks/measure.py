@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import resource
 import statistics
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import GIB, MIB, cores, out_of_memory
+from machine import GIB, MIB, cores, high_water, out_of_memory
 from pairings import Call, Pairing, find, floor, make_batch
 from torch import Tensor, nn
 
@@ -260,25 +259,11 @@ def peak_memory(name: str, side: str, size: int, settings: Settings) -> dict[str
     for _ in range(2):
         Step(call, *make_batch(TINY, settings.dim, settings.device))()
     step = Step(call, *make_batch(size, settings.dim, settings.device))
-    before = _high_water(settings.device, forget=True)
+    before = high_water(settings.device, forget=True)
     begin, shortest = time.perf_counter(), step()
-    extra = _high_water(settings.device) - before
+    extra = high_water(settings.device) - before
     for _ in range(4):
         if time.perf_counter() - begin + shortest > 2 * settings.seconds:
             break
         shortest = min(shortest, step())
     return {"bytes": extra, "seconds": shortest}
-
-
-def _high_water(device: str, *, forget: bool = False) -> int:
-    """The most that was in use; with `forget`, what is in use now, and from now on."""
-    if device != "cpu":
-        if forget:
-            torch.cuda.reset_peak_memory_stats(device)
-        return torch.cuda.max_memory_allocated(device)
-    if sys.platform != "linux":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if forget and os.access("/proc/self/clear_refs", os.W_OK):
-        Path("/proc/self/clear_refs").write_text("5")
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

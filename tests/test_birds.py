@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -301,22 +302,23 @@ def finished(
     return birds.further.Result(trial, val={"MAP@R": val}, test={"MAP@R": test, "R@1": 3 * test})
 
 
+def leave_embeddings(run: Path, seed: int) -> None:
+    """What a run of a fold leaves of the test set."""
+    run.mkdir(parents=True)
+    embeddings = np.random.default_rng(seed).normal(size=(12, 4)).astype(np.float32)
+    np.savez(run / "test.npz", embeddings=embeddings, labels=np.arange(12) // 3, is_query=np.zeros(0, bool))
+
+
 def test_folds_are_joined_where_they_are_and_stay_joined(birds: Any, tmp_path: Path):
     """Two seeds on two machines, one after the other: the second knows nothing of the first one's runs."""
-    import numpy as np
-
     from likewise.protocols.file_board import FileBoard
 
     board = FileBoard(tmp_path / "board")
-    chance = np.random.default_rng(0)
     for seed in (0, 1):
         for fold in range(4):
             trial = birds.further.Trial("ArcFace", {}, seed, fold, "final", {"part": "folds", "dim": 128})
             board.add([trial])
-            run = tmp_path / "runs" / trial.key
-            run.mkdir(parents=True)
-            embeddings = chance.normal(size=(12, 4)).astype(np.float32)
-            np.savez(run / "test.npz", embeddings=embeddings, labels=np.arange(12) // 3, is_query=np.zeros(0, bool))
+            leave_embeddings(tmp_path / "runs" / trial.key, seed)
             board.finish(birds.further.Result(trial, test={"MAP@R": 0.1, "R@1": 0.2}, run=f"runs/{trial.key}"))
         birds.verdict.join(tmp_path)
         for run in (tmp_path / "runs").iterdir():  # the machine goes back
@@ -331,7 +333,7 @@ def test_folds_are_joined_where_they_are_and_stay_joined(birds: Any, tmp_path: P
 METHODS = ("Contrastive", "Triplet", "ArcFace", "NT-Xent", "Multi-similarity", "Multi-similarity + miner", "Circle")
 
 
-def invented_search(birds: Any) -> dict[str, Any]:
+def invented_search() -> dict[str, Any]:
     """Three settings for each of seven methods; the second one is the best, the third was stopped."""
     rows = []
     for name in METHODS:
@@ -341,10 +343,8 @@ def invented_search(birds: Any) -> dict[str, Any]:
     return {"rows": rows, "seconds": 100.0, "at once": 4, "trials": 21, "machines": ["a GPU"]}
 
 
-def train_all(birds: Any, folder: Path, board: Any) -> int:
+def train_all(folder: Path, board: Any) -> int:
     """Give everything that waits a made-up result, by its method, setting and seed; models of folds leave embeddings."""
-    import numpy as np
-
     from likewise.protocols.trial import Result
 
     waiting = [each.trial for each in board.states() if each.state == "waiting"]
@@ -353,11 +353,8 @@ def train_all(birds: Any, folder: Path, board: Any) -> int:
         level += 0.02 if trial.labels.get("change") == "layer norm" else 0.0
         level += 0.005 * (trial.labels.get("part") == "point 0")
         measured = {"MAP@R": level, "RP": 1.5 * level, "R@1": 3 * level}
-        run = folder / "runs" / trial.key
         if trial.labels["part"] == "folds":
-            run.mkdir(parents=True)
-            embeddings = np.random.default_rng(trial.seed).normal(size=(12, 4)).astype(np.float32)
-            np.savez(run / "test.npz", embeddings=embeddings, labels=np.arange(12) // 3, is_query=np.zeros(0, bool))
+            leave_embeddings(folder / "runs" / trial.key, trial.seed)
         test = measured if trial.stage == "final" else {}
         about = {"run": f"runs/{trial.key}", "seconds": 8.0, "machine": "a GPU", "openings": len(test) // 3}
         board.finish(Result(trial, val=measured, test=test, **about))
@@ -368,7 +365,7 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Planned in stages, each from what the last one told; a second machine begins with what the first one has written."""
-    verdict, search = birds.verdict, invented_search(birds)
+    verdict, search = birds.verdict, invented_search()
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(verdict, "LOOKED_AT", METHODS[:2])
     found, board = verdict.opened(tmp_path / "one", "here/birds", "here/weights.pth")
@@ -376,7 +373,7 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     stages, known = [], None
     while True:
         verdict.plan(tmp_path / "one", found, board, search, {})
-        count = train_all(birds, tmp_path / "one", board)
+        count = train_all(tmp_path / "one", board)
         if not count:
             break
         stages.append(count)
@@ -410,7 +407,7 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
         done = {row["key"] for row in before["rows"] if row["status"] == "done"}
         assert done <= {row["key"] for row in again["rows"] + again["rows, not planned"]}, "nothing is lost"
         assert len(again["joined"] + again["joined, not planned"]) == len(before["joined"])
-    train_all(birds, there, board)
+    train_all(there, board)
     verdict.plan(there, found, board, search, again)
     assert verdict.report(there, search, board, again, 1)["rows, not planned"] == []
 
@@ -423,13 +420,13 @@ def test_a_journey_goes_on_until_nothing_is_left(birds: Any, tmp_path: Path, mon
 
     class Quick(birds.travel.Workers):
         def keep(self, waiting: int) -> bool:
-            train_all(birds, self.study, FileBoard(self.study / "board"))
+            train_all(self.study, FileBoard(self.study / "board"))
             return False
 
     pack, study, out = tmp_path / "pack", tmp_path / "study", tmp_path / "verdict.json"
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(birds.verdict, "LOOKED_AT", METHODS[:2])
-    for name, value in {"Workers": Quick, "searched": lambda: invented_search(birds), "RESULTS": out}.items():
+    for name, value in {"Workers": Quick, "searched": lambda: invented_search(), "RESULTS": out}.items():
         monkeypatch.setattr(birds.travel, name, value)
     monkeypatch.setattr(birds.travel.time, "sleep", lambda _: None)
     found, _ = birds.verdict.opened(pack, "data/CUB_200_2011", "imagenet")

@@ -142,14 +142,14 @@ def similarities_at(problem: Problem, anchors: Tensor, references: Tensor) -> Te
     similarity, (left, right) = problem.similarity, problem.factors()
     assert similarity is not None
 
-    of_left = similarity.squares(left) if similarity.uses_squares else None
-    of_right = of_left if right is left or of_left is None else similarity.squares(right)
+    squares = similarity._both_squares(left, right) if similarity.uses_squares else None
 
     def of_some(some: Tensor, others: Tensor) -> Tensor:
         products = (left.index_select(0, some) * right.index_select(0, others)).sum(dim=1)
-        if of_left is None or of_right is None:
+        if squares is None:
             return similarity.link(products, products.new_empty(0), products.new_empty(0))
-        return similarity.link(products, of_left[some], of_right[others])
+        of_left, of_right = squares
+        return similarity.link(products, of_left[some, 0], of_right[0, others])
 
     size = max(CHUNK // left.shape[1], 1)
     chunks = list(zip(*(torch.split(index.reshape(-1), size) for index in (anchors, references)), strict=True))
