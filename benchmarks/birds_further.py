@@ -17,6 +17,7 @@ from likewise.protocols.trial import Result, Trial
 Tree = dict[str, Any]
 HEAD = "optimizer.lrs.head"
 CHANGES: dict[str, Mapping[str, Any]] = {
+    "images enlarged to 176 px": {"images": "cub176"},
     "head at ten times the rate": {HEAD: 10.0},
     "average + largest of the map": {"model.pool": "avg+max"},
     "layer norm": {"model.layer_norm": True},

@@ -65,6 +65,12 @@ FIGURES = {
         "By how much each method beats the contrastive and the triplet loss, as papers claim it and as it was measured.",
         "python benchmarks/plot_verdict.py",
     ),
+    "birds-validation.svg": (
+        "What validation tells",
+        "MAP@R of each method in 512 dimensions on validation and on test classes, the mean of five seeds; by name the ten that "
+        "are best on validation classes.",
+        "python benchmarks/plot_verdict.py",
+    ),
     "birds-map.svg": (
         "The same test birds in several models",
         "t-SNE of the embeddings of seed 0 in 512 dimensions. Places and distances across a map mean little; whether a class "
@@ -143,7 +149,8 @@ def options(key: str, spec: Mapping[str, Any]) -> list[str]:
 def rows_of(verdict: Report) -> list[dict[str, Any]]:
     """The table of all final trainings; where a run lay on the machine that trained it tells nobody anything."""
     kept = [
-        {name: value for name, value in row.items() if name != "part"} for row in part_of(verdict["rows"], "verdict")
+        {name: value for name, value in row.items() if name not in ("part", "at once")}
+        for row in part_of(verdict["rows"], "verdict")
     ]
     return [
         row | {"command": command_of(row["method"], verdict["points"][row["method"]], row["dim"], row["seed"])}

@@ -69,6 +69,15 @@ def recorded(known: Mapping[str, Any], what: str) -> list[Row]:
     return [*known.get(what, ()), *known.get(f"{what}, not planned", ())]
 
 
+def merged(*records: Mapping[str, Any] | None) -> dict[str, list[Row]]:
+    """All rows of several records: what the last one says of each, but a training that was done once is done."""
+    found: dict[str, dict[str, Row]] = {"rows": {}, "joined": {}}
+    for record in filter(None, records):
+        for what, rows in found.items():
+            rows |= {r["key"]: r for r in recorded(record, what) if r["status"] == "done" or r["key"] not in rows}
+    return {what: list(rows.values()) for what, rows in found.items()}
+
+
 def not_planned(rows: Iterable[Row], there: Iterable[Row]) -> list[Row]:
     """Rows of a record that are not among those of a board: what they are a part of may be planned later, and they stay."""
     keys = {row["key"] for row in there}

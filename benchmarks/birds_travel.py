@@ -20,7 +20,7 @@ import zipfile
 from pathlib import Path
 
 import torch
-from birds_record import PLACES, Configured
+from birds_record import PLACES, Configured, merged
 from birds_verdict import RESULTS, join, opened, plan, report, searched
 from machine import write
 from page import read
@@ -80,7 +80,8 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
         with zipfile.ZipFile(folder / BIRDS) as archive:
             archive.extractall(birds.with_suffix(".part"))
         birds.with_suffix(".part").rename(birds)
-    search, known = searched(), read(RESULTS) or {}
+    # what was told here before says how many shared the GPU then, whether or not it has come home
+    search, known = searched(), merged(read(RESULTS), read(study / RESULTS.name))
     places = {"data.root": str(birds), "model.weights": str(folder.absolute() / WEIGHTS)}
     # to find them in study.yaml takes more than a bare machine has
     methods = json.loads((folder / METHODS).read_text())
@@ -95,7 +96,9 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
 
     def tell() -> None:
         join(study)
-        write(report(study, search, board, known, at_once), out)
+        told = report(study, search, board, known, at_once)
+        for place in (study / RESULTS.name, out):
+            write(told, place)
 
     workers = Workers(study, folder.absolute(), at_once)
     looked = told = time.monotonic()

@@ -198,11 +198,12 @@ def plan(folder: Path, found: Mapping[str, Configured], board: Board, search: Re
 
 
 def report(folder: Path, search: Report, board: Board, known: Report, at_once: int = 1) -> dict[str, Any]:
-    """Tables, claims, cost; and every row, also those of the record that are not on the board."""
+    """Tables and claims of what is complete, cost; and every row, also those of the record that are not on the board."""
     results, together = board.results(), joined(folder)
+    complete = settled(board)
     shared = {row["key"]: row["at once"] for what in ("rows", "joined") for row in recorded(known, what)}
     rows, joined_rows = ([row_of(each, shared, at_once) for each in some] for some in (results, together))
-    verdict = rows_of(results, part="verdict")
+    verdict = rows_of(complete, part="verdict")
     of_all = [row for row in verdict if row["dim"] in DIMS and row["status"] == "done"]
     ranked = tournament(of_all, "test MAP@R", experiment=("dim",)).to_dict() if of_all else {"standings": []}
     return {
@@ -211,12 +212,12 @@ def report(folder: Path, search: Report, board: Board, known: Report, at_once: i
         "best by validation": best_by_validation(results),
         "points": chosen_points(search),
         "table": table(verdict, ("method", "dim")),
-        "untuned": table(rows_of(results, part="untuned"), ("method",)),
-        "separated": table(rows_of(results, part="folds"), ("method",)),
+        "untuned": table(rows_of(complete, part="untuned"), ("method",)),
+        "separated": table(rows_of(complete, part="folds"), ("method",)),
         "concatenated": table([each.row() for each in together], ("method",)),
-        "further": birds_further.report(best_by_validation(results), results),
+        "further": birds_further.report(best_by_validation(results), complete),
         "tournament": ranked,
-        "claims": claims(results, search),
+        "claims": claims(complete, search),
         "cost": cost(rows, search),
         "waiting": board.counts()["waiting"],
         "rows": rows,
@@ -224,6 +225,16 @@ def report(folder: Path, search: Report, board: Board, known: Report, at_once: i
         "rows, not planned": not_planned(recorded(known, "rows"), rows),
         "joined, not planned": not_planned(recorded(known, "joined"), joined_rows),
     }
+
+
+def settled(board: Board) -> list[Result]:
+    """Results of settings of which nothing is missing: of some seeds alone there is nothing to say."""
+
+    def setting(trial: Trial) -> tuple[Any, ...]:
+        return trial.method, trial.labels.get("part"), trial.labels.get("dim")
+
+    missing = {setting(each.trial) for each in board.states() if each.state in ("waiting", "running")}
+    return [result for result in board.results() if setting(result.trial) not in missing]
 
 
 def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
+import subprocess
 import sys
+import threading
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -61,6 +65,48 @@ def high_water(device: str = "cpu", *, forget: bool = False) -> int:
     # getrusage counts whoever started this process, too, and that one may be larger
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+class Busy:
+    """How busy a GPU is while a block runs, by its driver: the share of the time in which any kernel ran.
+
+    Args:
+        device: a CUDA device; for ``"cpu"`` nothing is watched.
+    """
+
+    COMMAND = "nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits -lms 100 --id={}"
+    BEHIND = 1.0
+    """Seconds: what the driver says at a moment is a mean over up to so much of the past."""
+
+    def __init__(self, device: str) -> None:
+        self.device = torch.device(device)
+        self.seen: list[tuple[float, float]] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Busy:
+        if self.device.type == "cuda":
+            words = self.COMMAND.format(self.device.index or 0).split()
+            self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+            self.reader = threading.Thread(target=self._read, args=(self.process,))
+            self.reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.reader.join()
+            self.process.wait()
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip().isdigit():  # else it says why it does not know
+                self.seen.append((time.perf_counter(), float(line) / 100))
+
+    def share(self, begin: float, end: float) -> float | None:
+        """The mean between two readings of `time.perf_counter`, where anything is known of it."""
+        between = [share for at, share in self.seen if begin + self.BEHIND <= at <= end]
+        return statistics.fmean(between) if between else None
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -30,7 +30,8 @@ def main() -> None:
 def table(report: dict[str, Any]) -> str:
     """A row for each setting and loop; on a CPU ratios alone, for its speeds are those of that machine."""
     speeds = "device" in report["machine"]
-    head = ["", "loop", *(["images/s (quartiles)"] if speeds else []), "of the bare loop"]
+    watched = any("busy" in row.get(way, ()) for row in report["rows"] for way in WAYS)
+    head = ["", "loop", *["images/s (quartiles)"] * speeds, "of the bare loop", *["GPU busy"] * watched]
     lines = [line(head), line([":--", ":--", *["--:"] * (len(head) - 2)])]
     for row in report["rows"]:
         what = f"{row['trunk']}, {row['size']} px, {row['batch']} images, {row['dim']}-d, {row['setting']}"
@@ -38,7 +39,8 @@ def table(report: dict[str, Any]) -> str:
             low, middle, high = row[way]["quartiles"]
             speed = [f"{number(middle)} ({number(low)} to {number(high)})"] if speeds else []
             ratio = row[way]["images_per_s"] / row["bare"]["images_per_s"]
-            lines.append(line([what, way, *speed, f"{ratio:.2f}×"]))
+            busy = [f"{row[way]['busy']:.0%}" if "busy" in row[way] else "–"] * watched
+            lines.append(line([what, way, *speed, f"{ratio:.2f}×", *busy]))
             what = ""
     return "\n".join(lines)
 

@@ -6,8 +6,8 @@
     python benchmarks/training.py --quick              a smoke test; prints, and writes nothing
 
 The bare loop is what a user writes by hand: the same model, loss, optimiser and loader, forward, backward, step, and
-nothing else: no record, no checkpoint, no progress.  Ours has all of them.  Both are timed over whole epochs, in turns.
-Run it on a machine that does nothing else.
+nothing else: no record, no checkpoint, no progress.  Ours has all of them.  Both are timed over whole epochs, in turns; on a
+GPU its driver says for how much of ours it was busy.  Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from machine import machine, versions, write
+from machine import Busy, machine, versions, write
 from PIL import Image
 
 from likewise.data import CUB128, CUB200, GLYPHS, BatchLoader, Glyphs, ImageCache, ImageFolder, PerClassSampler, cached
@@ -85,9 +85,18 @@ def bare(setting: Setting) -> list[float]:
     return times
 
 
-def ours(setting: Setting, graph: bool | None) -> tuple[list[float], list[str]]:
-    """Seconds of each epoch of `train`, from its own record, and its notes."""
-    with tempfile.TemporaryDirectory() as folder:
+@dataclass(frozen=True)
+class Trained:
+    """Seconds of each epoch of `train`, from its own record, its notes, and the share of that time the GPU was busy."""
+
+    epochs: list[float]
+    notes: list[str]
+    busy: float | None
+
+
+def ours(setting: Setting, graph: bool | None) -> Trained:
+    """Train, and read the record."""
+    with Busy(setting.device) as watch, tempfile.TemporaryDirectory() as folder:
         run = train(
             setting.model(),
             MultiSimilarityLoss(),
@@ -103,26 +112,32 @@ def ours(setting: Setting, graph: bool | None) -> tuple[list[float], list[str]]:
             ),
             device="cpu" if setting.device == "cpu" else None,
         )
+        finished = time.perf_counter()
         lines = run.metrics()
     ends = [line["seconds"] for line in lines if line["kind"] == "train" and line["step"] % setting.steps == 0]
     notes = [line["message"] for line in lines if line["kind"] == "note"]
+    begun = finished - next(line["seconds"] for line in lines if line["kind"] == "end")
     # from the first line of an epoch's end to the next: a checkpoint lies in between
-    return [after - before for before, after in pairwise(ends)], notes
+    epochs = [after - before for before, after in pairwise(ends)]
+    return Trained(epochs, notes, watch.share(begun + ends[0], begun + ends[-1]))
 
 
 def compare(setting: Setting, turns: int) -> Row:
     """Both loops in turns."""
-    ways: dict[str, Callable[[], list[float]]] = {"bare": lambda: bare(setting)[1:]}
     notes: list[str] = []
+    busy: dict[str, list[float]] = {}
 
-    def recorded(graph: bool | None) -> list[float]:
-        times, said = ours(setting, graph)
-        notes.extend(said)
-        return times
+    def recorded(name: str, graph: bool | None) -> list[float]:
+        found = ours(setting, graph)
+        notes.extend(found.notes)
+        if found.busy is not None:
+            busy.setdefault(name, []).append(found.busy)
+        return found.epochs
 
-    ways["likewise"] = lambda: recorded(None)
+    ways: dict[str, Callable[[], list[float]]] = {"bare": lambda: bare(setting)[1:]}
+    ways["likewise"] = lambda: recorded("likewise", None)
     if setting.device != "cpu":
-        ways["likewise, step by step"] = lambda: recorded(False)
+        ways["likewise, step by step"] = lambda: recorded("likewise, step by step", False)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(turns):
         order = list(ways.items()) if turn % 2 == 0 else list(ways.items())[::-1]
@@ -144,6 +159,8 @@ def compare(setting: Setting, turns: int) -> Row:
             "quartiles": [round(each, 1) for each in statistics.quantiles(speeds, n=4)],
             "epochs": len(speeds),
         }
+        if name in busy:
+            row[name]["busy"] = round(statistics.fmean(busy[name]), 3)
     row["ratio"] = round(row["likewise"]["images_per_s"] / row["bare"]["images_per_s"], 4)
     shown = ", ".join(f"{name} {row[name]['images_per_s']:,.0f}" for name in times)
     print(f"{setting.name}: {shown} images/s; {row['ratio']:.3f} of the bare loop", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -243,12 +244,12 @@ def test_the_page_is_made_of_what_is_there(birds: Any, tmp_path: Path):
 
 
 def test_only_what_helped_on_validation_goes_on(birds: Any):
-    """Six changes, each alone; two of them help; the test classes are opened for these together, and for nothing else."""
+    """Seven changes, each alone; two of them help; the test classes are opened for these together, and for nothing else."""
     further, best = birds.further, birds.found["ArcFace"].config
     plain = [finished(birds, "ArcFace", best, seed, {"part": "verdict", "dim": 512}, 0.40) for seed in range(5)]
     alone = list(further.planned({"ArcFace": best}, plain))
     assert {trial.stage for trial in alone} == {"search"}
-    assert len(alone) == 6 * 3
+    assert len(alone) == 7 * 3
     assert len({trial.key for trial in alone}) == len(alone)
     rates = {trial.config["optimizer"]["lrs"].get("head") for trial in alone}
     assert rates == {None, 10 * best["optimizer"]["lr"]}
@@ -264,10 +265,9 @@ def test_only_what_helped_on_validation_goes_on(birds: Any):
     failed = birds.further.Result(other, status="failed", error="collapsed")
     pending = [each for each in tried if each.trial.key != alone[-1].key]
     assert further.helpful("ArcFace", [*plain, *pending, failed]) is None  # another method's failure is not this one's
-    bad = [birds.further.Result(each.trial, status="failed", error="collapsed") for each in tried[6:7]]
-    assert further.helpful("ArcFace", plain + tried[:6] + bad + tried[7:]) == [
-        "twice as many epochs"
-    ]  # layer norm failed
+    first = next(at for at, each in enumerate(tried) if each.trial.labels["change"] == "layer norm")
+    bad = [*tried[:first], replace(tried[first], status="failed", val={}, error="collapsed"), *tried[first + 1 :]]
+    assert further.helpful("ArcFace", plain + bad) == ["twice as many epochs"]
     together = [trial for trial in further.planned({"ArcFace": best}, plain + tried) if trial.stage == "final"]
     assert [(trial.labels["part"], trial.seed) for trial in together] == [
         (part, seed) for part in ("together", "all classes") for seed in range(5)
@@ -380,8 +380,8 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
         if len(stages) == 2:  # before the folds are joined
             known = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, {}, 4)))
     # 7 methods x 5 seeds x 2 sizes, 2 methods x 3 seeds x 4 folds, 2 points; the 5 best x 5 seeds x (2 sizes + the
-    # default), their folds, 2 methods x 6 changes x 3 seeds; 2 methods x 5 seeds x (all that helped, all classes)
-    assert stages == [70 + 24 + 2, 75 + 60 + 36, 20]
+    # default), their folds, 2 methods x 7 changes x 3 seeds; 2 methods x 5 seeds x (all that helped, all classes)
+    assert stages == [70 + 24 + 2, 75 + 60 + 42, 20]
     verdict.join(tmp_path / "one")
     whole = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, {}, 4)))
     assert whole["best by validation"] == list(reversed(METHODS))[:5]
@@ -435,8 +435,27 @@ def test_a_journey_goes_on_until_nothing_is_left(birds: Any, tmp_path: Path, mon
         archive.writestr("CUB_200_2011/classes.txt", "")
     birds.travel.work(pack, study, 60.0, 3, out)
     told = json.loads(out.read_text())
-    assert (len(told["rows"]), len(told["joined"]), told["waiting"]) == (96 + 171 + 20, 21, 0)
+    assert (len(told["rows"]), len(told["joined"]), told["waiting"]) == (96 + 177 + 20, 21, 0)
     assert {row["at once"] for row in told["rows"]} == {3}
+
+    out.unlink()  # it never came home, and the machine is still there
+    birds.travel.work(pack, study, 60.0, 5, out)
+    assert json.loads(out.read_text()) == told
+
+
+def test_records_are_merged_by_what_is_done(birds: Any):
+    """Of a training that was done on one machine, another's failure is no news; its later result is."""
+    failed, done, again = (
+        {"key": "a", "status": status, "at once": at} for status, at in (("failed", 1), ("done", 2), ("done", 3))
+    )
+    for records, wanted in (
+        ((failed, done), done),
+        ((done, failed), done),
+        ((done, again), again),
+        ((failed,), failed),
+    ):
+        found = birds.travel.merged(None, *({"rows, not planned": [row]} for row in records))
+        assert found == {"rows": [wanted], "joined": []}
 
 
 def test_what_a_bare_machine_lacks_is_packed(birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -160,8 +160,8 @@ MISTAKES = {
     "--model.trnk x": "there is no option --model.trnk; did you mean --model.trunk?",
     "--model.dim x": "--model.dim must be a whole number or null, but it is 'x'",
     "--model.normalize maybe": "--model.normalize must be true or false, but it is 'maybe'",
-    "--images cub": "--images must be one of 'cub128', 'glyphs', 'reality-check', 'reality-check-code', 'thesis', "
-    "'unified-view', but it is 'cub'; did you mean cub128?",
+    "--images cub": "--images must be one of 'cub128', 'cub176', 'glyphs', 'reality-check', 'reality-check-code', 'thesis', "
+    "'unified-view', but it is 'cub'; did you mean cub176?",
     "--optimizer.name adamw": "--optimizer.name must be one of 'AdamW', 'Adam', 'RMSprop', 'SGD', but it is 'adamw'; "
     "did you mean AdamW?",
     "--optimizer.betas 3": "--optimizer.betas must be a list such as [1, 2], but it is '3'",

@@ -16,7 +16,16 @@ from PIL import Image
 from likewise.data.augment import PLAIN, Augment, Draw, Normalize
 from likewise.data.colour import CHANGES, ColorJitter
 from likewise.data.crops import CenterCrop, RandomResizedCrop
-from likewise.data.recipes import CUB128, GLYPHS, REALITY_CHECK, REALITY_CHECK_CODE, RECIPES, THESIS, UNIFIED_VIEW
+from likewise.data.recipes import (
+    CUB128,
+    CUB176,
+    GLYPHS,
+    REALITY_CHECK,
+    REALITY_CHECK_CODE,
+    RECIPES,
+    THESIS,
+    UNIFIED_VIEW,
+)
 from likewise.data.resample import PackedImages, resample_batch
 from tests.data.test_resample import picture
 
@@ -196,6 +205,8 @@ def test_the_other_recipes_are_their_papers():
     assert (THESIS.test.size, THESIS.test.crop, THESIS.test.resize) == (224, CenterCrop(224), 256)
     assert (CUB128.train.size, CUB128.train.crop) == (112, RandomResizedCrop((0.16, 1.0)))
     assert (CUB128.test.crop, CUB128.test.resize) == (CenterCrop(112), 128)
+    for ours, small in ((CUB176.train, CUB128.train), (CUB176.test, CUB128.test)):
+        assert ours == replace(small, size=176)  # the same part of the image, larger
     assert UNIFIED_VIEW.train.resize == (256, 256)
     assert GLYPHS.train.flip == 0.0
 

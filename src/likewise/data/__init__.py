@@ -18,6 +18,7 @@ from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
 from likewise.data.recipes import (
     CUB128,
+    CUB176,
     GLYPHS,
     REALITY_CHECK,
     REALITY_CHECK_CODE,
@@ -39,6 +40,7 @@ from likewise.data.table import ImageTable
 
 __all__ = [
     "CUB128",
+    "CUB176",
     "CUB200",
     "GLYPHS",
     "REALITY_CHECK",

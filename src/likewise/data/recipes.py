@@ -74,6 +74,13 @@ CUB128 = Recipe(
 )
 """Small photographs for quick experiments: shorter side 128, 16% to 100% of the area, to 112 px, mirrored or not."""
 
+CUB176 = Recipe(
+    Augment(176, RandomResizedCrop(scale=(0.16, 1.0)), flip=0.5),
+    Augment(176, CenterCrop(112), resize=128),
+    cache=128,
+)
+"""The same parts of the same photographs, enlarged to 176 px: nearer to the 224 px that a network learned on ImageNet."""
+
 GLYPHS = Recipe(
     Augment(32, RandomShift(0.08, zoom=(0.9, 1.1))),
     Augment(32, CenterCrop()),
@@ -83,6 +90,7 @@ GLYPHS = Recipe(
 
 RECIPES = {
     "cub128": CUB128,
+    "cub176": CUB176,
     "glyphs": GLYPHS,
     "reality-check": REALITY_CHECK,
     "reality-check-code": REALITY_CHECK_CODE,
