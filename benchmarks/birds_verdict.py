@@ -184,6 +184,8 @@ def plan(folder: Path, found: Mapping[str, Configured], board: Board, search: Re
     rows = [  # folds that nobody has joined are of no use: their embeddings are gone
         row for row in recorded(known, "rows") if row["part"] != "folds" or (row["method"], row["seed"]) in together
     ]
+    # who was stopped while the test set lay open has opened it again, and is trained anew
+    rows = [row for row in rows if row["openings"] <= 1]
 
     def add() -> int:
         there = {key_of(trial) for trial in board.trials()}  # wherever they say that the birds are

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -71,7 +72,7 @@ class Busy:
     """How busy a GPU is while a block runs, by its driver: the share of the time in which any kernel ran.
 
     Args:
-        device: a CUDA device; for ``"cpu"`` nothing is watched.
+        device: a CUDA device; for ``"cpu"``, or where there is no ``nvidia-smi``, nothing is watched.
     """
 
     COMMAND = "nvidia-smi --query-gpu=utilization.gpu --format=csv,noheader,nounits -lms 100 --id={}"
@@ -84,8 +85,8 @@ class Busy:
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Busy:
-        if self.device.type == "cuda":
-            words = self.COMMAND.format(self.device.index or 0).split()
+        words = self.COMMAND.format(self.device.index or 0).split()
+        if self.device.type == "cuda" and shutil.which(words[0]) is not None:
             self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
             self.reader = threading.Thread(target=self._read, args=(self.process,))
             self.reader.start()
@@ -99,9 +100,10 @@ class Busy:
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        for line in process.stdout:
-            if line.strip().isdigit():  # else it says why it does not know
-                self.seen.append((time.perf_counter(), float(line) / 100))
+        with process.stdout as told:
+            for line in told:
+                if line.strip().isdigit():  # else it says why it does not know
+                    self.seen.append((time.perf_counter(), float(line) / 100))
 
     def share(self, begin: float, end: float) -> float | None:
         """The mean between two readings of `time.perf_counter`, where anything is known of it."""

@@ -193,9 +193,8 @@ def results_in(folder: Path, birds: Any) -> None:
             for seed in range(3):
                 row = {"method": name, "part": "verdict", "dim": dim, "seed": seed, "fold": 0, "stage": "final"}
                 row |= {"status": "done", "test MAP@R": 0.13 - 0.02 * place + 0.001 * seed, "openings": 1}
-                rows.append(
-                    row | {"tuned_on_test": False, "run": f"runs/{name}{dim}{seed}", "command": "elsewhere/run"}
-                )
+                row |= {"tuned_on_test": False, "run": f"runs/{name}{dim}{seed}", "command": "elsewhere/run"}
+                rows.append(row | {"at once": 4 + seed})
     interval = {"mean": 0.13, "low": 0.12, "high": 0.14, "confidence": 0.95, "count": 3}
     table = [
         {"method": name, "dim": dim, **dict.fromkeys(("MAP@R", "RP", "R@1"), interval)}
@@ -218,6 +217,25 @@ def results_in(folder: Path, birds: Any) -> None:
         {"method": name, "rounds": 2, "searched": ["optimizer.lr"], "points": tried, "best": tried[0]} for name in names
     ]
     (folder / "birds-search.json").write_text(json.dumps({"rows": search, "machines": ["a GPU"]}))
+
+
+def test_validation_and_test_agree_by_ranks(birds: Any):
+    """Among twelve methods the ten first of the validation are in reverse order on test classes, the others in order."""
+    scores = {f"method {number}": (0.5 - 0.01 * number, 0.1 + 0.01 * number) for number in range(10)}
+    scores |= {"low": (0.2, 0.05), "lower": (0.1, 0.01)}
+    row = {"part": "verdict", "dim": 512, "status": "done"}
+    rows = [
+        row | {"method": name, "val MAP@R": val + change, "test MAP@R": test - change}
+        for name, (val, test) in scores.items()
+        for change in (0.001, -0.001)
+    ]
+    report = {"rows": rows, "table": [{"method": name, "dim": 512} for name in reversed(scores)]}
+    assert list(birds.tables.both(report)) == list(scores)
+    # ranks 11 … 0 against 2 … 11, 1, 0: 1 - 6 · Σd² / (12 · 143) with Σd² = 2 · (81 + 49 + 25 + 9 + 1) = 330
+    assert birds.tables.agreement(list(scores.values())) == pytest.approx(1 - 6 * 330 / (12 * 143))
+    assert birds.tables.validation_words(report).endswith(
+        "is -0.15 over all 12 methods, and -1.00 among the 10 that are best on validation classes."
+    )
 
 
 def test_the_page_is_made_of_what_is_there(birds: Any, tmp_path: Path):
@@ -394,11 +412,12 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     assert whole["cost"]["seconds"] == {"search": 25.0, "final": 2.0 * sum(stages)}
     assert "| Circle | all that helped |" in birds.tables.further_table(whole)
 
-    failed = json.loads(json.dumps(whole))
+    failed, reopened = (json.loads(json.dumps(whole)) for _ in range(2))
     next(row for row in failed["rows"] if row["part"] == "verdict" and row["dim"] == 512)["status"] = "failed"
+    next(row for row in reopened["rows"] if row["part"] == "verdict" and row["dim"] == 128)["openings"] = 2
     # folds that were not joined are trained again; so is what failed, and what follows from all of its kind waits for it
-    for before, left in ((whole, 0), (known, 84 + 20), (failed, 1)):
-        there = tmp_path / f"left {left}"
+    for number, (before, left) in enumerate(((whole, 0), (known, 84 + 20), (reopened, 1), (failed, 1))):
+        there = tmp_path / f"elsewhere {number}"
         found, board = verdict.opened(there, "there/birds", "imagenet")
         verdict.plan(there, found, board, search, before)
         assert board.counts()["waiting"] == left
@@ -407,6 +426,8 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
         done = {row["key"] for row in before["rows"] if row["status"] == "done"}
         assert done <= {row["key"] for row in again["rows"] + again["rows, not planned"]}, "nothing is lost"
         assert len(again["joined"] + again["joined, not planned"]) == len(before["joined"])
+        at_128 = [row["method"] for row in again["table"] if row["dim"] == 128]
+        assert (METHODS[0] in at_128) == (before is not reopened), "what lacks a seed is in no table"
     train_all(there, board)
     verdict.plan(there, found, board, search, again)
     assert verdict.report(there, search, board, again, 1)["rows, not planned"] == []
