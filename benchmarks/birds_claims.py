@@ -34,8 +34,10 @@ def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[dict[st
     rows = [result.row() for result in results if result.trial.stage == "final"]
     at_512 = [row for row in rows if row.get("part") == "verdict" and row.get("dim") == 512]
 
-    def pair(a: str, b: str) -> Callable[[], Comparison]:
-        return lambda: compare(at_512, a, b, METRIC)
+    there = {row["method"] for row in at_512 if row["status"] == "done"}
+
+    def pair(a: str, b: str) -> Callable[[], Comparison | None]:
+        return lambda: compare(at_512, a, b, METRIC) if {a, b} <= there else None
 
     asked: list[tuple[str, str, Callable[[], Comparison | dict[str, Any] | None]]] = [
         *(
@@ -86,7 +88,7 @@ def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[dict[st
 def answer_of(ask: Callable[[], Comparison | dict[str, Any] | None]) -> dict[str, Any] | None:
     try:
         answer = ask()
-    except (NoPairs, ValueError):  # a side has no results yet
+    except NoPairs:  # a side has no results yet
         return None
     if not isinstance(answer, Comparison):
         return answer

@@ -225,17 +225,26 @@ def test_validation_and_test_agree_by_ranks(birds: Any):
     scores |= {"low": (0.2, 0.05), "lower": (0.1, 0.01)}
     row = {"part": "verdict", "dim": 512, "status": "done"}
     rows = [
-        row | {"method": name, "val MAP@R": val + change, "test MAP@R": test - change}
+        row | {"method": name, "seed": seed, "val MAP@R": val + change, "test MAP@R": test - change}
         for name, (val, test) in scores.items()
-        for change in (0.001, -0.001)
+        for seed, change in enumerate((0.001, -0.001))
     ]
     report = {"rows": rows, "table": [{"method": name, "dim": 512} for name in reversed(scores)]}
     assert list(birds.tables.both(report)) == list(scores)
     # ranks 11 … 0 against 2 … 11, 1, 0: 1 - 6 · Σd² / (12 · 143) with Σd² = 2 · (81 + 49 + 25 + 9 + 1) = 330
     assert birds.tables.agreement(list(scores.values())) == pytest.approx(1 - 6 * 330 / (12 * 143))
     assert birds.tables.validation_words(report).endswith(
-        "is -0.15 over all 12 methods, and -1.00 among the 10 that are best on validation classes."
+        "is -0.15 over all 12 methods, and -1.00 among the 10 that are best on validation classes, "
+        "which lie within 9.0 points of each other there."
     )
+    others = ((0.3, 0.12), (0.4, 0.08))  # beside the first seed of the chosen setting, 0.501 and 0.099
+    rows += [
+        row | {"method": "method 0", "seed": 0, "part": f"point {at}", "val MAP@R": val, "test MAP@R": test}
+        for at, (val, test) in enumerate(others)
+    ]
+    assert birds.tables.points_of(report) == {"method 0": [(0.501, 0.099), *others]}
+    # ranks 2, 0, 1 against 1, 2, 0
+    assert "it is -0.50 to -0.50, -0.50 in the middle of 1 methods" in birds.tables.validation_words(report)
 
 
 def test_the_page_is_made_of_what_is_there(birds: Any, tmp_path: Path):
