@@ -19,13 +19,14 @@ from typing import Any
 import plot_birds
 import plot_models
 import plot_verdict
+import torch
 from birds_record import part_of
 from birds_search import LEARNED_RATE, METHODS, RATE, searches, study
 from birds_verdict import DIMS, final
 from machine import MIB, versions
 from page import fill, read, table
 
-from likewise import __version__
+from likewise import __version__, losses
 from likewise.data import RECIPES
 from likewise.protocols.fairness import Difference
 from likewise.protocols.leaderboard import Leaderboard, rank
@@ -253,6 +254,7 @@ def equal(config: Report, search: Report | None) -> list[list[str]]:
 def unequal(search: Report | None) -> list[list[str]]:
     """What differs, and is not the method itself."""
     learners = [name for name, method in METHODS.items() if method.learns]
+    lengths = first_lengths()
     rows = [
         [
             "learning rate",
@@ -261,6 +263,24 @@ def unequal(search: Report | None) -> list[list[str]]:
         [
             "learning rate of the loss",
             f"searched from {LEARNED_RATE.low:g} to {LEARNED_RATE.high:g} for the {len(learners)} methods that learn something themselves; the others have none",
+        ],
+        [
+            "first length of proxies",
+            f"{min(lengths.values()):.1f} ({min(lengths, key=lengths.get)}) to {max(lengths.values()):.1f} "  # type: ignore[arg-type]
+            f"({max(lengths, key=lengths.get)}), as each loss draws them: only their directions count, and a longer one turns more "  # type: ignore[arg-type]
+            "slowly at the same rate",
+        ],
+        [
+            "where a search starts",
+            "at the defaults of each loss, but CosFace and ArcFace at a scale of 32 instead of 64, as in the section on parity",
+        ],
+        [
+            "size of the embedding",
+            f"every search was in {DIMS[0]} dimensions; in other sizes, and in folds, its settings are used as they are",
+        ],
+        [
+            "draws",
+            "methods with equally many numbers were given the same draws, each in its own ranges",
         ],
     ]
     if search is not None:
@@ -271,7 +291,20 @@ def unequal(search: Report | None) -> list[list[str]]:
                 f"{counts[0]} to {counts[-1]} numbers: who has more of them finds less of the best in as many rounds",
             ]
         )
+        ended = sorted(sum(one["val MAP@R"] is not None for one in row["points"]) for row in search["rows"])
+        rows.append(["settings trained to their end", f"{ended[0]} to {ended[-1]}; the others were stopped early"])
     return rows
+
+
+def first_lengths() -> dict[str, float]:
+    """The mean length of the proxies of each method that has them, before the first step."""
+    torch.manual_seed(0)
+    found = {}
+    for name, method in METHODS.items():
+        if method.learns and "learn_beta" not in method.fixed:
+            made = getattr(losses, method.loss)(100, DIMS[0], **method.options, **method.fixed)
+            found[name] = made.proxies.norm(dim=-1).mean().item()
+    return found
 
 
 def statement(told: StudyTable) -> str:
@@ -299,7 +332,10 @@ def pairs_of(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], s
     for (a, b), each in found.cells.items():
         row = {"a": a, "b": b, "sentence": told[a, b], "pairs": each.pairs, "verdict": found.verdict(a, b)}
         made.append(row | {"mean": each.difference.mean, "low": each.difference.low, "high": each.difference.high})
-    return made, f"In {DIMS[0]} dimensions: {found.note}"
+    asked = (
+        "The questions of the table above were asked before, and are corrected for their own number alone, if at all."
+    )
+    return made, f"In {DIMS[0]} dimensions: {found.note} {asked}"
 
 
 def difference(each: Difference) -> dict[str, Any]:
@@ -313,7 +349,7 @@ def tried(search: Report) -> dict[str, list[dict[str, Any]]]:
             {
                 "point": one["point"],
                 "value": one["val MAP@R"],
-                "status": "failed" if one["val MAP@R"] is None else "done",
+                "status": "pruned" if one["val MAP@R"] is None else "done",  # or collapsed: its record does not tell
             }
             for one in row["points"]
         ]

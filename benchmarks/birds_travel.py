@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -103,17 +104,19 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
     workers = Workers(study, folder.absolute(), at_once)
     looked = told = time.monotonic()
     left = waiting()
-    while (now := time.monotonic()) < until and (workers.keep(left) or waiting()) and workers.may_start:
-        time.sleep(1.0)
-        left = board.counts()["waiting"]
-        if now > looked + LOOK:
-            left, looked = waiting(), now
-        if now > told + TELL:
-            tell()
-            told = now
-    workers.stop()
-    waiting()
-    tell()
+    try:
+        while (now := time.monotonic()) < until and (workers.keep(left) or waiting()) and workers.may_start:
+            time.sleep(1.0)
+            left = board.counts()["waiting"]
+            if now > looked + LOOK:
+                left, looked = waiting(), now
+            if now > told + TELL:
+                tell()
+                told = now
+    finally:  # nobody trains on alone
+        workers.stop()
+        waiting()
+        tell()
 
 
 class Workers:
@@ -178,6 +181,7 @@ def main() -> None:
     if given.what == "pack":
         pack(given.folder, given.birds)
     else:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to stop"))
         work(given.folder, given.study, given.seconds, given.at_once, given.out)
 
 

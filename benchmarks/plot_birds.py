@@ -6,6 +6,7 @@ python benchmarks/plot_birds.py
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def words(report: dict[str, Any]) -> str:
         gap = next(row for row in rows if row["loss"] == name)["MAP@R"]["difference"]
         said.append(f"{name} differs by {100 * gap['mean']:+.2f} points.")
     said.append(
-        f"Half of the losses differ by less than {100 * typical:.2f} points, where a seed changes "
+        f"Half of the losses differ by less than {math.ceil(1e4 * typical) / 100:.2f} points, where a seed changes "
         f"{THEIRS}'s own result by {100 * noise:.2f} (standard deviation, median over losses)."
     )
     gap = largest["MAP@R"]["difference"]

@@ -230,7 +230,9 @@ def multiply_adds(trunk: str, size: int) -> float:
 ASSUMED = (
     "An estimate, not a measurement: it takes the time of a training to grow with the multiplications and additions of its "
     "network, as many epochs and images as here. That is too much for ResNet-50, whose dense convolutions use a GPU better "
-    "than the depthwise ones of EfficientNet-Lite0, and too little for full-size images, whose reading it does not count."
+    "than the depthwise ones of EfficientNet-Lite0, and too little for full-size images, whose reading it does not count. "
+    "Seconds of the GPU are a training's own over how many shared the GPU with it: alone it takes less than its own and more "
+    "than these. What is not done yet is in no hour."
 )
 
 
@@ -256,7 +258,14 @@ def estimate(cost: Model) -> list[list[str]]:
     return made
 
 
-ESTIMATE_HEAD = ["network", "pixels", "million multiply-adds", "ratio", "seconds a training", "hours for the study"]
+ESTIMATE_HEAD = [
+    "network",
+    "pixels",
+    "million multiply-adds",
+    "ratio",
+    "seconds of the GPU a training",
+    "hours for the study",
+]
 
 
 def estimate_table(cost: Model) -> str:

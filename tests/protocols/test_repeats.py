@@ -257,7 +257,9 @@ def test_sentences():
     noise = compare(table(A=a, B=(0.21, 0.22, 0.20, 0.22, 0.205)), "A", "B")
     half = (noise.difference.high - noise.difference.low) / 2
     assert str(noise).startswith("A and B are not distinguishable by MAP@R (A is ")
-    assert str(noise).endswith(f", 5 pairs; with 5 pairs a difference below about {100 * half:.1f} would not be seen)")
+    assert str(noise).endswith(
+        f", 5 pairs; with 5 pairs a difference of about {100 * half:.1f} would be seen every other time)"
+    )
     assert "one pair: how far others would scatter is not known" in str(compare(table(A=(0.5,), B=(0.4,)), "A", "B"))
     assert "on validation classes" in str(compare([{"method": m, "val R@1": 0.5} for m in "ab"], "a", "b", "val R@1"))
 

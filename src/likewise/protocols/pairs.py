@@ -82,7 +82,7 @@ class Comparison:
 
     @property
     def resolution(self) -> float | None:
-        """Half the interval: with so many pairs that scatter so, a smaller difference is not told from none."""
+        """Half the interval: with so many pairs that scatter so, a difference of this size is told from none every other time."""
         half = (self.difference.high - self.difference.low) / 2.0
         return None if isinf(half) else half
 
@@ -105,8 +105,8 @@ class Comparison:
             why = f"{above}, {pairs}: how far others would scatter is not known"
         else:
             ends = f"{_points(found.low, digits)} to {_points(found.high, digits)}"
-            unseen = f"a difference below about {_points(self.resolution, digits)} would not be seen"
-            why = f"{above}, {sure} {ends}, {pairs}; with {pairs} {unseen}"
+            seen = f"a difference of about {_points(self.resolution, digits)} would be seen every other time"
+            why = f"{above}, {sure} {ends}, {pairs}; with {pairs} {seen}"
         return f"{self.a} and {self.b} are not distinguishable by {shown} ({why})" + self._tail()
 
     def _tail(self) -> str:
@@ -157,7 +157,7 @@ def compare(
         >>> rows = [{"method": m, "seed": s, "test MAP@R": each[s]} for m, each in scores.items() for s in range(3)]
         >>> print(compare(rows, "a", "b"))
         a and b are not distinguishable by MAP@R (a is 0.2 points above, 95% interval -1.3 to 1.6, 3 pairs; with 3 pairs
-        a difference below about 1.4 would not be seen)
+        a difference of about 1.4 would be seen every other time)
     """
     chosen = of_stage(rows, metric, stage)
     if a == b:
