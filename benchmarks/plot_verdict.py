@@ -279,7 +279,9 @@ def verdict_table(report: Row) -> str:
     made = []
     for row in rows:
         other = small.get(row["method"])
-        cells = [named(report, row["method"]), *(percent(row[metric]) for metric in METRICS)]
+        failed = sum(each.get("failed", 0) for each in (row, other or {}))
+        name = named(report, row["method"]) + (f" ({failed} trainings failed)" if failed else "")
+        cells = [name, *(percent(row[metric]) for metric in METRICS)]
         made.append([*cells, *("–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1"))])
     return table(["method", *(f"{metric}, 512-d" for metric in METRICS), "MAP@R, 128-d", "R@1, 128-d"], made)
 
