@@ -6,7 +6,7 @@ addition's strength alone is chosen, on validation classes, from a few.  `birds_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +102,7 @@ def strength(one: Added, results: Sequence[Result]) -> float | None:
 
 
 def planned(
-    configs: Mapping[str, Mapping[str, Any]],
+    methods: Container[str],
     points: Mapping[str, Mapping[str, Any]],
     results: Sequence[Result],
     make: Callable[[str, str, Mapping[str, Any], int, Stage], Trial],
@@ -111,14 +111,14 @@ def planned(
     """The trials that follow from what is known.
 
     Args:
-        configs: the methods that there are.
+        methods: those that there are.
         points: what the search found for each.
         results: of everything so far.
         make: makes a trial of a name, a method, a point, a seed and a stage.
         seeds: how many the verdict has.
     """
     for one in ADDED:
-        if one.base not in points or one.method not in configs:
+        if one.base not in points or one.method not in methods:
             continue
         for value in one.values:
             yield make(name_of(one, value), one.method, one.point(points[one.base], value), SEED, "search")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -126,11 +127,11 @@ def luck(twins: Comparison | None) -> Answer | None:
     if twins is None:
         return None
     gap = twins.difference
+    low, high = sorted(math.copysign(1.0, gap.mean) * end for end in (gap.low, gap.high))
     sentence = (
         f"{twins.a} and {twins.b} are one function, with a temperature of 2T in the one and T in the other; after ten draws each, "
-        f"their trainings are {100 * abs(gap.mean):.1f} points of MAP@R apart (95% interval over seeds "
-        f"{100 * min(abs(gap.low), abs(gap.high)):.1f} to {100 * max(abs(gap.low), abs(gap.high)):.1f}, {twins.pairs} pairs): "
-        "so much is the luck of a search, and the length with which proxies begin"
+        f"their trainings are {100 * abs(gap.mean):.1f} points of MAP@R apart (95% interval over seeds {100 * low:.1f} to "
+        f"{100 * high:.1f}, {twins.pairs} pairs): so much is the luck of a search, and the length with which proxies begin"
     )
     return {"sentence": sentence, "verdict": "the same function", "difference": asdict(gap)}
 

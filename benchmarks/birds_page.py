@@ -68,8 +68,8 @@ FIGURES = {
     ),
     "birds-validation.svg": (
         "What validation tells",
-        "MAP@R of each method in 512 dimensions on validation and on test classes, the mean of five seeds; by name the ten that "
-        "are best on validation classes.",
+        "MAP@R of each method in 512 dimensions on validation and on test classes, the mean of the four seeds that the search has "
+        "not seen; by name the ten that are best on validation classes.",
         "python benchmarks/plot_verdict.py",
     ),
     "birds-map.svg": (
@@ -254,7 +254,8 @@ def equal(config: Report, search: Report | None) -> list[list[str]]:
 def unequal(search: Report | None) -> list[list[str]]:
     """What differs, and is not the method itself."""
     learners = [name for name, method in METHODS.items() if method.learns]
-    lengths = first_lengths()
+    lengths = first_lengths().items()
+    (short, least), (long, most) = (pick(lengths, key=lambda each: each[1]) for pick in (min, max))
     rows = [
         [
             "learning rate",
@@ -266,9 +267,8 @@ def unequal(search: Report | None) -> list[list[str]]:
         ],
         [
             "first length of proxies",
-            f"{min(lengths.values()):.1f} ({min(lengths, key=lengths.get)}) to {max(lengths.values()):.1f} "  # type: ignore[arg-type]
-            f"({max(lengths, key=lengths.get)}), as each loss draws them: only their directions count, and a longer one turns more "  # type: ignore[arg-type]
-            "slowly at the same rate",
+            f"{least:.1f} ({short}) to {most:.1f} ({long}), as each loss draws them: only their directions count, and a longer one "
+            "turns more slowly at the same rate",
         ],
         [
             "where a search starts",

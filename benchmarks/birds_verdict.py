@@ -7,7 +7,8 @@
 
 `plan` may be called again and again; it adds what is missing, most important first: 512 dimensions, 128, the five best of
 the validation in 1024 and 64 and with their defaults, the reality check's four folds, what is added to a loss and nothing
-else (birds_added.py), how far the best goes (birds_further.py), and, for one question alone and marked as what it is, every point of some searches on the test classes.
+else (birds_added.py), how far the best goes (birds_further.py), and, for one question alone and marked as what it is, every
+point of some searches on the test classes.
 What results/birds-verdict.json has already is not trained again: another machine goes on where one stopped, and whoever
 begins with an empty file trains everything.
 """

@@ -320,7 +320,7 @@ def test_the_strength_of_an_addition_is_chosen_on_validation_classes(birds: Any)
         return added.Trial(name, {"point": point}, seed, 0, stage, {"part": added.PART, "dim": 512})
 
     def planned(results: Any) -> list[Any]:
-        return list(added.planned({one.method: None}, points, results, make, 5))
+        return list(added.planned({one.method}, points, results, make, 5))
 
     tried = planned([])
     assert [trial.stage for trial in tried] == ["search"] * 3
