@@ -10,12 +10,11 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from birds_record import SEARCHED_SEED
+
 from likewise.protocols.trial import Result, Stage, Trial
 
 PART = "added"
-SEED = 0
-"""Of the trainings that choose a strength, as in the search."""
-
 METRIC = "MAP@R"
 
 
@@ -121,7 +120,7 @@ def planned(
         if one.base not in points or one.method not in methods:
             continue
         for value in one.values:
-            yield make(name_of(one, value), one.method, one.point(points[one.base], value), SEED, "search")
+            yield make(name_of(one, value), one.method, one.point(points[one.base], value), SEARCHED_SEED, "search")
         chosen = strength(one, results)
         if chosen is not None:
             for seed in range(seeds):

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from birds_added import ADDED, PART, Added, name_of, strength
+from birds_record import SEARCHED_SEED
 
 from likewise.protocols.pairs import Comparison, NoPairs, compare, compare_sides
 from likewise.protocols.significance import holm
@@ -171,7 +172,7 @@ def flattery(rows: Rows, search: Mapping[str, Any]) -> dict[str, Any] | None:
     each = {}
     for name in (row["method"] for row in search["rows"]):
         points = tried(search, name)
-        ours = [row for row in rows if row["method"] == name and row["seed"] == 0]
+        ours = [row for row in rows if row["method"] == name and row["seed"] == SEARCHED_SEED]
         others = [row for row in ours if row["part"] in points]
         honest = [row[METRIC] for row in ours if (row["part"], row["dim"]) == ("verdict", 512) and METRIC in row]
         if honest and others and len(others) == len(points) - 1:  # all but the one that was chosen

@@ -25,6 +25,7 @@ import birds_added
 import birds_further
 from birds_claims import claims, tried
 from birds_record import (
+    SEARCHED_SEED,
     Configured,
     joined,
     keep_joined,
@@ -50,7 +51,7 @@ from likewise.protocols.trial import Result, Stage, Trial
 
 RESULTS = Path(__file__).parent / "results" / "birds-verdict.json"
 SEARCHED = RESULTS.with_name("birds-search.json")
-SEEDS, FOLD_SEEDS, SEARCHED_SEED = 5, 3, 0
+SEEDS, FOLD_SEEDS = 5, 3
 DIMS, MORE = (512, 128), (1024, 64)
 BEST = 5
 ALWAYS = ("Contrastive", "Triplet")
@@ -130,7 +131,7 @@ def planned(found: Mapping[str, Configured], search: Report, results: Sequence[R
     for name in LOOKED_AT:
         for part, point in tried(search, name).items():
             if point != points[name]:  # that one is the verdict's
-                yield final(found[name], point, 0, part, DIMS[0])
+                yield final(found[name], point, SEARCHED_SEED, part, DIMS[0])
 
 
 def best_by_validation(results: Sequence[Result]) -> list[str]:

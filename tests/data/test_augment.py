@@ -207,6 +207,7 @@ def test_the_other_recipes_are_their_papers():
     assert (CUB128.test.crop, CUB128.test.resize) == (CenterCrop(112), 128)
     for ours, small in ((CUB176.train, CUB128.train), (CUB176.test, CUB128.test)):
         assert ours == replace(small, size=176)  # the same part of the image, larger
+    assert CUB176.cache == CUB128.cache == 128
     assert UNIFIED_VIEW.train.resize == (256, 256)
     assert GLYPHS.train.flip == 0.0
 

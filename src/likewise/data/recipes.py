@@ -74,11 +74,7 @@ CUB128 = Recipe(
 )
 """Small photographs for quick experiments: shorter side 128, 16% to 100% of the area, to 112 px, mirrored or not."""
 
-CUB176 = Recipe(
-    Augment(176, RandomResizedCrop(scale=(0.16, 1.0)), flip=0.5),
-    Augment(176, CenterCrop(112), resize=128),
-    cache=128,
-)
+CUB176 = replace(CUB128, train=replace(CUB128.train, size=176), test=replace(CUB128.test, size=176))
 """The same parts of the same photographs, enlarged to 176 px: nearer to the 224 px that a network learned on ImageNet."""
 
 GLYPHS = Recipe(
