@@ -16,8 +16,9 @@ from likewise.protocols.trial import Result, Trial
 
 Tree = dict[str, Any]
 HEAD = "optimizer.lrs.head"
+LARGER = "images enlarged to 176 px"
 CHANGES: dict[str, Mapping[str, Any]] = {
-    "images enlarged to 176 px": {"images": "cub176"},
+    LARGER: {"images": "cub176"},
     "head at ten times the rate": {HEAD: 10.0},
     "average + largest of the map": {"model.pool": "avg+max"},
     "layer norm": {"model.layer_norm": True},
@@ -62,12 +63,29 @@ def planned(configs: Mapping[str, Mapping[str, Any]], results: Sequence[Result])
         helped = helpful(name, results)
         if helped is None:
             continue
-        together = changed(best, helped)
-        everyone = at_point(together, {"split.validation": 0.0})
-        parts = [("together", together)] if helped else []  # else it is what the verdict has
-        for part, config in (*parts, ("all classes", everyone)):
+        for part, names in parts(helped).items():
+            left = {"split.validation": 0.0} if part == "all classes" else {}
+            config = at_point(changed(best, names), left)
             for seed in range(SEEDS):
                 yield Trial(name, {**config, "seed": seed}, seed, 0, "final", {"part": part, "dim": DIM})
+
+
+PARTS = {
+    "together": "all that helped",
+    "all classes": "… and all training classes, the last epoch",
+    "larger images": "of these the larger images alone",
+    "the rest": "of these all but the larger images",
+}
+"""What goes to test classes, in words; the last two only tell where the first one's gain comes from."""
+
+
+def parts(helped: Sequence[str]) -> dict[str, list[str]]:
+    """The changes of each part; of none that would be the same as another, or as what the verdict has."""
+    found = {"together": list(helped)} if helped else {}
+    found["all classes"] = list(helped)
+    if LARGER in helped and len(helped) > 1:
+        found |= {"larger images": [LARGER], "the rest": [name for name in helped if name != LARGER]}
+    return found
 
 
 def is_of(result: Result, part: str) -> bool:
@@ -111,7 +129,7 @@ def report(leaders: Sequence[str], results: Sequence[Result]) -> list[Tree]:
     for name in subjects(leaders) if leaders else ():
         tried = on_validation(name, results)
         final: Tree = {}
-        for part in ("verdict", "together", "all classes"):
+        for part in ("verdict", *PARTS):
             of = [
                 result.test
                 for result in results

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from birds_claims import RECENT, RIVAL
+from birds_further import PARTS
 from birds_record import SEARCHED_SEED, part_of
 from birds_verdict import DIMS, METRICS
 from page import COLOURS, GREY, fill, finish, read, table
@@ -305,10 +306,7 @@ def further_table(report: Row) -> str:
             test = None if change else each["test"].get("verdict")
             measured = ["", ""] if test is None else [percent(test["MAP@R"]), percent(test["R@1"])]
             made.append([each["method"], change or "as the search found it", f"{mean:.1f}{gained}{kept}", *measured])
-        for part, words in (
-            ("together", "all that helped"),
-            ("all classes", "… and all training classes, the last epoch"),
-        ):
+        for part, words in PARTS.items():
             if part in each["test"]:
                 found = each["test"][part]
                 made.append([each["method"], words, "", percent(found["MAP@R"]), percent(found["R@1"])])

@@ -367,6 +367,10 @@ def test_only_what_helped_on_validation_goes_on(birds: Any):
         assert trial.config["plan"]["epochs"] == 24
         assert trial.config["model"]["pool"] == best["model"]["pool"]
         assert trial.config["split"]["validation"] == (0.1 if trial.labels["part"] == "together" else 0.0)
+    shares = further.parts([further.LARGER, *helps])
+    assert shares["larger images"] + shares["the rest"] == shares["together"] == shares["all classes"]
+    assert further.parts([further.LARGER]).keys() == {"together", "all classes"}  # its share is all of it
+    assert further.parts([]).keys() == {"all classes"}
 
 
 def test_what_was_taken_further_is_reported(birds: Any):
