@@ -35,6 +35,14 @@ CONFIDENCE = 0.95
 METRIC = "test MAP@R"
 RIVAL = "Is contrastive as good as {}, under equal terms?"
 FOUND = "{} against {}, each as its own search found it"
+SIZE = "Are {} dimensions better than {}?"
+LUCK = "How far apart do two searches of one function end?"
+TUNING = "Does tuning help?"
+FLATTERY = "How much does choosing on test classes flatter?"
+SIZES = ((1024, 512), (512, 128), (128, 64))
+MINED = (("Multi-similarity + miner", "RAW + semi-hard"), ("Multi-similarity + miner", "RAW + distance weighted"))
+"""Ways to choose among the pairs that RAW weighs."""
+
 TWINS = ("ProxyNCA++", "Normalised softmax")
 """The same function: the one's temperature is twice the other's, and their proxies begin with other lengths."""
 
@@ -53,20 +61,11 @@ def claims(results: Sequence[Result], search: Mapping[str, Any]) -> list[Answer]
     asked: list[tuple[str, str, Callable[[], Comparison | Answer | None]]] = [
         *((one.question, one.source, lambda one=one: helped(one, rows, results)) for one in ADDED),
         *((FOUND.format(one.method, one.base), one.source, pair(one.method, one.base)) for one in ADDED),
-        *(
-            (FOUND.format(*names), "the unified view", pair(*names))
-            for names in (
-                ("Multi-similarity + miner", "RAW + semi-hard"),
-                ("Multi-similarity + miner", "RAW + distance weighted"),
-            )
-        ),
-        ("How far apart do two searches of one function end?", "this page", lambda: luck(pair(*TWINS)())),
-        *(
-            (f"Are {large} dimensions better than {small}?", "the thesis", lambda a=large, b=small: sizes(rows, a, b))
-            for large, small in ((1024, 512), (512, 128), (128, 64))
-        ),
-        ("Does tuning help?", "everybody", lambda: tuned(rows)),
-        ("How much does choosing on test classes flatter?", "the reality check", lambda: flattery(rows, search)),
+        *((FOUND.format(*names), "the unified view", pair(*names)) for names in MINED),
+        (LUCK, "this page", lambda: luck(pair(*TWINS)())),
+        *((SIZE.format(*dims), "the thesis", lambda dims=dims: sizes(rows, *dims)) for dims in SIZES),
+        (TUNING, "everybody", lambda: tuned(rows)),
+        (FLATTERY, "the reality check", lambda: flattery(rows, search)),
     ]
     rivals = [(RIVAL.format(name), "the thesis, the reality check", pair(name, "Contrastive")) for name in RECENT]
     return [*together(answers(rivals)), *answers(asked)]
@@ -138,27 +137,31 @@ def luck(twins: Comparison | None) -> Answer | None:
 
 
 def sizes(rows: Rows, large: int, small: int) -> Comparison:
-    """The same methods in two sizes, each method's mean over seeds one pair: its seeds share its setting."""
-    verdict = [row for row in rows if row.get("part") == "verdict" and row["status"] == "done"]
-    means: list[dict[str, float]] = []
-    for dim in (large, small):
-        of: dict[str, list[float]] = {}
-        for row in verdict:
-            if row["dim"] == dim:
-                of.setdefault(row["method"], []).append(row[METRIC])
-        means.append({name: sum(values) / len(values) for name, values in of.items()})
-    there = sorted(means[0].keys() & means[1].keys())
-    sides = [[{"seed": at, METRIC: side[name]} for at, name in enumerate(there)] for side in means]
-    return compare_sides(*sides, f"{large}-d", f"{small}-d", METRIC)
+    """The same methods in two sizes."""
+    verdict = [row for row in rows if row.get("part") == "verdict"]
+    sides = ([row for row in verdict if row["dim"] == dim] for dim in (large, small))
+    return by_method(*sides, f"{large}-d", f"{small}-d")
 
 
 def tuned(rows: Rows) -> Comparison:
     """The found settings against the ones that the search began with, for the methods where both were trained."""
-    marked = [{**row, "loss name": row["method"]} for row in rows if row.get("dim") == 512]
-    before = [row for row in marked if row.get("part") == "untuned"]
-    there = {row["method"] for row in before}
-    after = [row for row in marked if row.get("part") == "verdict" and row["method"] in there]
-    return compare_sides(after, before, "tuned", "untuned", METRIC, but=("part", "method"))
+    at_512 = [row for row in rows if row.get("dim") == 512]
+    sides = ([row for row in at_512 if row.get("part") == part] for part in ("verdict", "untuned"))
+    return by_method(*sides, "tuned", "untuned")
+
+
+def by_method(of_a: Rows, of_b: Rows, a: str, b: str) -> Comparison:
+    """Each method's mean over seeds is one pair: its seeds share its setting."""
+    means = []
+    for side in (of_a, of_b):
+        of: dict[str, list[float]] = {}
+        for row in side:
+            if row["status"] == "done":
+                of.setdefault(row["method"], []).append(row[METRIC])
+        means.append({name: statistics.fmean(values) for name, values in of.items()})
+    there = sorted(means[0].keys() & means[1].keys())
+    sides = ([{"seed": at, METRIC: side[name]} for at, name in enumerate(there)] for side in means)
+    return compare_sides(*sides, a, b, METRIC)
 
 
 def tried(search: Mapping[str, Any], method: str) -> dict[str, Mapping[str, Any]]:

@@ -71,12 +71,12 @@ def planned(configs: Mapping[str, Mapping[str, Any]], results: Sequence[Result])
 
 
 PARTS = {
+    "the rest": "all that helped but larger images",
+    "larger images": "larger images alone",
     "together": "all that helped",
-    "all classes": "… and all training classes, the last epoch",
-    "larger images": "of these the larger images alone",
-    "the rest": "of these all but the larger images",
+    "all classes": "all that helped, all training classes",
 }
-"""What goes to test classes, in words; the last two only tell where the first one's gain comes from."""
+"""What goes to test classes, in words; the first two only tell where the gain of all comes from."""
 
 
 def parts(helped: Sequence[str]) -> dict[str, list[str]]:

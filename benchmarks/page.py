@@ -46,6 +46,17 @@ def times(ratio: float) -> str:
     return f"{ratio:,.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×" if ratio >= 1.0 else f"{ratio:.2f}×"
 
 
+def start(height: float) -> tuple[Any, Any]:
+    """An empty figure of rows, as wide as a page."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "birds", "text.color": GREY, "axes.labelcolor": GREY})
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(figsize=(7.2, height))
+
+
 def finish(figure: Any, axes: Any, path: Path) -> None:
     """A figure of rows: no frame, faint lines to read along, transparent, the same bytes for the same numbers."""
     axes.tick_params(colors=GREY, length=0)

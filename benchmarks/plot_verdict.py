@@ -17,7 +17,7 @@ from birds_claims import RECENT, RIVAL
 from birds_further import PARTS
 from birds_record import SEARCHED_SEED, part_of
 from birds_verdict import DIMS, METRICS
-from page import COLOURS, GREY, fill, finish, read, table
+from page import COLOURS, GREY, fill, finish, read, start, table
 
 from likewise.protocols.pairs import compare
 from likewise.protocols.reality import draw as draw_improvements
@@ -51,7 +51,7 @@ def main() -> None:
             "verdict-further": further_table(verdict),
             "verdict-tournament": tournament_table(verdict),
             "verdict-claims": claims(verdict),
-            "verdict-cost": f"{cost_words(verdict)}\n\n{cost_table(verdict)}",
+            "verdict-cost": f"{cost_words(verdict, read(RESULTS / 'training-cuda.json'))}\n\n{cost_table(verdict)}",
         }
         draw(verdict, untuned(parity)["MAP@R"], ASSETS / "birds-verdict.svg")
         draw_validation(verdict, ASSETS / "birds-validation.svg")
@@ -230,11 +230,9 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
 
 def draw_validation(report: Row, path: Path) -> None:
     """Each method by both; the first of the validation by name, in the order of the test."""
-    from matplotlib import pyplot as plt
-
     found = [(name, 100 * val, 100 * test) for name, (val, test) in both(report).items()]
     first, others = found[:FIRST], found[FIRST:]
-    figure, axes = plt.subplots(figsize=(7.2, 4.2))
+    figure, axes = start(4.2)
     axes.plot(*zip(*(each[1:] for each in others), strict=True), "o", ms=4, color=GREY, mew=0, alpha=0.6)
     low, high = min(each[2] for each in found), max(each[2] for each in found)
     edge = max(each[1] for each in found) + 0.6
@@ -370,13 +368,24 @@ def sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def cost_words(report: Row) -> str:
-    """On what, and what is counted."""
+def cost_words(report: Row, alone: Row | None) -> str:
+    """On what, and what is counted; how fast one training is that shares the GPU with nobody, where that was measured."""
     cost = report["cost"]
     shared = " or ".join(map(str, cost["at once"]))
     return (
         f"On one {' or '.join(cost['machines'])}, which {shared} trainings shared at a time. Seconds of the GPU are a training's own, "
-        f"over how many shared it; a worker's start, planning and what was stopped half-way are not in them.{unfinished(report)}"
+        f"over how many shared it; a worker's start, planning and what was stopped half-way are not in them.{unshared(alone)}{unfinished(report)}"
+    )
+
+
+def unshared(alone: Row | None) -> str:
+    """How fast one training is by itself."""
+    found = next((row["likewise"] for row in (alone or {"rows": ()})["rows"] if "busy" in row["likewise"]), None)
+    if found is None:
+        return ""
+    return (
+        f" Alone, with the data path included, a training takes {found['images_per_s']:,.0f} images/s, and the GPU is busy "
+        f"{100 * found['busy']:.0f}% of the time ([training](benchmarks-training.md))."
     )
 
 
@@ -384,8 +393,8 @@ def cost_table(report: Row) -> str:
     """What it took."""
     cost, one = report["cost"], report["cost"]["one training"]
     made = [
-        [stage, f"{cost['trainings'][stage]:,}", f"{cost['seconds'][stage] / 60:,.0f} min"]
-        for stage in ("search", "final")
+        [name, f"{cost['trainings'][stage]:,}", f"{cost['seconds'][stage] / 60:,.0f} min"]
+        for stage, name in (("search", "the search"), ("final", "everything after it"))
     ]
     said = [["one training in 512 dimensions", "1", f"{one['mean']:.1f} s"]] if one else []
     return table(["", "trainings", "time of the GPU"], [*made, *said])
@@ -393,14 +402,8 @@ def cost_table(report: Row) -> str:
 
 def draw(report: Row, plain: float, path: Path) -> None:
     """MAP@R of every method with its interval, both sizes."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "birds", "text.color": GREY, "axes.labelcolor": GREY})
-    from matplotlib import pyplot as plt
-
     order = sorted(at(report, 512).values(), key=lambda row: row["MAP@R"]["mean"])
-    figure, axes = plt.subplots(figsize=(7.2, 0.27 * len(order) + 1.1))
+    figure, axes = start(0.27 * len(order) + 1.1)
     for dim, colour, shift in zip(DIMS, COLOURS, (0.14, -0.14), strict=False):
         rows = at(report, dim)
         for number, row in enumerate(order):

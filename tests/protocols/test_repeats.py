@@ -268,6 +268,8 @@ def test_small_differences_are_not_rounded_to_nothing():
     base = np.linspace(0.2, 0.3, 6)
     small = base + 1e-5 * np.array([1.0, 1.1, 0.9, 1.0, 1.05, 0.95])
     assert "by 0.0010 points" in str(compare(table(a=small, b=base), "a", "b"))
+    wide = base + np.array([0.02, -0.02, 0.01, -0.01, 0.0, 1e-4])
+    assert "(a is less than 0.1 points above, " in str(compare(table(a=wide, b=base), "a", "b"))
 
 
 def test_what_was_tuned_on_test_is_said():

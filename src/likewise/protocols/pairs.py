@@ -100,7 +100,9 @@ class Comparison:
             size = _points(sign * found.mean, digits)
             told = f"{self.a} is {verdict} than {self.b} by {size} points of {shown} ({sure} {ends}, {pairs})"
             return told + self._tail()
-        above = f"{self.a} is {_points(abs(found.mean), digits)} points {'above' if found.mean >= 0 else 'below'}"
+        size = _points(abs(found.mean), digits)
+        size = f"less than {10.0**-digits:g}" if found.mean and float(size) == 0.0 else size
+        above = f"{self.a} is {size} points {'above' if found.mean >= 0 else 'below'}"
         if self.resolution is None:
             why = f"{above}, {pairs}: how far others would scatter is not known"
         else:
