@@ -232,7 +232,7 @@ ASSUMED = (
     "network, as many epochs and images as here. That is too much for ResNet-50, whose dense convolutions use a GPU better "
     "than the depthwise ones of EfficientNet-Lite0, and too little for full-size images, whose reading it does not count. "
     "Seconds of the GPU are a training's own over how many shared the GPU with it: alone it takes less than its own and more "
-    "than these. What is not done yet is in no hour."
+    "than these."
 )
 
 
