@@ -50,7 +50,7 @@ python benchmarks/birds_verdict.py plan VERDICT --root BIRDS
 likewise work VERDICT
 python benchmarks/birds_verdict.py join VERDICT
 python benchmarks/birds_verdict.py report VERDICT
-python benchmarks/birds_models.py VERDICT -o benchmarks/results/birds-models.json
+python benchmarks/birds_models.py VERDICT --train --before -o benchmarks/results/birds-models.json
 python benchmarks/plot_verdict.py
 python benchmarks/plot_findings.py
 python benchmarks/plot_models.py
@@ -162,8 +162,7 @@ def options(key: str, spec: Mapping[str, Any]) -> list[str]:
 def rows_of(verdict: Report) -> list[dict[str, Any]]:
     """The table of all final trainings; where a run lay on the machine that trained it tells nobody anything."""
     kept = [
-        {name: value for name, value in row.items() if name not in ("part", "at once")}
-        for row in part_of(verdict["rows"], "verdict")
+        {name: value for name, value in row.items() if name != "part"} for row in part_of(verdict["rows"], "verdict")
     ]
     return [
         row | {"command": command_of(row["method"], verdict["points"][row["method"]], row["dim"], row["seed"])}

@@ -1,8 +1,8 @@
 """Do our losses train a network as well as pytorch-metric-learning's?  On real birds, on the same batches and seeds.
 
     python benchmarks/birds_parity.py plan FOLDER      CUB-200-2011 at 128 px in data/CUB_200_2011 (or --root)
-    likewise work FOLDER                               here, or where FOLDER is taken to; several workers at once
-    python benchmarks/birds_parity.py report FOLDER    writes results/birds-parity.json and fills docs/reality-check.md
+    PYTHONPATH=benchmarks likewise work FOLDER         here, or where FOLDER is taken to; several workers at once
+    python benchmarks/birds_parity.py report FOLDER    writes results/birds-parity.json, which plot_birds.py shows
 
 The recipe is recipes/cub128.yaml: no validation, the last epoch, nothing tuned.  Every loss is trained three times by
 either library, from the same weights, proxies and batches.

@@ -63,8 +63,8 @@ def result_of(trial: Trial, row: Row) -> Result:
 
 
 def part_of(rows: Iterable[Row], part: str) -> list[Row]:
-    """The rows of one part of the verdict."""
-    return [row for row in rows if row.get("part") == part]
+    """The rows of one part of the verdict, without how many trainings shared the GPU: that makes none a training of another kind."""
+    return [{name: row[name] for name in row if name != "at once"} for row in rows if row.get("part") == part]
 
 
 def recorded(known: Mapping[str, Any], what: str) -> list[Row]:

@@ -9,17 +9,31 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from birds_added import ADDED
-from birds_claims import FLATTERY, FOUND, LUCK, METRIC, MINED, RECENT, RIVAL, SIZE, SIZES, TUNING, TWINS
+from birds_added import ADDED, Added
+from birds_claims import (
+    FLATTERY,
+    FOUND,
+    METRIC,
+    MINED,
+    RECENT,
+    RIVAL,
+    SIZE,
+    SIZE_OF_FIVE,
+    SIZES,
+    TUNING,
+    TWICE,
+    TWINS,
+    points,
+)
 from birds_further import DIM, PARTS
 from birds_record import part_of
 from page import COLOURS, GREY, fill, finish, read, start
 from plot_birds import told_apart
-from plot_verdict import ASSETS, PAGE, RESULTS, at, percent, points, untuned
+from plot_verdict import ASSETS, PAGE, RESULTS, at, percent, untuned, whole
 
 from likewise.protocols.pairs import Comparison, compare, compare_sides
 
@@ -47,60 +61,87 @@ def main() -> None:
 def findings(report: Row, parity: Row) -> str:
     """The study in a few sentences, each with its number and where it is told."""
     answers = {one["question"]: one for one in report["claims"]}
-    rivals = [answers[RIVAL.format(name)] for name in RECENT]
-    added = {one.method: answers[one.question] for one in ADDED}
     best, other = report["further"]
     flattered = answers[FLATTERY]["methods"].values()
     scores = sorted((row["MAP@R"]["mean"] for row in at(report, DIM).values()), reverse=True)
-    gains = [points(one)["mean"] for one in rivals if one["verdict"] == "better"]
-    helps = [f"{name}, {points(one)['mean']:+.1f}" for name, one in added.items() if one["verdict"] == "better"]
-    harms = [f"{name}, {points(one)['mean']:+.1f}" for name, one in added.items() if one["verdict"] == "worse"]
-    luck = points(answers[LUCK])["mean"]
-    whole = change(report, best["method"], "together")
-    larger = change(report, best["method"], "larger images")
-    wide, wider = (points(answers[SIZE.format(*dims)]) for dims in ((512, 128), (1024, 512)))
+    written = abs(points(answers[TWICE])["mean"])
+    total, larger = (said_of(change(report, best["method"], part)) for part in ("together", "larger images"))
+    all_of, five, wide = (
+        points(answers[each])["mean"] for each in (SIZE.format(512, 128), SIZE_OF_FIVE, SIZE.format(1024, 512))
+    )
     said = [
-        f"**Losses differ less than the luck of tuning them.** The {TOP} best of {len(scores)} methods lie within "
-        f"{100 * (scores[0] - scores[TOP - 1]):.1f} points of MAP@R; two searches of one function ended {abs(luck):.1f} apart "
-        "([claims](#claims)).",
-        f"**Newer is not always better.** Of {len(rivals)} losses of 2018 and later {count(rivals, 'better')} are above the contrastive "
-        f"loss of 2006, by {min(gains):.1f} to {max(gains):.1f} points, {count(rivals, 'worse')} are below it and "
-        f"{count(rivals, 'not distinguishable')} not distinguishable ([claims](#claims)).",
-        f"**Little of what is added to a loss helps.** Mining, direction and language, with nothing else changed: of {len(added)} "
-        f"additions {len(helps)} {'is' if len(helps) == 1 else 'are'} better ({'; '.join(helps) or 'none'}), {len(harms)} worse"
-        f"{' (' + '; '.join(harms) + ')' if harms else ''}, {count(added.values(), 'not distinguishable')} not distinguishable "
-        "([claims](#claims)).",
-        f"**What is not the loss counts most.** Changes outside of it, chosen on validation classes, move {best['method']} by "
-        f"{said_of(whole)} points, larger images alone by {said_of(larger)}; the same kind of changes brings {other['method'].lower()} from "
-        f"{mean(other, 'verdict')} to {mean(other, 'together')} ([how far it goes](#further)).",
+        f"**The best losses lie close together.** {len(scores)} methods, tuned alike, reach MAP@R {100 * scores[-1]:.1f} to "
+        f"{100 * scores[0]:.1f}; the {TOP} best are within {100 * (scores[0] - scores[TOP - 1]):.1f} points, where one function that is "
+        f"written in two ways ended {written:.1f} apart after the same search ([verdict](#verdict), [claims](#claims)).",
+        newer([answers[RIVAL.format(name)] for name in RECENT]),
+        additions(answers),
+        f"**Larger images count most.** Enlarging the same photographs moves {best['method']} by {larger} points, all changes outside of "
+        f"the loss that looked good on validation classes by {total}; contrastive goes from {mean(other, 'verdict')} to "
+        f"{mean(other, 'together')} with those that looked good for it ([how far it goes](#further)).",
         f"**Who chooses on test classes** reports {100 * statistics.median(flattered):.2f} points more in the middle of "
         f"{len(flattered)} methods, up to {100 * max(flattered):.2f} ([claims](#claims)).",
-        f"**512 dimensions** are {wide['mean']:.1f} points above 128, and 1,024 are {wider['mean']:.1f} above 512 ([sizes](#sizes)).",
-        f"**The losses are the losses.** With everything equal, {len(parity['rows']) - len(told_apart(parity))} of {len(parity['rows'])} cannot be told from "
-        "pytorch-metric-learning's ([parity](#parity)).",
+        f"**512 dimensions** are {all_of:.1f} points above 128 over all methods, {five:.1f} over the five that are best on validation "
+        f"classes; for these 1,024 are {wide:.1f} above 512 ([sizes](#sizes)).",
+        f"**The losses are the losses.** With everything equal and three seeds, {len(parity['rows']) - len(told_apart(parity))} of "
+        f"{len(parity['rows'])} cannot be told from pytorch-metric-learning's ([parity](#parity)).",
     ]
     return "\n".join(f"- {each}" for each in said)
 
 
+def newer(rivals: Sequence[Row]) -> str:
+    """Newer losses beside the oldest one."""
+    gains = [points(one)["mean"] for one in rivals if one["verdict"] == "better"]
+    return (
+        f"**Newer is not always better.** Of {len(rivals)} losses of 2018 and later {len(gains)} are above the contrastive loss of 2006, "
+        f"by {min(gains):.1f} to {max(gains):.1f} points, {count(rivals, 'worse')} are below it and "
+        f"{count(rivals, 'not distinguishable')} not distinguishable ([claims](#claims))."
+    )
+
+
+def additions(answers: Mapping[str, Row]) -> str:
+    """What is added to losses, asked in two ways."""
+    alone, own = ([answers[question] for question in each] for each in zip(*map(asked, ADDED), strict=True))
+    named = [
+        f"{one.method}, {points(found)['mean']:+.1f}"
+        for one, found in zip(ADDED, alone, strict=True)
+        if found["verdict"] == "better"
+    ]
+    return (
+        f"**Of what is added to a loss, little is sure to help.** Of {len(alone)} additions (mining, direction, language), with nothing "
+        f"else changed, {count(alone, 'better')} helps ({'; '.join(named)}), {count(alone, 'worse') or 'none'} harms and "
+        f"{count(alone, 'not distinguishable')} cannot be told from nothing; of {sum(one['edge'] for one in alone)} of them the strength that was "
+        f"chosen is at the edge of those tried. With a search of its own for each, {count(own, 'better')} are better and "
+        f"{count(own, 'worse')} worse ([claims](#claims))."
+    )
+
+
+def asked(one: Added) -> tuple[str, str]:
+    """The two questions about an addition."""
+    return one.question, FOUND.format(one.method, one.base)
+
+
 def moved(report: Row, parity: Row) -> str:
-    """Where the gain of the best configuration comes from."""
+    """Where the gain of the best configuration comes from, and what it costs."""
     best, other = report["further"]
-    name, plain = best["method"], untuned(parity)
-    whole, larger, rest = (change(report, name, part) for part in ("together", "larger images", "the rest"))
+    name, rival, plain = best["method"], other["method"].lower(), untuned(parity)
+    total, larger, rest = (said_of(change(report, name, part)) for part in ("together", "larger images", "the rest"))
     everyone = compare_sides(
         *(of(report, name, part) for part in ("all classes", "together")), "a", "b", METRIC, but=("part",)
     )
-    before, after = (rivals(report, part, name, other["method"]) for part in ("verdict", "together"))
+    before, after = (said_of(beside(report, part, name, other["method"], METRIC)) for part in ("verdict", "together"))
+    first = said_of(beside(report, "together", name, other["method"], "test R@1"))
     test = {
         part: f"MAP@R {percent(found['MAP@R'])}, R@1 {percent(found['R@1'])}" for part, found in best["test"].items()
     }
     return (
-        f"All that helped brings {name} to {test['together']}: {said_of(whole)} points of MAP@R above the setting that the search "
-        f"found. **The larger images alone are {said_of(larger)} of it, everything else alone {said_of(rest)}**: at 112 px {name} has "
-        f"{test['the rest']}, where the best of {plain['of']} losses as they come, {plain['loss']}, has MAP@R {100 * plain['MAP@R']:.2f}, R@1 "
-        f"{100 * plain['R@1']:.2f}. To learn from the validation classes too, up to the last epoch, changes that by {said_of(everyone)}. The gap between {name} and "
-        f"{other['method'].lower()} is {said_of(before)} before these changes and {said_of(after)} after them: what has nothing to do with "
-        f"the loss moves both by several times as much as the choice between them."
+        f"All that helped brings {name} to {test['together']}: {total} points of MAP@R above the setting that the search found. **The "
+        f"larger images alone are {larger} of it, everything else alone {rest}**: without larger images {name} has {test['the rest']}, where the "
+        f"best of {plain['of']} losses as they come, {plain['loss']}, has MAP@R {100 * plain['MAP@R']:.2f}, R@1 {100 * plain['R@1']:.2f}. From "
+        f"all that helped, to learn from the validation classes too, up to the last epoch, changes MAP@R by {said_of(everyone, 2)}. {name} is "
+        f"{before} above {rival} before these changes and {after} after them, in R@1 {first}; after them it has larger batches, too, "
+        f"which did not help {rival}. Larger images move both by several times as much as the choice between the two. They cost: a "
+        f"training with all that helped takes {seconds(report, 'together'):.1f} s of the GPU in the mean of both methods, instead of "
+        f"{report['cost']['one training']['mean']:.1f}."
     )
 
 
@@ -109,9 +150,9 @@ def change(report: Row, name: str, part: str) -> Comparison:
     return compare_sides(of(report, name, part), of(report, name, "verdict"), part, "before", METRIC, but=("part",))
 
 
-def rivals(report: Row, part: str, a: str, b: str) -> Comparison:
+def beside(report: Row, part: str, a: str, b: str, metric: str) -> Comparison:
     """Two methods in one part."""
-    return compare([row for row in part_of(report["rows"], part) if row["dim"] == DIM], a, b, METRIC)
+    return compare([row for row in part_of(report["rows"], part) if row["dim"] == DIM], a, b, metric)
 
 
 def of(report: Row, name: str, part: str) -> list[Row]:
@@ -119,10 +160,15 @@ def of(report: Row, name: str, part: str) -> list[Row]:
     return [row for row in part_of(report["rows"], part) if (row["method"], row["dim"]) == (name, DIM)]
 
 
-def said_of(found: Comparison) -> str:
-    """A difference in points with its interval."""
-    ends = (found.difference.mean, found.difference.low, found.difference.high)
-    middle, low, high = (f"{round(100 * each, 1) + 0.0:+.1f}" for each in ends)  # no -0.0
+def seconds(report: Row, part: str) -> float:
+    """Of the GPU, a training: its own over how many shared it."""
+    return statistics.fmean(row["seconds"] / row["at once"] for row in report["rows"] if row["part"] == part)
+
+
+def said_of(found: Comparison, digits: int = 1) -> str:
+    """A difference in points with its interval; every training must have its partner."""
+    ends = (whole(found).difference.mean, found.difference.low, found.difference.high)
+    middle, low, high = (f"{round(100 * each, digits) + 0.0:+.{digits}f}" for each in ends)  # no -0.0
     return f"{middle} ({low} to {high})"
 
 
@@ -150,13 +196,14 @@ def groups(report: Row) -> list[tuple[str, list[tuple[str, Row]]]]:
         ("newer losses against contrastive", sorted(newer, key=lambda pair: -pair[1]["difference"]["mean"])),
         ("added to a loss, nothing else changed", those((one.method, one.question) for one in ADDED)),
         ("each as its own search found it", those((AGAINST(*pair), FOUND.format(*pair)) for pair in (*added, *MINED))),
-        ("one function, searched twice", those([(AGAINST(*TWINS), LUCK)])),
+        ("one function, written in two ways", those([(AGAINST(*TWINS), TWICE)])),
         (
             "sizes and tuning",
             those(
                 [
                     *((f"{AGAINST(*dims)} dimensions", SIZE.format(*dims)) for dims in SIZES),
-                    ("tuned against untuned", TUNING),
+                    ("512 against 128, five best", SIZE_OF_FIVE),
+                    ("tuned against untuned, five best", TUNING),
                 ]
             ),
         ),
@@ -181,7 +228,7 @@ def draw_claims(report: Row, path: Path) -> None:
         if one is None:
             label.set_fontweight("bold")
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    for verdict, ink in INK.items():
+    for verdict, ink in (*INK.items(), ("no question of better", OTHER)):
         axes.plot([], [], "o-", color=ink, label=verdict, mew=0)
     axes.legend(frameon=False, loc="lower left", labelcolor=GREY, fontsize=8)
     axes.set_xlabel("difference in points of MAP@R on the test birds, 95% intervals", fontsize=8)

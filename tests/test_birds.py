@@ -245,7 +245,7 @@ def test_validation_and_test_agree_by_ranks(birds: Any):
     # so much the best setting on test classes is above the chosen one
     report["claims"].append({"methods": {"method 0": 0.021}})
     told = birds.tables.validation_words(report)
-    assert "in 0 of 1 methods, and one that is at most 2.1 points below" in told
+    assert "in 0 of 1 methods, and one that is at most 2.10 points below" in told
 
 
 def test_the_page_is_made_of_what_is_there(birds: Any, tmp_path: Path):
@@ -488,7 +488,7 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     flattered = asked["How much does choosing on test classes flatter?"]["methods"]
     assert flattered == dict.fromkeys(METHODS[:2], pytest.approx(0.005))
     mined = asked["Does mining help multi-similarity (RAW + VTHM against RAW)?"]
-    assert mined["sentence"].endswith("epsilon 0.05, of 0.05, 0.1, 0.3, and nothing else is different")
+    assert mined["sentence"].endswith("epsilon 0.05, at the edge of 0.05, 0.1, 0.3, and nothing else is different")
     assert mined["difference"]["count"] == 5
     assert asked["Are 512 dimensions better than 128?"]["difference"]["count"] == len(METHODS)  # not of their seeds
     assert whole["cost"]["seconds"] == {"search": 25.0, "final": 2.0 * sum(stages)}

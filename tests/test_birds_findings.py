@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from likewise.protocols.pairs import compare
+
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 
@@ -64,25 +66,53 @@ def test_figures_are_drawn_of_what_is_there(scripts: Any, results: Any, tmp_path
 
 
 def test_a_method_is_one_pair(scripts: Any):
-    """Two methods rise by 1 and 3 points in the mean over their seeds; a training that failed, and a method that has no other
-    side, are left out."""
+    """Two methods rise by 1 and 3 points in the mean over their seeds, one kept its setting; a training that failed, and a
+    method that has no other side, are left out."""
 
-    def row(method: str, part: str, score: float, status: str = "done") -> dict[str, Any]:
-        return {"method": method, "part": part, "dim": 512, "status": status, "test MAP@R": score}
+    def rows(part: str, **scores: tuple[float | None, ...]) -> list[dict[str, Any]]:
+        return [
+            {
+                "method": name,
+                "part": part,
+                "dim": 512,
+                "seed": seed,
+                "status": "done" if each else "failed",
+                "test MAP@R": each,
+            }
+            for name, those in scores.items()
+            for seed, each in enumerate(those)
+        ]
 
-    after = [row("a", "verdict", score) for score in (0.10, 0.12)] + [
-        row("b", "verdict", 0.23),
-        row("c", "verdict", 0.5),
-    ]
-    before = [row("a", "untuned", 0.10), row("b", "untuned", 0.20), row("b", "untuned", 0.0, "failed")]
+    after = rows("verdict", a=(0.10, 0.12), b=(0.23, 0.25), c=(0.5, 0.5), d=(0.3, 0.4))
+    before = rows("untuned", a=(0.08, 0.12), b=(0.21, None), c=(0.5, 0.5))
     found = scripts.claims.tuned([*after, *before])
-    assert found.pairs == 2
-    assert found.difference.mean == pytest.approx(0.02)
+    assert found["difference"]["count"] == 3
+    assert found["difference"]["mean"] == pytest.approx((0.01 + 0.03 + 0.0) / 3)
+    assert "a +1.00 (" in found["sentence"]
+    assert "c nothing, because its first setting was the best" in found["sentence"]
+
+
+def test_differences_are_those_of_the_table(scripts: Any, results: Any):
+    """Every seed has its partner: the mean of differences is the difference of means, whoever shared a GPU with how many."""
+    for each in results.verdict["further"]:
+        before = each["test"]["verdict"]["MAP@R"]["mean"]
+        for part in ("together", "larger images", "the rest"):
+            found = scripts.findings.change(results.verdict, each["method"], part)
+            assert found.pairs == 5
+            assert found.difference.mean == pytest.approx(each["test"][part]["MAP@R"]["mean"] - before)
+
+
+def test_what_has_no_partner_is_no_difference(scripts: Any):
+    rows = [{"method": m, "seed": s, "test MAP@R": 0.1 + 0.01 * s} for m in "ab" for s in range(3)]
+    found = compare(rows, "a", "b")
+    assert scripts.findings.said_of(found) == "+0.0 (+0.0 to +0.0)"
+    with pytest.raises(ValueError, match="trainings of the same seeds"):
+        scripts.findings.said_of(compare(rows[:-1], "a", "b"))
 
 
 def test_nothing_is_not_below_nothing(scripts: Any):
     ends = SimpleNamespace(mean=-0.0002, low=-0.0031, high=0.0027)
-    assert scripts.findings.said_of(SimpleNamespace(difference=ends)) == "+0.0 (-0.3 to +0.3)"
+    assert scripts.findings.said_of(SimpleNamespace(difference=ends, unpaired=(0, 0))) == "+0.0 (-0.3 to +0.3)"
 
 
 def test_the_words_name_what_was_told_apart(scripts: Any):
