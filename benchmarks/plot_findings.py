@@ -130,6 +130,8 @@ def moved(report: Row, parity: Row) -> str:
     )
     before, after = (said_of(beside(report, part, name, other["method"], METRIC)) for part in ("verdict", "together"))
     first = said_of(beside(report, "together", name, other["method"], "test R@1"))
+    own = [each for each in best["helped"] if each not in other["helped"]]
+    only = f"; {' and '.join(own)} helped {name} alone, and {'is' if len(own) == 1 else 'are'} in it" if own else ""
     test = {
         part: f"MAP@R {percent(found['MAP@R'])}, R@1 {percent(found['R@1'])}" for part, found in best["test"].items()
     }
@@ -138,8 +140,8 @@ def moved(report: Row, parity: Row) -> str:
         f"larger images alone are {larger} of it, everything else alone {rest}**: without larger images {name} has {test['the rest']}, where the "
         f"best of {plain['of']} losses as they come, {plain['loss']}, has MAP@R {100 * plain['MAP@R']:.2f}, R@1 {100 * plain['R@1']:.2f}. From "
         f"all that helped, to learn from the validation classes too, up to the last epoch, changes MAP@R by {said_of(everyone, 2)}. {name} is "
-        f"{before} above {rival} before these changes and {after} after them, in R@1 {first}; after them it has larger batches, too, "
-        f"which did not help {rival}. Larger images move both by several times as much as the choice between the two. They cost: a "
+        f"{before} above {rival} before these changes and {after} after them, in R@1 {first}{only}. "
+        "Larger images move both by several times as much as the choice between the two. They cost: a "
         f"training with all that helped takes {seconds(report, 'together'):.1f} s of the GPU in the mean of both methods, instead of "
         f"{report['cost']['one training']['mean']:.1f}."
     )
