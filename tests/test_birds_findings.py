@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from likewise.cli.configuration import configure
+from likewise.cli.layers import read_request
 from likewise.protocols.pairs import compare
 
 ROOT = Path(__file__).parents[1]
@@ -21,11 +23,22 @@ def scripts() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(BENCHMARKS))
         import birds_claims
+        import birds_further
+        import birds_search
+        import birds_verdict
         import plot_birds
         import plot_findings
         import plot_verdict
 
-        yield SimpleNamespace(claims=birds_claims, birds=plot_birds, findings=plot_findings, verdict=plot_verdict)
+        yield SimpleNamespace(
+            claims=birds_claims,
+            further=birds_further,
+            search=birds_search,
+            plan=birds_verdict,
+            birds=plot_birds,
+            findings=plot_findings,
+            verdict=plot_verdict,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +134,11 @@ def test_the_words_name_what_was_told_apart(scripts: Any):
         for name, low, high in (("one", -0.1, 0.1), ("other", 0.01, 0.1), ("third", -0.2, -0.1))
     ]
     assert scripts.birds.told_apart({"rows": rows}) == ["other", "third"]
+
+
+def test_the_recipe_is_where_the_study_ended(scripts: Any, results: Any):
+    best = results.verdict["further"][0]
+    found = scripts.search.searches(scripts.search.study("BIRDS", "imagenet"))[best["method"]]
+    plain = scripts.plan.final(found, results.verdict["points"][best["method"]], 0, "verdict", 512).config
+    words = ["--config", str(ROOT / "recipes" / "cub176.yaml"), "--data.root", "BIRDS"]
+    assert configure(read_request(words)) == scripts.further.changed(plain, best["helped"])

@@ -161,7 +161,7 @@ def test_a_setup_is_complete_and_builds(name: str):
     assert config["model"]["weights"] in (None, *TRUNKS[config["model"]["trunk"]].published)
     assert len(next(iter(sampler))) == sampler.batch_size
     assert model.dim == config["model"]["dim"] == getattr(loss, "embedding_dim", model.dim)
-    size = {"thesis": 224, "cub128": 112, "glyphs": 32}.get(config["images"], 227)
+    size = {"thesis": 224, "cub128": 112, "cub176": 176, "glyphs": 32}.get(config["images"], 227)
     assert (RECIPES[config["images"]].train.size, RECIPES[config["images"]].test.size) == (size, size)
     Plan(**config["plan"])
     Schedule(**config["schedule"])
