@@ -203,7 +203,7 @@ def tables_of(
         made[EQUAL] = StudyTable(["setting", "for all"], equal(config, search), words=True)
         made[UNEQUAL] = StudyTable(["what", "how"], unequal(search), words=True)
     if verdict is not None:
-        made["The five best in four sizes"] = shown(plot_verdict.sizes_table(verdict), "MAP@R in per cent.", command)
+        made["The five best in four sizes"] = shown(plot_verdict.sizes_table(verdict), "In per cent.", command)
         if verdict["separated"]:
             said = "Four models of 128 dimensions, trained on three quarters of the classes each: the mean of their numbers, and their embeddings put together."
             made["The reality check's own protocol"] = shown(plot_verdict.folds_table(verdict), said, command)

@@ -277,18 +277,19 @@ def verdict_table(report: Row) -> str:
         failed = sum(each.get("failed", 0) for each in (row, other or {}))
         name = named(report, row["method"]) + (f" ({failed} trainings failed)" if failed else "")
         cells = [name, *(percent(row[metric]) for metric in METRICS)]
-        made.append([*cells, *("–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1"))])
-    return table(["method", *(f"{metric}, 512-d" for metric in METRICS), "MAP@R, 128-d", "R@1, 128-d"], made)
+        made.append([*cells, *("–" if other is None else percent(other[metric]) for metric in METRICS)])
+    return table(["method", *(f"{metric}, {dim}-d" for dim in DIMS for metric in METRICS)], made)
 
 
 def sizes_table(report: Row) -> str:
     """The five best in four sizes."""
     found = {dim: at(report, dim) for dim in (64, 128, 512, 1024)}
     made = [
-        [name, *(percent(rows[name]["MAP@R"]) if name in rows else "–" for rows in found.values())]
+        [name, metric, *(percent(rows[name][metric]) if name in rows else "–" for rows in found.values())]
         for name in report["best by validation"]
+        for metric in METRICS
     ]
-    return table(["MAP@R", *(f"{dim}-d" for dim in found)], made)
+    return table(["method", "", *(f"{dim}-d" for dim in found)], made, words=(0, 1))
 
 
 def folds_table(report: Row) -> str:
@@ -297,10 +298,11 @@ def folds_table(report: Row) -> str:
     made = []
     for row in sorted(report["separated"], key=lambda row: -row["MAP@R"]["mean"]):
         other = joined.get(row["method"])
-        cells = [percent(row[metric]) for metric in ("MAP@R", "R@1")]
-        cells += ["–" if other is None else percent(other[metric]) for metric in ("MAP@R", "R@1")]
+        cells = [percent(row[metric]) for metric in METRICS]
+        cells += ["–" if other is None else percent(other[metric]) for metric in METRICS]
         made.append([row["method"], *cells])
-    return table(["method", "MAP@R, separated", "R@1", "MAP@R, concatenated", "R@1"], made)
+    head = [f"{metric}, {kind}" for kind in ("separated", "concatenated") for metric in METRICS]
+    return table(["method", *head], made)
 
 
 def further_table(report: Row) -> str:
