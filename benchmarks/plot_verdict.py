@@ -11,6 +11,7 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 from birds_claims import RECENT, RIVAL, points
@@ -50,7 +51,8 @@ def main() -> None:
     if verdict is not None:
         blocks |= {
             "verdict-words": verdict_words(verdict, parity),
-            "verdict-table": verdict_table(verdict),
+            "verdict-table": verdict_table(verdict, 512),
+            "verdict-table-small": indent(verdict_table(verdict, 128), 4 * " "),
             "verdict-validation": validation_words(verdict),
             "verdict-sizes": sizes_table(verdict),
             "verdict-folds": folds_table(verdict),
@@ -267,18 +269,14 @@ def unfinished(report: Row) -> str:
     return f" {left} trainings are still to come; what they are needed for is not in the tables yet." if left else ""
 
 
-def verdict_table(report: Row) -> str:
-    """All methods in 512 dimensions, the best first."""
-    rows = sorted(at(report, 512).values(), key=lambda row: -row["MAP@R"]["mean"])
-    small = at(report, 128)
+def verdict_table(report: Row, dim: int) -> str:
+    """All methods in a size, the best first."""
     made = []
-    for row in rows:
-        other = small.get(row["method"])
-        failed = sum(each.get("failed", 0) for each in (row, other or {}))
+    for row in sorted(at(report, dim).values(), key=lambda row: -row["MAP@R"]["mean"]):
+        failed = row.get("failed", 0)
         name = named(report, row["method"]) + (f" ({failed} trainings failed)" if failed else "")
-        cells = [name, *(percent(row[metric]) for metric in METRICS)]
-        made.append([*cells, *("–" if other is None else percent(other[metric]) for metric in METRICS)])
-    return table(["method", *(f"{metric}, {dim}-d" for dim in DIMS for metric in METRICS)], made)
+        made.append([name, *(percent(row[metric]) for metric in METRICS)])
+    return table([f"{dim} dimensions", *METRICS], made)
 
 
 def sizes_table(report: Row) -> str:
@@ -297,12 +295,10 @@ def folds_table(report: Row) -> str:
     joined = {row["method"]: row for row in report["concatenated"]}
     made = []
     for row in sorted(report["separated"], key=lambda row: -row["MAP@R"]["mean"]):
-        other = joined.get(row["method"])
-        cells = [percent(row[metric]) for metric in METRICS]
-        cells += ["–" if other is None else percent(other[metric]) for metric in METRICS]
-        made.append([row["method"], *cells])
-    head = [f"{metric}, {kind}" for kind in ("separated", "concatenated") for metric in METRICS]
-    return table(["method", *head], made)
+        for kind, found in (("separated", row), ("concatenated", joined.get(row["method"]))):
+            cells = ["–" if found is None else percent(found[metric]) for metric in METRICS]
+            made.append([row["method"], kind, *cells])
+    return table(["method", "models", *METRICS], made, words=(0, 1))
 
 
 def further_table(report: Row) -> str:

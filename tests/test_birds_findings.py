@@ -54,7 +54,7 @@ def test_the_page_says_what_the_results_say(scripts: Any, results: Any):
         scripts.findings.findings(results.verdict, results.parity),
         scripts.findings.moved(results.verdict, results.parity),
         scripts.verdict.verdict_words(results.verdict, results.parity),
-        scripts.verdict.verdict_table(results.verdict),
+        scripts.verdict.verdict_table(results.verdict, 512),
         scripts.verdict.further_table(results.verdict),
         scripts.verdict.claims(results.verdict),
         scripts.birds.words(results.parity),
