@@ -13,9 +13,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -27,6 +24,7 @@ from machine import write
 from page import read
 from safetensors.torch import save_file
 
+from likewise.cli.pool import run_workers
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.space import at_point
 from likewise.trunks import TRUNKS, class_embeddings, prompts, read_state
@@ -34,12 +32,8 @@ from likewise.trunks import TRUNKS, class_embeddings, prompts, read_state
 HERE = Path(__file__).parent
 BIRDS, WEIGHTS, VECTORS = "birds.zip", "efficientnet_lite0.safetensors", "vectors.pt"
 STUDY, METHODS = "study.yaml", "methods.json"
-LOG = "work.log"
-LOOK, TELL, PATIENCE = 15.0, 60.0, 20.0
-"""Seconds between looks at what the results so far ask for, between reports, and until a worker is not waited for."""
-
-STARTS = 8
-"""Workers end when nothing waits; so many for each place is more than there are such moments."""
+TELL = 60.0
+"""Seconds between two reports."""
 
 STAND_IN = '''"""Stands in for the language model where only the birds' names are embedded: their vectors, made before."""
 
@@ -91,78 +85,29 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
     shutil.copy(folder / STUDY, study)
     board.again()  # what failed may do so no more
 
-    def waiting() -> int:
-        plan(study, found, board, search, known)
-        return board.counts()["waiting"]
-
     def tell() -> None:
         join(study)
         told = report(study, search, board, known, at_once)
         for place in (study / RESULTS.name, out):
             write(told, place)
 
-    workers = Workers(study, folder.absolute(), at_once)
-    looked = told = time.monotonic()
-    left = waiting()
+    told = time.monotonic()
+
+    def go_on() -> None:
+        nonlocal told
+        plan(study, found, board, search, known)
+        if time.monotonic() > told + TELL:
+            tell()
+            told = time.monotonic()
+
+    # workers find the sources and what was packed where this process does
+    here = (HERE.parent / "src", HERE, folder.absolute(), os.environ.get("PYTHONPATH", ""))
+    os.environ |= {"PYTHONPATH": os.pathsep.join(filter(None, map(str, here))), "OMP_NUM_THREADS": "2"}
     try:
-        while (now := time.monotonic()) < until and (workers.keep(left) or waiting()) and workers.may_start:
-            time.sleep(1.0)
-            left = board.counts()["waiting"]
-            if now > looked + LOOK:
-                left, looked = waiting(), now
-            if now > told + TELL:
-                tell()
-                told = now
-    finally:  # nobody trains on alone
-        workers.stop()
-        waiting()
+        run_workers(study, board, at_once, seconds=until - time.monotonic(), plan=go_on)
+    finally:
+        plan(study, found, board, search, known)
         tell()
-
-
-class Workers:
-    """Processes that train.
-
-    Args:
-        study: the folder of the study.
-        pack: the folder of what was packed.
-        at_once: how many.
-    """
-
-    def __init__(self, study: Path, pack: Path, at_once: int) -> None:
-        self.study, self.at_once = study, at_once
-        paths = os.pathsep.join(map(str, (HERE.parent / "src", HERE, pack)))
-        self.environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "2"}
-        self.living: list[subprocess.Popen[bytes]] = []
-        self.starts = 0
-
-    @property
-    def may_start(self) -> bool:
-        """Whether so few have ended that something else than the workers may be the reason."""
-        return self.starts < STARTS * self.at_once
-
-    def keep(self, waiting: int) -> bool:
-        """Start as many as there is work for; whether any work."""
-        self.living = [each for each in self.living if each.poll() is None]
-        for _ in range(min(self.at_once - len(self.living), waiting)):
-            command = [sys.executable, "-m", "likewise.cli", "work", str(self.study)]
-            with (self.study / LOG).open("ab") as log:
-                self.living.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log))
-            self.starts += 1
-        return bool(self.living)
-
-    def stop(self) -> None:
-        """Let them put back what they have begun, for a moment."""
-        for each in self.living:
-            each.terminate()
-        for each in self.living:
-            try:
-                each.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                each.kill()
-                each.wait()
-        if not self.may_start:
-            print("workers ended again and again; the last of them said:")
-            print((self.study / LOG).read_text(errors="replace")[-2000:])
 
 
 def main() -> None:
@@ -181,7 +126,6 @@ def main() -> None:
     if given.what == "pack":
         pack(given.folder, given.birds)
     else:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit("told to stop"))
         work(given.folder, given.study, given.seconds, given.at_once, given.out)
 
 

@@ -521,17 +521,26 @@ def test_a_journey_goes_on_until_nothing_is_left(birds: Any, tmp_path: Path, mon
 
     from likewise.protocols.file_board import FileBoard
 
-    class Quick(birds.travel.Workers):
-        def keep(self, waiting: int) -> bool:
-            train_all(self.study, FileBoard(self.study / "board"))
-            return False
+    class Quick:
+        """A worker that is done before it is waited for."""
+
+        returncode = 0
+
+        def poll(self) -> int:
+            return 0
+
+    def start(folder: Path, number: int) -> Quick:
+        train_all(folder, FileBoard(folder / "board"))
+        return Quick()
 
     pack, study, out = tmp_path / "pack", tmp_path / "study", tmp_path / "verdict.json"
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(birds.verdict, "LOOKED_AT", METHODS[:2])
-    for name, value in {"Workers": Quick, "searched": lambda: invented_search(), "RESULTS": out}.items():
+    for name, value in {"searched": lambda: invented_search(), "RESULTS": out}.items():
         monkeypatch.setattr(birds.travel, name, value)
-    monkeypatch.setattr(birds.travel.time, "sleep", lambda _: None)
+    monkeypatch.setattr("likewise.cli.pool._start", start)
+    monkeypatch.setattr("likewise.cli.pool.POLL", 0.0)
+    monkeypatch.setattr(birds.travel.os, "environ", dict(birds.travel.os.environ))
     found, _ = birds.verdict.opened(pack, "data/CUB_200_2011", "imagenet")
     (pack / birds.travel.METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))
     with zipfile.ZipFile(pack / birds.travel.BIRDS, "w") as archive:

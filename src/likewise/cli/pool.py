@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,9 @@ from likewise.protocols.board import Board, Standing
 POLL = 0.5
 """Seconds between two looks at the board."""
 
+LOOK = 15.0
+"""Seconds between two times that more may be planned."""
+
 DEATHS = 3
 """How often in a row each worker may die while the study gets no further."""
 
@@ -35,43 +39,92 @@ def fitting() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else max(1, min(8, cores()))
 
 
-def run_workers(folder: Path, board: Board, count: int) -> int:
+def run_workers(
+    folder: Path,
+    board: Board,
+    count: int,
+    *,
+    seconds: float = math.inf,
+    plan: Callable[[], object] | None = None,
+) -> int:
     """Run workers until nothing is left to do; one that dies is replaced, as long as work is left and gets done.
 
     Args:
         folder: of the study.
         board: its board.
         count: how many processes, at most.
+        seconds: after so many they are asked to stop; what they have begun waits, with its checkpoint, for the next.
+        plan: called first, now and then, and when nothing is left; trials that it adds are worked on, too.
 
     Returns:
-        0; 1 if workers died for no trial's sake, so that something is left; 130 if it was interrupted: what was done is
-        kept, and the same command goes on.
+        0, also if the time was over; 1 if workers died for no trial's sake, so that something is left; 130 if it was
+        interrupted: what was done is kept, and the same command goes on.
     """
-    count = min(count, _left(board))
-    workers: list[subprocess.Popen[bytes]] = []
+    until, looked = time.monotonic() + seconds, -math.inf
+    crew = _Crew(folder, board, count)
     with _screen() as show, _interruptible():
         try:
-            workers += [_start(folder, number) for number in range(count)]
-            deaths, before = 0, _progress(board)
-            while any(worker.poll() is None for worker in workers):
+            while time.monotonic() < until:
+                if plan is not None and (not crew.works() or time.monotonic() > looked + LOOK):
+                    plan()
+                    looked = time.monotonic()
+                if not crew.fill():
+                    break
                 show(board.states())
                 time.sleep(POLL)
-                for number, worker in enumerate(workers):
-                    if worker.poll() in (None, 0) or deaths > DEATHS * count:
-                        continue
-                    board.sweep()  # the trial that it had waits again
-                    if board.counts()["waiting"]:
-                        deaths, before = (deaths + 1 if _progress(board) == before else 1), _progress(board)
-                        workers[number] = _start(folder, number)
+            late = crew.works()
+            _stop(crew.workers)
         except KeyboardInterrupt:
-            _stop(workers)
+            _stop(crew.workers)
             show(board.states())
             return 130
         show(board.states())
-    if _left(board):
+    if _left(board) and not late:
         print(f"the workers ended before their work was done: {folder / 'worker-1.log'} says why", file=sys.stderr)
         return 1
     return 0
+
+
+class _Crew:
+    """The workers of one machine, each in its place.
+
+    Args:
+        folder: of the study.
+        board: its board.
+        count: how many, at most.
+    """
+
+    def __init__(self, folder: Path, board: Board, count: int) -> None:
+        self.folder, self.board, self.count = folder, board, count
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self._idle, self._before = 0, _progress(board)
+
+    def works(self) -> bool:
+        """Whether anybody does."""
+        return any(worker.poll() is None for worker in self.workers)
+
+    def fill(self) -> bool:
+        """Start as many as there is work for; whether anybody works, or did so a moment ago."""
+        ended = [number for number, worker in enumerate(self.workers) if worker.poll() is not None]
+        if len(self.workers) - len(ended) == self.count:
+            return True
+        # what a dead one had waits again; who finds that others have it all waits for these
+        wanted = min(self.count, _left(self.board)) - (len(self.workers) - len(ended))
+        started = 0
+        for number in [*ended, *range(len(self.workers), self.count)][: max(0, wanted)]:
+            if number < len(self.workers) and self._in_vain():
+                break
+            self.workers[number : number + 1] = [_start(self.folder, number)]
+            started += 1
+        return bool(started) or self.works()
+
+    def _in_vain(self) -> bool:
+        """Whether too many have been replaced while the study got no further."""
+        if self._idle <= DEATHS * self.count:
+            now = _progress(self.board)
+            self._idle = self._idle + 1 if now == self._before else 1
+            self._before = now
+        return self._idle > DEATHS * self.count
 
 
 def _left(board: Board) -> int:

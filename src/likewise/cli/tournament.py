@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, StudyFile, begin, board_of, presets, read_study, with_aside
 from likewise.cli.study_page import write_page
 from likewise.data.aside import aside
-from likewise.protocols.board import Standing
+from likewise.protocols.board import Board, Standing
 from likewise.protocols.combine import concatenated
 from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards
 from likewise.protocols.pairs import NoPairs, compare_all
@@ -74,20 +75,36 @@ def work(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.cli.mistakes.Mistake: there is no study nowhere/study.yaml
     """
-    from likewise.cli.trials import run_trial
-    from likewise.protocols.worker import work as take
-
-    options = Arguments("work", "Run trials of a study, one after the other.")
+    options = Arguments("work", "Run trials of a study, one after the other, until there is nothing left.")
     options.add_argument("study", metavar="STUDY", type=Path, help="the folder of a study")
+    options.add_argument("--workers", metavar="N", type=int, help="so many processes at once; they may share a GPU")
+    options.add_argument("--minutes", metavar="M", type=float, help="stop after so many; the same command goes on")
     options.add_argument("--name", help="of this worker, in tables")
     given = options.parse_args(words)
     study = read_study(given.study / FILE)
-    done = take(
-        board_of(given.study, study),
-        lambda trial, go_on: run_trial(trial, go_on, folder=given.study),
-        name=given.name,
-        metric=study.metric,
-    )
+    board = board_of(given.study, study)
+    if given.workers is None and given.minutes is None:
+        return _take(given.study, study, board, given.name)
+    if given.workers is not None and given.workers < 1:
+        raise Mistake(f"--workers must be a whole number ≥ 1, but it is {given.workers}")
+    if given.minutes is not None and not given.minutes > 0:
+        raise Mistake(f"--minutes must be a number > 0, but it is {given.minutes:g}")
+    if given.name is not None:
+        raise Mistake("--name is of one worker in this process: leave it out beside --workers and --minutes")
+    seconds = math.inf if given.minutes is None else 60 * given.minutes
+    code = run_workers(given.study, board, given.workers or 1, seconds=seconds)
+    left = board.counts()["waiting"]
+    if left and code in (0, INTERRUPTED):
+        print(f"{left} trainings wait; the same command goes on: {shlex.join(['likewise', 'work', *words])}")
+    return code
+
+
+def _take(folder: Path, study: StudyFile, board: Board, name: str | None) -> int:
+    """Be a worker."""
+    from likewise.cli.trials import run_trial
+    from likewise.protocols.worker import work as take
+
+    done = take(board, lambda trial, go_on: run_trial(trial, go_on, folder=folder), name=name, metric=study.metric)
     print(f"{done} trainings")
     return 0
 
