@@ -104,10 +104,15 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
     here = (HERE.parent / "src", HERE, folder.absolute(), os.environ.get("PYTHONPATH", ""))
     os.environ |= {"PYTHONPATH": os.pathsep.join(filter(None, map(str, here))), "OMP_NUM_THREADS": "2"}
     try:
-        run_workers(study, board, at_once, seconds=until - time.monotonic(), plan=go_on)
+        code = run_workers(study, board, at_once, seconds=until - time.monotonic(), plan=go_on)
     finally:
         plan(study, found, board, search, known)
         tell()
+    if code == 1:  # this machine may be gone before anybody looks
+        for log in sorted(study.glob("worker-*.log")):
+            print(f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}")
+    if code:
+        raise SystemExit(code)
 
 
 def main() -> None:

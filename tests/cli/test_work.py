@@ -11,7 +11,7 @@ import pytest
 from likewise.cli import main, pool
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.trial import Result, Trial
-from tests.cli.test_studies import OUT, rows_of, write
+from tests.cli.test_studies import OUT, numbers, one_thread, worked, write
 
 
 class Worker:
@@ -76,8 +76,49 @@ def test_when_the_time_is_over_they_are_asked_to_stop(
     started = crew(board, takes=False)
     assert pool.run_workers(tmp_path, board, 2, seconds=0.05) == 0
     assert [worker.asked for worker in started] == [[signal.SIGTERM]] * 2
-    assert board.counts()["waiting"] == 3
+    assert pool.run_workers(tmp_path, board, 2, seconds=0.0) == 0, "no time at all"
+    assert len(started) == 2
     assert "before their work was done" not in capsys.readouterr().err
+
+
+def test_a_plan_that_fails_leaves_nobody_behind(
+    crew: Callable[..., list[Worker]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    board = FileBoard(tmp_path / "board")
+    board.add(trials("ab"))
+    started, asked = crew(board, takes=False), [0]
+
+    def plan() -> None:
+        asked[0] += 1
+        if asked[0] > 1:
+            raise OSError("no space left")
+
+    monkeypatch.setattr(pool, "LOOK", 0.0)
+    with pytest.raises(OSError, match="no space left"):
+        pool.run_workers(tmp_path, board, 2, plan=plan)
+    assert [worker.asked for worker in started] == [[signal.SIGTERM]] * 2
+
+
+def test_who_ends_while_the_board_is_looked_at_is_replaced(
+    crew: Callable[..., list[Worker]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Two places, and one worker because there is one trial; it dies between a look at it and the end of a look at the board."""
+    board = FileBoard(tmp_path / "board")
+    board.add(trials("a"))
+    started, left = crew(board, takes=False), pool._left
+
+    def slow(board: FileBoard) -> int:
+        if len(started) == 1:
+            started[0].returncode = 1
+        for worker in started[1:]:
+            worker.takes = True
+        return left(board)
+
+    monkeypatch.setattr(pool, "_left", slow)
+    monkeypatch.setattr(pool, "LOOK", 0.0)
+    assert pool.run_workers(tmp_path, board, 2) == 0
+    assert board.counts()["done"] == 1
+    assert len(started) == 2
 
 
 @pytest.mark.parametrize("code", [0, 2])
@@ -88,7 +129,15 @@ def test_workers_that_leave_at_once_are_not_started_for_ever(
     board.add(trials("abc"))
     started = crew(board, leaves=code)
     assert pool.run_workers(tmp_path, board, 2, seconds=20.0, plan=lambda: None) == 1
-    assert 2 < len(started) <= 2 + 3 * 2 + 1
+    assert 2 < len(started) <= 2 + 3 * 2
+
+
+def test_one_trial_is_not_tried_by_many(crew: Callable[..., list[Worker]], tmp_path: Path):
+    board = FileBoard(tmp_path / "board")
+    board.add(trials("a"))
+    started = crew(board, leaves=2)
+    assert pool.run_workers(tmp_path, board, 8) == 1
+    assert [worker.number for worker in started] == [0] * 4
 
 
 @pytest.mark.parametrize(
@@ -122,10 +171,14 @@ def test_what_is_left_is_said(here: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 @pytest.mark.slow
-def test_two_processes_do_what_one_does(here: Path):
-    words = (write(seeds=[0]), *OUT)
-    assert main(["tournament", *words, "--workers", "0"]) == 0
+def test_processes_that_stop_in_time_and_go_on_do_what_one_does(here: Path, capsys: pytest.CaptureFixture[str]):
+    words = write(seeds=[0])
+    with one_thread():
+        assert worked(words, "--out", "alone") == 0
+    assert main(["tournament", words, *OUT, "--workers", "0"]) == 0
+    assert main(["work", "study", "--workers", "2", "--minutes", "0.03"]) == 0  # before anybody has begun
+    assert "2 trainings wait; the same command goes on" in capsys.readouterr().out
+    assert all(each.tries == 0 for each in FileBoard("study/board").states()), "it is not held against a trial"
     assert main(["work", "study", "--workers", "2", "--minutes", "5"]) == 0
-    assert FileBoard("study/board").counts()["done"] == 2
-    assert main(["tournament", *words, "--workers", "1"]) == 0  # nothing is left for it
-    assert len(rows_of("study")) == 2
+    assert main(["tournament", words, *OUT, "--workers", "1"]) == 0  # nothing is left for it
+    assert numbers("study") == numbers("alone")

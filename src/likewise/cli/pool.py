@@ -53,29 +53,31 @@ def run_workers(
         folder: of the study.
         board: its board.
         count: how many processes, at most.
-        seconds: after so many they are asked to stop; what they have begun waits, with its checkpoint, for the next.
+        seconds: after so many they are asked to stop, which may take some more; what they have begun waits, with its
+            checkpoint, for the next.
         plan: called first, now and then, and when nothing is left; trials that it adds are worked on, too.
 
     Returns:
         0, also if the time was over; 1 if workers died for no trial's sake, so that something is left; 130 if it was
         interrupted: what was done is kept, and the same command goes on.
     """
-    until, looked = time.monotonic() + seconds, -math.inf
+    until, looked, late = time.monotonic() + seconds, -math.inf, False
     crew = _Crew(folder, board, count)
-    with _screen() as show, _interruptible():
+    with _screen() as show, interruptible():
         try:
-            while time.monotonic() < until:
-                if plan is not None and (not crew.works() or time.monotonic() > looked + LOOK):
-                    plan()
-                    looked = time.monotonic()
-                if not crew.fill():
-                    break
-                show(board.states())
-                time.sleep(POLL)
-            late = crew.works()
-            _stop(crew.workers)
+            with crew:
+                while time.monotonic() < until:
+                    if look := not crew.works() or time.monotonic() > looked + LOOK:
+                        if plan is not None:
+                            plan()
+                        looked = time.monotonic()
+                    if not crew.fill(look):
+                        break
+                    show(board.states())
+                    time.sleep(POLL)
+                else:
+                    late = True
         except KeyboardInterrupt:
-            _stop(crew.workers)
             show(board.states())
             return 130
         show(board.states())
@@ -97,34 +99,45 @@ class _Crew:
     def __init__(self, folder: Path, board: Board, count: int) -> None:
         self.folder, self.board, self.count = folder, board, count
         self.workers: list[subprocess.Popen[bytes]] = []
-        self._idle, self._before = 0, _progress(board)
+        self._idle, self._before, self._gone = 0, _progress(board), 0
+
+    def __enter__(self) -> _Crew:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stop(self.workers)  # whatever happened, nobody trains on alone
 
     def works(self) -> bool:
         """Whether anybody does."""
         return any(worker.poll() is None for worker in self.workers)
 
-    def fill(self) -> bool:
-        """Start as many as there is work for; whether anybody works, or did so a moment ago."""
+    def fill(self, look: bool) -> bool:
+        """Start as many as there is work for; whether anybody worked at the beginning, or was started.
+
+        Args:
+            look: whether to look at the board although nobody has ended since the last time.
+        """
         ended = [number for number, worker in enumerate(self.workers) if worker.poll() is not None]
-        if len(self.workers) - len(ended) == self.count:
-            return True
-        # what a dead one had waits again; who finds that others have it all waits for these
-        wanted = min(self.count, _left(self.board)) - (len(self.workers) - len(ended))
-        started = 0
-        for number in [*ended, *range(len(self.workers), self.count)][: max(0, wanted)]:
-            if number < len(self.workers) and self._in_vain():
-                break
-            self.workers[number : number + 1] = [_start(self.folder, number)]
-            started += 1
-        return bool(started) or self.works()
+        living, started = len(self.workers) - len(ended), 0
+        if living < self.count and (look or not living or len(ended) > self._gone):
+            # what a dead one had waits again; who finds that others have it all waits for these
+            wanted = min(self.count, _left(self.board)) - living
+            for number in [*ended, *range(len(self.workers), self.count)][: max(0, wanted)]:
+                if number < len(self.workers) and self._in_vain():
+                    break
+                self.workers[number : number + 1] = [_start(self.folder, number)]
+                started += 1
+            self._gone = max(0, len(ended) - started)
+        return living > 0 or started > 0
 
     def _in_vain(self) -> bool:
         """Whether too many have been replaced while the study got no further."""
-        if self._idle <= DEATHS * self.count:
+        most = DEATHS * len(self.workers)
+        if self._idle <= most:
             now = _progress(self.board)
             self._idle = self._idle + 1 if now == self._before else 1
             self._before = now
-        return self._idle > DEATHS * self.count
+        return self._idle > most
 
 
 def _left(board: Board) -> int:
@@ -141,7 +154,7 @@ def _progress(board: Board) -> tuple[int, int]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """SIGTERM and the end of a terminal mean what Ctrl-C means: else the workers would go on without anybody."""
 
     def interrupt(_number: int, _frame: object) -> None:
@@ -172,8 +185,8 @@ def _start(folder: Path, number: int) -> subprocess.Popen[bytes]:
     if torch.cuda.is_available():
         environment["CUDA_VISIBLE_DEVICES"] = _device(number)
     else:
-        # one thread, whatever the number of workers: its numbers do not depend on how many others there are
-        environment["OMP_NUM_THREADS"] = "1"
+        # one thread unless told otherwise: its numbers do not depend on how many others there are
+        environment.setdefault("OMP_NUM_THREADS", "1")
     command = [sys.executable, "-m", "likewise.cli", "work", str(folder), "--name", f"worker {number + 1}"]
     log = (folder / f"worker-{number + 1}.log").open("ab")
     with log:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, nearest
-from likewise.cli.pool import describe, fitting, run_workers
+from likewise.cli.pool import describe, fitting, interruptible, run_workers
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, StudyFile, begin, board_of, presets, read_study, with_aside
 from likewise.cli.study_page import write_page
@@ -104,7 +104,8 @@ def _take(folder: Path, study: StudyFile, board: Board, name: str | None) -> int
     from likewise.cli.trials import run_trial
     from likewise.protocols.worker import work as take
 
-    done = take(board, lambda trial, go_on: run_trial(trial, go_on, folder=folder), name=name, metric=study.metric)
+    with interruptible():  # not only a training, but whatever a trial consists of is put back
+        done = take(board, lambda trial, go_on: run_trial(trial, go_on, folder=folder), name=name, metric=study.metric)
     print(f"{done} trainings")
     return 0
 
