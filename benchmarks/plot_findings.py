@@ -101,6 +101,7 @@ def newer(rivals: Sequence[Row]) -> str:
 def additions(answers: Mapping[str, Row]) -> str:
     """What is added to losses, asked in two ways."""
     alone, own = ([answers[question] for question in each] for each in zip(*map(asked, ADDED), strict=True))
+    unsure = [one for one in alone if one["verdict"] == "not distinguishable"]
     named = [
         f"{one.method}, {points(found)['mean']:+.1f}"
         for one, found in zip(ADDED, alone, strict=True)
@@ -109,8 +110,7 @@ def additions(answers: Mapping[str, Row]) -> str:
     return (
         f"**Of what is added to a loss, little is sure to help.** Of {len(alone)} additions (mining, direction, language), with nothing "
         f"else changed, {count(alone, 'better')} helps ({'; '.join(named)}), {count(alone, 'worse') or 'none'} harms and "
-        f"{count(alone, 'not distinguishable')} cannot be told from nothing; of {sum(one['edge'] for one in alone)} of them the strength that was "
-        f"chosen is at the edge of those tried. With a search of its own for each, {count(own, 'better')} are better and "
+        f"{len(unsure)} cannot be told from nothing; of {sum(one['edge'] for one in unsure)} of these the strength that was chosen is at the edge of those tried. With a search of its own for each, {count(own, 'better')} are better and "
         f"{count(own, 'worse')} worse ([claims](#claims))."
     )
 
@@ -125,9 +125,7 @@ def moved(report: Row, parity: Row) -> str:
     best, other = report["further"]
     name, rival, plain = best["method"], other["method"].lower(), untuned(parity)
     total, larger, rest = (said_of(change(report, name, part)) for part in ("together", "larger images", "the rest"))
-    everyone = compare_sides(
-        *(of(report, name, part) for part in ("all classes", "together")), "a", "b", METRIC, but=("part",)
-    )
+    everyone = said_of(change(report, name, "all classes", "together"), 2)
     before, after = (said_of(beside(report, part, name, other["method"], METRIC)) for part in ("verdict", "together"))
     first = said_of(beside(report, "together", name, other["method"], "test R@1"))
     own = [each for each in best["helped"] if each not in other["helped"]]
@@ -139,7 +137,7 @@ def moved(report: Row, parity: Row) -> str:
         f"All that helped brings {name} to {test['together']}: {total} points of MAP@R above the setting that the search found. **The "
         f"larger images alone are {larger} of it, everything else alone {rest}**: without larger images {name} has {test['the rest']}, where the "
         f"best of {plain['of']} losses as they come, {plain['loss']}, has MAP@R {100 * plain['MAP@R']:.2f}, R@1 {100 * plain['R@1']:.2f}. From "
-        f"all that helped, to learn from the validation classes too, up to the last epoch, changes MAP@R by {said_of(everyone, 2)}. {name} is "
+        f"all that helped, to learn from the validation classes too, up to the last epoch, changes MAP@R by {everyone}. {name} is "
         f"{before} above {rival} before these changes and {after} after them, in R@1 {first}{only}. "
         "Larger images move both by several times as much as the choice between the two. They cost: a "
         f"training with all that helped takes {seconds(report, 'together'):.1f} s of the GPU in the mean of both methods, instead of "
@@ -147,9 +145,9 @@ def moved(report: Row, parity: Row) -> str:
     )
 
 
-def change(report: Row, name: str, part: str) -> Comparison:
-    """A part of what goes further against the setting that the search found, seed by seed."""
-    return compare_sides(of(report, name, part), of(report, name, "verdict"), part, "before", METRIC, but=("part",))
+def change(report: Row, name: str, part: str, than: str = "verdict") -> Comparison:
+    """A part of what goes further against another, or the setting that the search found, seed by seed."""
+    return compare_sides(of(report, name, part), of(report, name, than), part, than, METRIC, but=("part",))
 
 
 def beside(report: Row, part: str, a: str, b: str, metric: str) -> Comparison:
