@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,32 +14,19 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def birds() -> Any:
-    """The scripts, which find each other by their folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        import birds_added
-        import birds_claims
-        import birds_further
-        import birds_models
-        import birds_page
-        import birds_search
-        import birds_travel
-        import birds_verdict
-        import plot_models
-        import plot_verdict
+def birds(script: Callable[[str], Any]) -> Any:
+    class Scripts:
+        added, claims, further = script("birds_added"), script("birds_claims"), script("birds_further")
+        models, page, search = script("birds_models"), script("birds_page"), script("birds_search")
+        travel, verdict = script("birds_travel"), script("birds_verdict")
+        plot, tables = script("plot_models"), script("plot_verdict")
+        found = search.searches(search.study("BIRDS", "imagenet"))
 
-        class Scripts:
-            models, page, search, verdict, plot = birds_models, birds_page, birds_search, birds_verdict, plot_models
-            further, travel, tables = birds_further, birds_travel, plot_verdict
-            added, claims = birds_added, birds_claims
-            found = birds_search.searches(birds_search.study("BIRDS", "imagenet"))
-
-        yield Scripts
+    return Scripts
 
 
 # ---- what is measured of a model
@@ -181,7 +169,7 @@ def test_each_training_has_a_command_that_makes_it(birds: Any):
         wanted = birds.verdict.final(search, point, 3, "verdict", 128).config
         words = shlex.split(birds.page.command_of(name, point, 128, 3))
         assert words[:2] == ["likewise", "train"]
-        words[words.index("recipes/cub128.yaml")] = str(BENCHMARKS.parent / "recipes" / "cub128.yaml")
+        words[words.index("recipes/cub128.yaml")] = str(ROOT / "recipes" / "cub128.yaml")
         made = configure(read_request(words[2:]))
         assert {key: made[key] for key in wanted if key != "out"} == {
             key: wanted[key] for key in wanted if key != "out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,27 +19,16 @@ BENCHMARKS = ROOT / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def scripts() -> Any:
-    """The scripts, which find each other by their folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        import birds_claims
-        import birds_further
-        import birds_search
-        import birds_verdict
-        import plot_birds
-        import plot_findings
-        import plot_verdict
-
-        yield SimpleNamespace(
-            claims=birds_claims,
-            further=birds_further,
-            search=birds_search,
-            plan=birds_verdict,
-            birds=plot_birds,
-            findings=plot_findings,
-            verdict=plot_verdict,
-        )
+def scripts(script: Callable[[str], Any]) -> Any:
+    return SimpleNamespace(
+        claims=script("birds_claims"),
+        further=script("birds_further"),
+        search=script("birds_search"),
+        plan=script("birds_verdict"),
+        birds=script("plot_birds"),
+        findings=script("plot_findings"),
+        verdict=script("plot_verdict"),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DRIVER = """#!/bin/sh
 echo "$@" > {folder}/asked
 for share in 90 70 '[N/A]' 20; do echo "$share"; done
@@ -18,11 +18,8 @@ exec sleep 60
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from machine import Busy
-
-    return Busy
+def busy(script: Callable[[str], Any]) -> Any:
+    return script("machine").Busy
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the driver here is a shell script")

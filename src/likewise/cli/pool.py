@@ -62,10 +62,9 @@ def run_workers(
         interrupted: what was done is kept, and the same command goes on.
     """
     until, looked, late = time.monotonic() + seconds, -math.inf, False
-    crew = _Crew(folder, board, count)
     with _screen() as show, interruptible():
         try:
-            with crew:
+            with _Crew(folder, board, count, more=plan is not None) as crew:
                 while time.monotonic() < until:
                     if look := not crew.works() or time.monotonic() > looked + LOOK:
                         if plan is not None:
@@ -94,10 +93,11 @@ class _Crew:
         folder: of the study.
         board: its board.
         count: how many, at most.
+        more: whether trials are added meanwhile, for which who found nothing left is called back.
     """
 
-    def __init__(self, folder: Path, board: Board, count: int) -> None:
-        self.folder, self.board, self.count = folder, board, count
+    def __init__(self, folder: Path, board: Board, count: int, *, more: bool) -> None:
+        self.folder, self.board, self.count, self.more = folder, board, count, more
         self.workers: list[subprocess.Popen[bytes]] = []
         self._idle, self._before, self._gone = 0, _progress(board), 0
 
@@ -122,7 +122,10 @@ class _Crew:
         if living < self.count and (look or not living or len(ended) > self._gone):
             # what a dead one had waits again; who finds that others have it all waits for these
             wanted = min(self.count, _left(self.board)) - living
-            for number in [*ended, *range(len(self.workers), self.count)][: max(0, wanted)]:
+            free = [number for number in ended if self.more or self.workers[number].returncode]
+            if self.more or not self.workers:
+                free += range(len(self.workers), self.count)
+            for number in free[: max(0, wanted)]:
                 if number < len(self.workers) and self._in_vain():
                     break
                 self.workers[number : number + 1] = [_start(self.folder, number)]
@@ -155,7 +158,7 @@ def _progress(board: Board) -> tuple[int, int]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM and the end of a terminal mean what Ctrl-C means: else the workers would go on without anybody."""
+    """SIGTERM and the end of a terminal mean what Ctrl-C means: else workers would go on without anybody, or end without a word."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -185,8 +188,8 @@ def _start(folder: Path, number: int) -> subprocess.Popen[bytes]:
     if torch.cuda.is_available():
         environment["CUDA_VISIBLE_DEVICES"] = _device(number)
     else:
-        # one thread unless told otherwise: its numbers do not depend on how many others there are
-        environment.setdefault("OMP_NUM_THREADS", "1")
+        # one thread, whatever the number of workers: its numbers do not depend on how many others there are
+        environment["OMP_NUM_THREADS"] = "1"
     command = [sys.executable, "-m", "likewise.cli", "work", str(folder), "--name", f"worker {number + 1}"]
     log = (folder / f"worker-{number + 1}.log").open("ab")
     with log:

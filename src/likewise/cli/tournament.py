@@ -77,7 +77,9 @@ def work(words: Sequence[str]) -> int:
     """
     options = Arguments("work", "Run trials of a study, one after the other, until there is nothing left.")
     options.add_argument("study", metavar="STUDY", type=Path, help="the folder of a study")
-    options.add_argument("--workers", metavar="N", type=int, help="so many processes at once; they may share a GPU")
+    options.add_argument(
+        "--workers", metavar="N", type=int, help="so many processes at once; they share a GPU, or have one thread each"
+    )
     options.add_argument("--minutes", metavar="M", type=float, help="stop after so many; the same command goes on")
     options.add_argument("--name", help="of this worker, in tables")
     given = options.parse_args(words)
