@@ -45,7 +45,7 @@ SIZE_OF_FIVE = "Are 512 dimensions better than 128 for the five that are best on
 MINED = (("Multi-similarity + miner", "RAW + semi-hard"), ("Multi-similarity + miner", "RAW + distance weighted"))
 """Ways to choose among the pairs that RAW weighs."""
 
-TWINS = ("ProxyNCA++", "Normalised softmax")
+TWINS = ("ProxyNCA++", "Normalized softmax")
 """The same function: the one's temperature is twice the other's, and their proxies begin with other lengths."""
 
 Answer = dict[str, Any]

@@ -23,12 +23,12 @@ from machine import MIB, machine, versions
 from torch import Tensor, nn
 
 from likewise.analysis.stage import real, show
-from likewise.core.similarity import unit
 from likewise.data.aside import aside
+from likewise.formula.similarities import unit
 from likewise.metrics import geometry
 from likewise.protocols.combine import FILE
 from likewise.protocols.file_board import FileBoard
-from likewise.protocols.repeats import summarise
+from likewise.protocols.repeats import summarize
 from likewise.protocols.trial import Result
 from likewise.report.layout import lay_out
 from likewise.train import Embedded, Run, evaluate
@@ -52,7 +52,7 @@ LARGEST = 2 * MIB
 def chosen(results: Sequence[Result]) -> dict[str, tuple[Result, list[str]]]:
     """By method the run to look at, and what it is there for: the best by validation first, the lowest last."""
     rows = rows_of(results, part="verdict", dim=DIM)
-    found = summarise(rows, "val MAP@R", by=("method",)) if rows else []
+    found = summarize(rows, "val MAP@R", by=("method",)) if rows else []
     if not found:
         raise SystemExit(
             f"the folder must hold final trials of the part 'verdict' in {DIM} dimensions, but it has none"
@@ -186,7 +186,7 @@ SIDES = {"positive": "intra", "negative": "inter"}
 
 
 def loss_of(config: Mapping[str, Any], classes: int) -> tuple[nn.Module | None, list[str]]:
-    """The loss of a trial and what is to be known of it; a wrapper that regularises is taken off."""
+    """The loss of a trial and what is to be known of it; a wrapper that regularizes is taken off."""
     from likewise.cli.objects import KINDS, imported, make
     from likewise.losses import ProxyLoss
 

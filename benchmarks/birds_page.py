@@ -64,7 +64,7 @@ FIGURES = {
     ),
     "birds-claims.svg": (
         "Every comparison",
-        "Differences in MAP@R with their 95% intervals, by what is compared; of newer losses against contrastive the colour is that "
+        "Differences in MAP@R with their 95% intervals, by what is compared; of newer losses against contrastive the color is that "
         "of the verdict after Holm's correction.",
         "python benchmarks/plot_findings.py",
     ),
@@ -250,7 +250,7 @@ def equal(config: Report, search: Report | None) -> list[list[str]]:
             f"{sampler['classes']} classes × {sampler['per_class']} images, {sampler['steps']} batches in each of {plan['epochs']} epochs",
         ],
         [
-            "optimiser",
+            "optimizer",
             f"{optimizer['name']}, weight decay {optimizer['weight_decay']:g}, {config['schedule']['name']} decay of the rate",
         ],
         [

@@ -35,7 +35,7 @@ ROWS: dict[str, Pairing | Head] = {
         ),
         Pairing("NT-Xent", lambda: losses.NTXentLoss(0.1), lambda: pml.NTXentLoss(temperature=0.1)),
         Pairing(
-            "Generalised lifted",
+            "Generalized lifted",
             lambda: losses.GeneralizedLiftedStructureLoss(0.5),
             lambda: pml.GeneralizedLiftedStructureLoss(
                 neg_margin=0.0, pos_margin=0.5, distance=distances.CosineSimilarity()
@@ -68,7 +68,7 @@ ROWS: dict[str, Pairing | Head] = {
             lambda: pml.SignalToNoiseRatioContrastiveLoss(pos_margin=0.0, neg_margin=1.0),
         ),
         Head(
-            "Normalised softmax",
+            "Normalized softmax",
             lambda c, d: losses.NormalizedSoftmaxLoss(c, d, temperature=0.05),
             lambda c, d: pml.NormalizedSoftmaxLoss(c, d, temperature=0.05),
         ),
@@ -88,7 +88,7 @@ ROWS: dict[str, Pairing | Head] = {
             lambda c, d: losses.ArcFaceLoss(c, d, margin=28.6, scale=32.0),
             lambda c, d: pml.ArcFaceLoss(c, d, margin=28.6, scale=32),
         ),
-        # its regulariser is an argument of its own there; tau is ours
+        # its regularizer is an argument of its own there; tau is ours
         Head(
             "SoftTriple",
             lambda c, d: losses.SoftTripleLoss(c, d, centers=10, tau=0.0),

@@ -97,7 +97,7 @@ METHODS: dict[str, Method] = {
     "ProxyNCA": Method("ProxyNCALoss", learns=True),
     "Margin": Method("MarginLoss", fixed={"learn_beta": True, "nu": 0.0}, learns=True),
     "Margin / class": Method("MarginLoss", fixed={"learn_beta": True, "nu": 0.0, "num_classes": 100}, learns=True),
-    "Normalised softmax": Method("NormalizedSoftmaxLoss", learns=True),
+    "Normalized softmax": Method("NormalizedSoftmaxLoss", learns=True),
     "CosFace": Method("CosFaceLoss", {"scale": 32.0}, learns=True),
     "ArcFace": Method("ArcFaceLoss", {"scale": 32.0}, learns=True),
     "FastAP": Method("FastAPLoss"),
@@ -126,10 +126,10 @@ METHODS: dict[str, Method] = {
         "MarginLoss", miner="DistanceWeightedMiner", fixed={"learn_beta": True, "nu": 0.0}, learns=True
     ),
     "Lifted structure": Method("LiftedStructureLoss"),
-    "Generalised lifted structure": Method("GeneralizedLiftedStructureLoss"),
+    "Generalized lifted structure": Method("GeneralizedLiftedStructureLoss"),
     "N-pairs": Method("NPairsLoss", fixed={"l2": 0.0}),
     "Circle": Method("CircleLoss"),
-    # regularisers of the overview
+    # regularizers of the overview
     "Triplet, direction": Method("TripletLoss", around=DIRECTION),
     "Multi-similarity, direction": Method("MultiSimilarityLoss", around=DIRECTION),
     "ProxyNCA, direction": Method("ProxyNCALoss", around=DIRECTION, learns=True),

@@ -44,7 +44,7 @@ from likewise.protocols.board import Board
 from likewise.protocols.combine import FILE, concatenated
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.protocol import PROTOCOLS
-from likewise.protocols.repeats import summarise
+from likewise.protocols.repeats import summarize
 from likewise.protocols.space import at_point
 from likewise.protocols.tournament import tournament
 from likewise.protocols.trial import Result, Stage, Trial
@@ -146,7 +146,7 @@ def best_by_validation(results: Sequence[Result]) -> list[str]:
     ]
     if not rows:
         return []
-    found = summarise(rows, "val MAP@R", by=("method",))
+    found = summarize(rows, "val MAP@R", by=("method",))
     complete = [each for each in found if len(each.scores) == SEEDS - 1]
     return [each.name for each in sorted(complete, key=lambda each: -each.interval.mean)[:BEST]]
 
@@ -269,7 +269,7 @@ def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[s
     """Means and intervals over seeds, for each setting."""
     made: dict[tuple[Any, ...], dict[str, Any]] = {}
     for metric in METRICS if any(row["status"] == "done" for row in rows) else ():
-        for each in summarise(rows, f"test {metric}", by=by):
+        for each in summarize(rows, f"test {metric}", by=by):
             line = made.setdefault(tuple(each.group.values()), {**each.group, "failed": each.failed})
             line[metric] = {**asdict(each.interval), "scores": list(each.scores.values())}
     return list(made.values())

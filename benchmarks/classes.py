@@ -43,15 +43,15 @@ def side(head: str, name: str, classes: int, dim: int) -> nn.Module | None:
         return made
     if name == "sampled":
         kind = getattr(ours, head)
-        return None if kind.compares_all else kind(classes, dim, backend="streamed", sampled=SHARE, sparse=True)
+        return None if kind.compares_all else kind(classes, dim, backend="chunked", sampled=SHARE, sparse=True)
     return getattr(ours, head)(classes, dim, backend=name)
 
 
 def sides(head: str, classes: int, dim: int) -> dict[str, nn.Module]:
     """All sides of a row, with the same proxies."""
-    names = ("streamed", "dense", "pytorch-metric-learning", "sampled")
+    names = ("chunked", "dense", "pytorch-metric-learning", "sampled")
     made = {name: loss for name in names if (loss := side(head, name, classes, dim)) is not None}
-    start = next(iter(made["streamed"].parameters())).detach()
+    start = next(iter(made["chunked"].parameters())).detach()
     with torch.no_grad():
         for loss in made.values():
             for parameter in loss.parameters():
@@ -88,9 +88,9 @@ def measure(head: str, classes: int, options: argparse.Namespace) -> Row:
             raise AssertionError(f"{head}, {classes} classes: {name} says {value}, dense {values['dense']}")
     rounds = [{name: timed(loss, embeddings, labels) for name, loss in losses.items()} for _ in range(options.rounds)]
     ratio = {
-        name: round(statistics.median(each[name] / each["streamed"] for each in rounds), 2)
+        name: round(statistics.median(each[name] / each["chunked"] for each in rounds), 2)
         for name in losses
-        if name != "streamed"
+        if name != "chunked"
     }
     peaks = {name: in_child(peak, head, name, classes, options.batch, options.dim) for name in losses}
     return {"head": head, "classes": classes, "times_of_streamed": ratio, "peak_mib": peaks}
@@ -130,7 +130,7 @@ def block(rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         times = [f"{row['times_of_streamed'][side]:.2f}" if side in row["times_of_streamed"] else "–" for side in sides]
-        peaks = [f"{row['peak_mib'][side]:,.0f}" if side in row["peak_mib"] else "–" for side in ("streamed", *sides)]
+        peaks = [f"{row['peak_mib'][side]:,.0f}" if side in row["peak_mib"] else "–" for side in ("chunked", *sides)]
         lines.append([row["head"], f"{row['classes']:,}", *times, *peaks])
     return table(head, lines)
 

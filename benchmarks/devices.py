@@ -97,7 +97,7 @@ def check(make: Callable[[], nn.Module], embeddings: Tensor, labels: Tensor) -> 
 
 def main() -> None:
     """Check everything, print it, write it down."""
-    warnings.simplefilter("ignore", UserWarning)  # the debug mode for synchronisation says that it is a prototype
+    warnings.simplefilter("ignore", UserWarning)  # the debug mode for synchronization says that it is a prototype
     torch.manual_seed(0)
     labels = torch.arange(CLASSES).repeat_interleave(PER_CLASS)
     embeddings = torch.randn(CLASSES, DIM)[labels] + 2.0 * torch.randn(len(labels), DIM)

@@ -16,7 +16,7 @@ FOLD_FORM = (
     "NT-Xent",
     "SupCon",
     "Circle",
-    "Generalised lifted",
+    "Generalized lifted",
     "Tuplet margin",
     "NCA",
     "N-pairs",
@@ -25,7 +25,7 @@ FOLD_FORM = (
     "RAW",
     "Intra-pair variance",
     "Softmax",
-    "Normalised softmax",
+    "Normalized softmax",
     "ProxyNCA",
     "ProxyNCA++",
     "SphereFace",
@@ -35,7 +35,7 @@ FOLD_FORM = (
 )
 """Losses that are formulas; they have the tighter bars on small batches."""
 
-NEAR = ("Circle", "NT-Xent", "Contrastive", "Generalised lifted", "Binomial deviance")
+NEAR = ("Circle", "NT-Xent", "Contrastive", "Generalized lifted", "Binomial deviance")
 
 
 class Bar(NamedTuple):
@@ -94,7 +94,7 @@ def bars(report: Report) -> list[Bar]:
 
 
 def _large(report: Report) -> Iterator[Bar]:
-    fused = {"part": "large", "contender": "fused", "size": 32768}
+    fused = {"part": "large", "contender": "triton", "size": 32768}
     half, single = {"input": "bfloat16"}, {"input": "float32", "products": "highest"}
     plain, mined = {"loss": "Multi-similarity"}, {"loss": "Multi-similarity + miner"}
     yield Bar("MultiSimilarity, B = 32,768, bf16", 18.0, least(report, "median_ms", **fused, **half, **plain), "ms")
@@ -106,14 +106,14 @@ def _large(report: Report) -> Iterator[Bar]:
         found = least(report, "median_ms", **fused, **half, loss=loss)
         yield Bar(f"{loss} over MultiSimilarity, bf16", 1.5, found / own, "×")
     for loss in ("Multi-similarity", "NT-Xent"):
-        row = fastest(report, part="large", contender="fused", size=131072, loss=loss)
+        row = fastest(report, part="large", contender="triton", size=131072, loss=loss)
         yield Bar(f"{loss}, B = 131,072 runs{products_of(row)}", math.inf, field_of(row, "median_ms"), "ms")
         yield Bar("… its memory", 2048.0, field_of(row, "extra_mib"), "MiB")
 
 
 def _heads(report: Report) -> Iterator[Bar]:
-    for loss in ("ArcFace", "Normalised softmax"):
-        rows = {"part": "proxies", "contender": "fused", "loss": loss, "size": 8192}
+    for loss in ("ArcFace", "Normalized softmax"):
+        rows = {"part": "proxies", "contender": "triton", "loss": loss, "size": 8192}
         row = fastest(report, **rows, classes=100_000)
         yield Bar(f"{loss}, 100k classes, B = 8,192{products_of(row)}", 20.0, field_of(row, "median_ms"), "ms")
         beyond = field_of(row, "beyond_proxies_mib")
@@ -167,12 +167,12 @@ def share(report: Report, what: str, size: int, given: str = "bfloat16", product
     # "medium" multiplies in bf16 where an engine can; the card's own rate for that is bf16's
     product = {"input": "bfloat16"} if products == "medium" else {"products": products}
     card = max((row["tflops"] for row in find(report, **{**rows, **product}, what="product")), default=math.nan)
-    ours = find(report, **rows, what=what, products=products, loss="Multi-similarity", contender="fused")
+    ours = find(report, **rows, what=what, products=products, loss="Multi-similarity", contender="triton")
     return 100.0 * max((row["tflops"] for row in ours), default=math.nan) / card
 
 
 def _exact(report: Report) -> Iterator[Bar]:
-    for engine in ("streamed", "fused", "auto"):
+    for engine in ("chunked", "triton", "auto"):
         rows = list(find(report, part="precision", contender=engine))
         beyond = _count(rows, lambda row: not row["within"])
         yield Bar(f"{engine}: cases over twice the dense engine's error, of {len(rows)}", 0.0, beyond, "")

@@ -21,7 +21,7 @@ from engines_measure import (
 from engines_precision import cases, measure_precision
 from pairings import HEADS, PAIRINGS
 
-from likewise.backends import BACKENDS
+from likewise.engines import BACKENDS
 
 PARTS = ("large", "proxies", "triplets", "rate", "small", "auto", "precision")
 
@@ -31,11 +31,11 @@ PAIR_LOSSES = (
     "NT-Xent",
     "Circle",
     "Contrastive",
-    "Generalised lifted",
+    "Generalized lifted",
     "Binomial deviance",
 )
 COMPILED = ("Contrastive", "Multi-similarity", "Multi-similarity + miner", "NT-Xent", "Circle", "Triplet, all")
-COMPILED_HEADS = ("Normalised softmax", "ArcFace", "Proxy-Anchor")
+COMPILED_HEADS = ("Normalized softmax", "ArcFace", "Proxy-Anchor")
 WITH_PEER = {pairing.name for pairing in PAIRINGS if pairing.theirs} | {head.name for head in HEADS if head.theirs}
 HALF, SINGLE = ("bfloat16", "highest"), ("float32", "highest")
 PRECISIONS = (HALF, SINGLE, ("float32", "medium"), ("float32", "high"))
@@ -82,7 +82,7 @@ class Job:
     @property
     def compiles(self) -> bool:
         """Whether the first call compiles kernels that another process could compile ahead."""
-        return self.key["contender"] in ("fused", "auto")
+        return self.key["contender"] in ("triton", "auto")
 
 
 def jobs_of(parts: list[str], sizes: Sizes, backends: list[str]) -> list[Job]:
@@ -103,7 +103,7 @@ def sample(jobs: list[Job], of_each: int = 10) -> list[Job]:
 
 def engines(device: str) -> list[str]:
     """The engines that a device can run."""
-    return [*(name for name in BACKENDS if name != "fused"), FEW] if device == "cpu" else list(BACKENDS)
+    return [*(name for name in BACKENDS if name != "triton"), FEW] if device == "cpu" else list(BACKENDS)
 
 
 # ------------------------------------------------------------------------------------------------ large batches
@@ -131,9 +131,9 @@ def large(sizes: Sizes) -> Iterator[Job]:
             chief = loss.startswith("Multi")
             for precision in PRECISIONS:
                 rank = later + (0 if precision == HALF or chief else 1)
-                yield Job(_row("large", loss, "fused", size, precision), measure_loss, rank)
+                yield Job(_row("large", loss, "triton", size, precision), measure_loss, rank)
             for precision in (SINGLE, ("float32", "high")):
-                for engine in ("streamed", "dense"):
+                for engine in ("chunked", "dense"):
                     rank = 3 if precision == SINGLE and (size != top or chief) else 4
                     yield Job(_row("large", loss, engine, size, precision), measure_loss, rank)
             if loss in WITH_PEER:
@@ -143,33 +143,33 @@ def large(sizes: Sizes) -> Iterator[Job]:
     for size in sizes.huge:
         for loss in ("Multi-similarity", "NT-Xent"):
             for precision, rank in ((HALF, 0), (("float32", "medium"), 3), (SINGLE, 4)):
-                yield Job(_row("large", loss, "fused", size, precision), measure_loss, rank)
-            yield Job(_row("large", loss, "streamed", size, ("float32", "high")), measure_loss, 5)
+                yield Job(_row("large", loss, "triton", size, precision), measure_loss, rank)
+            yield Job(_row("large", loss, "chunked", size, ("float32", "high")), measure_loss, 5)
 
 
 def proxies(sizes: Sizes) -> Iterator[Job]:
     """Class heads over very many classes, and Proxy-Anchor with a quarter as many as samples."""
-    at_bar = [(loss, sizes.head_batch, sizes.classes) for loss in ("ArcFace", "Normalised softmax")]
+    at_bar = [(loss, sizes.head_batch, sizes.classes) for loss in ("ArcFace", "Normalized softmax")]
     anchors = [("Proxy-Anchor", size, max(size // 4, 1)) for size in sizes.large]
     for loss, size, classes in at_bar + anchors:
         for precision in PRECISIONS:
             rank = 0 if precision == HALF else 1
             for of_proxies in ("bfloat16", "float32") if precision == HALF else ("float32",):
                 more = {"classes": classes, "proxies": of_proxies}
-                yield Job(_row("proxies", loss, "fused", size, precision, **more), measure_loss, rank)
+                yield Job(_row("proxies", loss, "triton", size, precision, **more), measure_loss, rank)
         more = {"classes": classes, "proxies": "float32"}
         for precision in (SINGLE, ("float32", "high")):
             yield Job(_row("proxies", loss, PEER, size, precision, **more), measure_loss, 1)
-            for engine in ("streamed", "dense"):
+            for engine in ("chunked", "dense"):
                 yield Job(_row("proxies", loss, engine, size, precision, **more), measure_loss, 3)
         yield Job(_row("proxies", loss, PEER, size, HALF, **more), measure_loss, 4)
-    for loss in ("ArcFace", "Normalised softmax"):
+    for loss in ("ArcFace", "Normalized softmax"):
         for precision, rank in ((HALF, 1), (("float32", "medium"), 2), (SINGLE, 3)):
             for of_proxies in ("bfloat16", "float32") if precision == HALF else ("float32",):
                 more = {"classes": sizes.many_classes, "proxies": of_proxies}
-                yield Job(_row("proxies", loss, "fused", sizes.head_batch, precision, **more), measure_loss, rank)
+                yield Job(_row("proxies", loss, "triton", sizes.head_batch, precision, **more), measure_loss, rank)
         more = {"classes": sizes.many_classes, "proxies": "float32"}
-        yield Job(_row("proxies", loss, "streamed", sizes.head_batch, ("float32", "high"), **more), measure_loss, 4)
+        yield Job(_row("proxies", loss, "chunked", sizes.head_batch, ("float32", "high"), **more), measure_loss, 4)
         yield Job(_row("proxies", loss, PEER, sizes.head_batch, ("float32", "high"), **more), measure_loss, 5)
 
 
@@ -177,9 +177,9 @@ def triplets(sizes: Sizes) -> Iterator[Job]:
     """Triplet losses on large batches; the bar is at the middle size."""
     for place, size in enumerate(sizes.large):
         for loss in ("Triplet, all", "Triplet, semi-hard"):
-            for engine in ("auto", "fused", "streamed", "dense"):
+            for engine in ("auto", "triton", "chunked", "dense"):
                 for precision in (SINGLE, HALF, ("float32", "high")):
-                    if engine in ("streamed", "dense") and precision == HALF:
+                    if engine in ("chunked", "dense") and precision == HALF:
                         continue
                     rank = (0 if place < 2 else 1) if engine == "auto" and precision != HALF else 3
                     yield Job(_row("triplets", loss, engine, size, precision), measure_loss, rank)
@@ -196,7 +196,7 @@ def small(sizes: Sizes) -> Iterator[Job]:
     for place, size in enumerate(sizes.small):
         for loss in names:
             more = {"classes": SMALL_CLASSES} if loss in HEAD_NAMES else {}
-            for engine in ("auto", "fused", "dense", "streamed"):
+            for engine in ("auto", "triton", "dense", "chunked"):
                 rank = (0 if place == 0 else 2) if engine == "auto" else 2 + place
                 yield Job(_row("small", loss, engine, size, SINGLE, **more), measure_small, rank)
             if loss in WITH_PEER:
@@ -219,17 +219,17 @@ def rate(sizes: Sizes) -> Iterator[Job]:
             for precision in PRECISIONS:
                 for what in ("forward", "forward + backward"):
                     rank = (0 if precision == HALF and loss == "Multi-similarity" else 1) + 2 * place
-                    yield Job(_row("rate", loss, "fused", size, precision, what=what), measure_rate, rank)
+                    yield Job(_row("rate", loss, "triton", size, precision, what=what), measure_rate, rank)
 
 
 def auto(sizes: Sizes) -> Iterator[Job]:
     """Every engine over a grid of anchors and references, so that the thresholds of ``"auto"`` can be read off."""
     cells = [(m, n) for m in sizes.grid for n in sizes.grid] + [(m, m) for m in sizes.fine]
     for m, n in cells:
-        for loss in ("Multi-similarity", "Normalised softmax"):
+        for loss in ("Multi-similarity", "Normalized softmax"):
             # who looks few positives up does so in a batch against itself
-            for engine in ("dense", "streamed", "fused", *([FEW] if m == n and loss == "Multi-similarity" else [])):
-                for precision in (SINGLE, HALF) if engine == "fused" else (SINGLE,):
+            for engine in ("dense", "chunked", "triton", *([FEW] if m == n and loss == "Multi-similarity" else [])):
+                for precision in (SINGLE, HALF) if engine == "triton" else (SINGLE,):
                     # squares first; a batch against itself is the usual case
                     rank = 1 if m == n and precision == SINGLE else 3
                     yield Job(_row("auto", loss, engine, m, precision, references=n), measure_auto, rank)
@@ -238,9 +238,9 @@ def auto(sizes: Sizes) -> Iterator[Job]:
 def precision(sizes: Sizes) -> Iterator[Job]:
     """Every loss on every engine and dtype against float64 on the CPU."""
     for case in cases():
-        for engine in ("fused", "streamed", "auto"):
+        for engine in ("triton", "chunked", "auto"):
             key = {"part": "precision", "loss": case, "contender": engine}
-            yield Job(key, measure_precision, 0 if engine == "fused" else 1)
+            yield Job(key, measure_precision, 0 if engine == "triton" else 1)
 
 
 MAKERS: dict[str, Callable[[Sizes], Iterator[Job]]] = {

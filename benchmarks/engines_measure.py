@@ -16,7 +16,7 @@ from measure import Step, relative, summary, take_turns
 from pairings import HEADS, Call, find, make_batch
 from torch import Tensor, nn
 
-from likewise.backends import few
+from likewise.engines import few
 
 Row = dict[str, Any]
 

@@ -94,7 +94,7 @@ def large_block(report: Report) -> str:
     rows = []
     for loss in names(report, "large"):
         for words, wanted in PRECISIONS.items():
-            for contender in ("fused", "streamed", "dense", PEER):
+            for contender in ("triton", "chunked", "dense", PEER):
                 chosen = {"part": "large", "loss": loss, "contender": contender, **wanted}
                 cells = [cell(find(report, size=size, **chosen)) for size in sizes]
                 if any(text != "–" for text in cells):
@@ -129,7 +129,7 @@ def triplets_block(report: Report) -> str:
     rows = []
     for loss in names(report, "triplets"):
         for words, wanted in PRECISIONS.items():
-            for contender in ("auto", "fused", "streamed", "dense", PEER):
+            for contender in ("auto", "triton", "chunked", "dense", PEER):
                 chosen = {"part": "triplets", "loss": loss, "contender": contender, **wanted}
                 cells = [cell(find(report, size=size, **chosen)) for size in sizes]
                 if any(text != "–" for text in cells):
@@ -245,7 +245,7 @@ ERRORS = ("value_error", "dense_value_error", "gradient_error", "dense_gradient_
 def errors_block(report: Report) -> str:
     """The largest error of a timed call, by engine and precision."""
     rows = []
-    for contender in ("fused", "streamed", "dense", "auto", PEER):
+    for contender in ("triton", "chunked", "dense", "auto", PEER):
         for words, wanted in PRECISIONS.items():
             found = list(find(report, part=("large", "proxies", "triplets"), contender=contender, **wanted))
             cells = [worst(found, field) for field in ("value_error", "anchors_error", "gradient_error")]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise import losses, miners
-from likewise.core import Labels, Masks
+from likewise.formula import Labels, Masks
 
 ANCHORS, REFERENCES, DIM, CLASSES = 257, 391, 100, 53
 SLACK = 2.0
@@ -31,7 +31,7 @@ DTYPES_AND_PRODUCTS = (
     ("float32", "high"),
 )
 """Not ``medium``: torch's own products are TF32 there, as at ``high``, and ours are bfloat16, as was asked for."""
-ALONE, AGAINST, OWN, MASKS = "a batch", "references", "own and valid", "masks"
+SINGLE_PROCESS, AGAINST, OWN, MASKS = "a batch", "references", "own and valid", "masks"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Case:
     """
 
     make: Callable[[], nn.Module]
-    batch: str = ALONE
+    batch: str = SINGLE_PROCESS
 
 
 def head(make: Callable[[int, int], nn.Module]) -> Callable[[], nn.Module]:
@@ -107,8 +107,8 @@ def data() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Anchors, their labels, references and theirs: ragged classes, lengths that are not one."""
     generator = torch.Generator().manual_seed(1)
     labels = torch.randint(CLASSES, (ANCHORS + REFERENCES,), generator=generator)
-    centres = torch.randn(CLASSES, DIM, generator=generator)
-    x = 0.6 * torch.randn(1, DIM, generator=generator) + centres[labels]
+    centers = torch.randn(CLASSES, DIM, generator=generator)
+    x = 0.6 * torch.randn(1, DIM, generator=generator) + centers[labels]
     x = F.normalize(x + 1.2 * torch.randn(len(labels), DIM, generator=generator))
     x = x * (0.5 + torch.rand(len(labels), 1, generator=generator))
     return x[:ANCHORS], labels[:ANCHORS], x[ANCHORS:], labels[ANCHORS:]
@@ -134,7 +134,7 @@ def evaluate(case: Case, device: str, given: torch.dtype, work: torch.dtype, bac
     anchors, labels, references, others = data()
     anchors, references = (x.to(given).to(work).to(device) for x in (anchors, references))
     leaves = [anchors.requires_grad_()]
-    if case.batch != ALONE:
+    if case.batch != SINGLE_PROCESS:
         leaves.append(references.requires_grad_())
     relation = relation_of(case)
     arguments: list[Tensor | None] = [leaves[0], labels.to(device) if relation is None else None, *leaves[1:]]

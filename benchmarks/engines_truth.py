@@ -124,7 +124,7 @@ def contrastive(S: Tensor, positive: Tensor, negative: Tensor) -> Parts:
     return [_active((1.0 - S).clamp_min(0.0), positive), _active((S - 0.5).clamp_min(0.0), negative)]
 
 
-def generalised_lifted(S: Tensor, positive: Tensor, negative: Tensor) -> Parts:
+def generalized_lifted(S: Tensor, positive: Tensor, negative: Tensor) -> Parts:
     return _each((_lse(0.5 - S, positive) + _lse(S, negative)).clamp_min(0.0))
 
 
@@ -156,7 +156,7 @@ def semi_hard(S: Tensor, positive: Tensor, negative: Tensor) -> Parts:
     return _triplets(S, positive, negative, 0.1, semi_hard=True)
 
 
-def normalised_softmax(S: Tensor, positive: Tensor, negative: Tensor) -> Parts:
+def normalized_softmax(S: Tensor, positive: Tensor, negative: Tensor) -> Parts:
     return _each(F.softplus(_lse(S / 0.05, negative) - _sum(S / 0.05, positive)))
 
 
@@ -179,11 +179,11 @@ FORMULAS: dict[str, Formula] = {
     "Circle": circle,
     "NT-Xent": nt_xent,
     "Contrastive": contrastive,
-    "Generalised lifted": generalised_lifted,
+    "Generalized lifted": generalized_lifted,
     "Binomial deviance": binomial,
     "Triplet, all": all_triplets,
     "Triplet, semi-hard": semi_hard,
-    "Normalised softmax": normalised_softmax,
+    "Normalized softmax": normalized_softmax,
     "ArcFace": arc_face,
     "Proxy-Anchor": proxy_anchor,
 }

@@ -38,11 +38,11 @@ Scores = dict[str, float]
 
 
 def make(n: int, per_class: int, dim: int, device: str) -> tuple[Tensor, Tensor]:
-    """Unit vectors around class centres, close enough for half of the queries or so to find a friend first."""
+    """Unit vectors around class centers, close enough for half of the queries or so to find a friend first."""
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(n) // per_class
-    centres = torch.randn(int(labels[-1]) + 1, dim, generator=generator)
-    points = torch.randn(n, dim, generator=generator) + 0.3 * centres[labels]
+    centers = torch.randn(int(labels[-1]) + 1, dim, generator=generator)
+    points = torch.randn(n, dim, generator=generator) + 0.3 * centers[labels]
     shuffled = torch.randperm(n, generator=generator)
     return torch.nn.functional.normalize(points[shuffled]).to(device), labels[shuffled].to(device)
 
@@ -82,26 +82,26 @@ def torch_topk(embeddings: Tensor, labels: Tensor) -> Scores:
         here = torch.arange(len(rows), device=rows.device)
         rows[here, start + here] = -torch.inf
         found.append(rows.topk(max(KS), dim=1).indices)
-    return from_neighbours(torch.cat(found), labels)
+    return from_neighbors(torch.cat(found), labels)
 
 
 def faiss_flat(embeddings: Tensor, labels: Tensor) -> Scores:
-    """An exact index, searched for a thousand neighbours and the query itself."""
+    """An exact index, searched for a thousand neighbors and the query itself."""
     import faiss
 
     faiss.omp_set_num_threads(cores())
     index = faiss.IndexFlatIP(embeddings.shape[1])
     index.add(embeddings.numpy())
     _, found = index.search(embeddings.numpy(), max(KS) + 1)
-    neighbours = torch.from_numpy(found)
-    itself = neighbours == torch.arange(len(labels))[:, None]
+    neighbors = torch.from_numpy(found)
+    itself = neighbors == torch.arange(len(labels))[:, None]
     itself[:, -1] |= ~itself.any(dim=1)
-    return from_neighbours(neighbours[~itself].view(len(labels), -1), labels)
+    return from_neighbors(neighbors[~itself].view(len(labels), -1), labels)
 
 
-def from_neighbours(neighbours: Tensor, labels: Tensor) -> Scores:
-    """R@k and MAP@R from the nearest neighbours of every query."""
-    hits = labels[neighbours] == labels[:, None]
+def from_neighbors(neighbors: Tensor, labels: Tensor) -> Scores:
+    """R@k and MAP@R from the nearest neighbors of every query."""
+    hits = labels[neighbors] == labels[:, None]
     reached = torch.where(hits.any(dim=1), hits.float().argmax(dim=1), len(labels))
     counts = (torch.bincount(labels)[labels] - 1)[:, None]
     places = torch.arange(1, hits.shape[1] + 1, device=hits.device)
@@ -111,7 +111,7 @@ def from_neighbours(neighbours: Tensor, labels: Tensor) -> Scores:
 
 
 def pml(embeddings: Tensor, labels: Tensor, k: Any) -> Scores:
-    """pytorch-metric-learning's calculator; it has no recall beyond the first neighbour."""
+    """pytorch-metric-learning's calculator; it has no recall beyond the first neighbor."""
     from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
 
     names = ("precision_at_1", "mean_average_precision_at_r")
@@ -120,12 +120,12 @@ def pml(embeddings: Tensor, labels: Tensor, k: Any) -> Scores:
 
 
 def pml_default(embeddings: Tensor, labels: Tensor) -> Scores:
-    """Its default: all neighbours of every query."""
+    """Its default: all neighbors of every query."""
     return pml(embeddings, labels, None)
 
 
 def pml_max_bin_count(embeddings: Tensor, labels: Tensor) -> Scores:
-    """As many neighbours as the largest class has members: enough for MAP@R, too few for recall at 1000."""
+    """As many neighbors as the largest class has members: enough for MAP@R, too few for recall at 1000."""
     return pml(embeddings, labels, "max_bin_count")
 
 

@@ -1,4 +1,4 @@
-"""How hard `Glyphs` is: nearest neighbours by raw pixels, and by a small network after a minute or two of training.
+"""How hard `Glyphs` is: nearest neighbors by raw pixels, and by a small network after a minute or two of training.
 
 python benchmarks/glyphs.py                 under two minutes on one core; writes benchmarks/results/glyphs.json
 python benchmarks/glyphs.py --steps 100     prints, and writes nothing
@@ -15,9 +15,9 @@ import torch
 from machine import machine, versions, write
 from torch import Tensor, nn
 
-from likewise.core.similarity import Euclidean, SimilarityLike
 from likewise.data.glyphs import Glyphs
 from likewise.data.samplers import PerClassSampler
+from likewise.formula.similarities import Euclidean, SimilarityLike
 from likewise.losses import MultiSimilarityLoss
 from likewise.metrics import retrieval
 
@@ -88,13 +88,13 @@ def trained(glyphs: Glyphs, steps: int) -> nn.Module:
     for before, after in ((1, 32), (32, 64), (64, 128)):
         layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
     network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(2048, 64))
-    optimiser, loss = torch.optim.AdamW(network.parameters(), 2e-3), MultiSimilarityLoss()
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
+    optimizer, loss = torch.optim.AdamW(network.parameters(), 2e-3), MultiSimilarityLoss()
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     pixels = glyphs.pixels()
     for batch in PerClassSampler(glyphs.labels, classes=32, per_class=4, steps=steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(network(scaled(pixels[batch])), glyphs.labels[batch]).backward()
-        optimiser.step()
+        optimizer.step()
         schedule.step()
     return network.eval()
 

@@ -2,7 +2,7 @@
 
     python benchmarks/lens_agreement.py [--batches 1000]
 
-Every loss of the catalogue, with hyper-parameters from the whole of their sliders: what `tests/analysis/test_script.py`
+Every loss of the catalog, with hyper-parameters from the whole of their sliders: what `tests/analysis/test_script.py`
 asks of fewer batches.  The result is `benchmarks/results/lens-agreement.json`.
 """
 
@@ -22,7 +22,7 @@ from machine import machine, versions, write
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.script import PAGE
 
 RESULT = Path(__file__).parent / "results" / "lens-agreement.json"
@@ -34,7 +34,7 @@ const timed = (loss) => {
   const next = () => ((state = (state * 1664525 + 1013904223) %% 4294967296) / 4294967296) * 2 - 1;
   const n = %(samples)d, classes = %(classes)d;
   const x = new Float64Array(2 * n).map(next), labels = new Int32Array(n).map((_, i) => i %% classes);
-  const proxies = loss.centres ? new Float64Array(classes * loss.centres * 2).map(next) : null;
+  const proxies = loss.centers ? new Float64Array(classes * loss.centers * 2).map(next) : null;
   const values = loss.parameters.map((parameter) => parameter.value);
   const once = () => {
     const start = performance.now();
@@ -66,7 +66,7 @@ def main() -> None:
 def _row(name: str, said: dict[str, Any], text: str, number: int, folder: Path, seed: int) -> dict[str, Any]:
     cases = []
     for batch in batches(said, number, seed=seed, ties=name not in TIES_ARE_FREE):
-        batch["expected"] = in_python(catalogue()[name], said["parameters"], batch)
+        batch["expected"] = in_python(catalog()[name], said["parameters"], batch)
         cases.append((name, batch))
     worst = max(max(gap) for gap in gaps(text, cases, folder))
     timing = TIMING % {"samples": SAMPLES, "classes": CLASSES}

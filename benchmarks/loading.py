@@ -6,7 +6,7 @@
     python benchmarks/loading.py --quick               a smoke test; prints, and writes nothing
 
 The plain pipeline is what a first version of a training script has: decode the file, random resized crop, flip, to a
-tensor, normalise, one image at a time in as many worker processes as there are cores.  All pipelines make the same
+tensor, normalize, one image at a time in as many worker processes as there are cores.  All pipelines make the same
 batches of float32, take turns, and are timed over whole epochs.  Run it on a machine that does nothing else.
 """
 
@@ -115,7 +115,7 @@ def photograph(chance: np.random.Generator, upright: bool) -> Image.Image:
 
 
 class Plain(Dataset[tuple[Tensor, int]]):
-    """One image at a time, with Pillow: decode, random resized crop, flip, tensor, normalise."""
+    """One image at a time, with Pillow: decode, random resized crop, flip, tensor, normalize."""
 
     def __init__(self, dataset: ImageDataset, augment: Augment) -> None:
         assert isinstance(augment.crop, RandomResizedCrop)
@@ -178,7 +178,7 @@ def decode_once(dataset: ImageDataset, recipe: Recipe, folder: Path) -> tuple[Im
 
 
 def agreement(cache: ImageCache, augment: Augment, device: str) -> Row:
-    """The largest difference to Pillow on the same crops, in grey levels of 256."""
+    """The largest difference to Pillow on the same crops, in gray levels of 256."""
     plain = replace(augment, normalize=Normalize((0.0,) * 3, (1.0,) * 3, white=255.0))
     indices = torch.arange(min(64, len(cache)))
     draw = plain.draw(cache.sizes[indices], torch.Generator().manual_seed(0))
@@ -195,7 +195,7 @@ def agreement(cache: ImageCache, augment: Augment, device: str) -> Row:
         theirs = theirs[:, ::-1] if flip else theirs
         for name, batch in ours.items():
             worst[name] = max(worst[name], float(np.abs(batch[index].permute(1, 2, 0).numpy() - theirs).max()))
-    print("largest difference to Pillow, in grey levels: ", {name: round(value, 2) for name, value in worst.items()})
+    print("largest difference to Pillow, in gray levels: ", {name: round(value, 2) for name, value in worst.items()})
     return worst
 
 

@@ -61,31 +61,31 @@ def endless(loader: BatchLoader) -> Iterator[Batch]:
 
 def eager_step(model: Embedder, first: Batch) -> Step:
     """A step as a training loop writes it."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4, fused=True)
     loss = MultiSimilarityLoss()
 
     def step(images: Tensor, labels: Tensor) -> None:
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cuda", dtype=torch.bfloat16):
             embeddings = model(images)
         loss(embeddings.float(), labels).backward()
-        optimiser.step()
+        optimizer.step()
 
     return step
 
 
 def graph_step(model: Embedder, first: Batch) -> Step:
     """The same, recorded once and replayed: nothing is left of Python, and loading has little to hide behind."""
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4, fused=True, capturable=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4, fused=True, capturable=True)
     loss = MultiSimilarityLoss()
     images, labels = first.images.clone(memory_format=torch.preserve_format), first.labels.clone()
 
     def once() -> None:
-        optimiser.zero_grad(set_to_none=False)
+        optimizer.zero_grad(set_to_none=False)
         with torch.autocast("cuda", dtype=torch.bfloat16, cache_enabled=False):
             embeddings = model(images)
         loss(embeddings.float(), labels).backward()
-        optimiser.step()
+        optimizer.step()
 
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -119,7 +119,7 @@ class Step:
         return [self.embeddings, *(self.call.parameters() if isinstance(self.call, nn.Module) else ())]
 
     def clear(self) -> None:
-        """Forget the gradients, as an optimiser does between steps."""
+        """Forget the gradients, as an optimizer does between steps."""
         for leaf in self.leaves:
             leaf.grad = None
 

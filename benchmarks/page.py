@@ -1,4 +1,4 @@
-"""What the scripts that fill pages share: markers, numbers and colours."""
+"""What the scripts that fill pages share: markers, numbers and colors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 # mid tones: readable on white as on black
-GREY = "#858585"
-COLOURS = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1")
+GRAY = "#858585"
+COLORS = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1")
 
 
 def fill(page: Path, blocks: dict[str, str]) -> None:
@@ -51,7 +51,7 @@ def start(height: float) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "birds", "text.color": GREY, "axes.labelcolor": GREY})
+    matplotlib.rcParams.update({"svg.hashsalt": "birds", "text.color": GRAY, "axes.labelcolor": GRAY})
     from matplotlib import pyplot as plt
 
     return plt.subplots(figsize=(7.2, height))
@@ -59,8 +59,8 @@ def start(height: float) -> tuple[Any, Any]:
 
 def finish(figure: Any, axes: Any, path: Path) -> None:
     """A figure of rows: no frame, faint lines to read along, transparent, the same bytes for the same numbers."""
-    axes.tick_params(colors=GREY, length=0)
-    axes.grid(axis="x", color=GREY, alpha=0.25)
+    axes.tick_params(colors=GRAY, length=0)
+    axes.grid(axis="x", color=GRAY, alpha=0.25)
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -113,9 +113,9 @@ def make_batch(size: int, dim: int, device: str = "cpu", seed: int = 0) -> tuple
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(size) // SAMPLES_PER_CLASS
     shared = torch.randn(1, dim, generator=generator)
-    centres = torch.randn(int(labels[-1]) + 1, dim, generator=generator)
+    centers = torch.randn(int(labels[-1]) + 1, dim, generator=generator)
     noise = torch.randn(size, dim, generator=generator)
-    embeddings = 0.8**0.5 * shared + 0.2**0.5 * centres[labels] + noise
+    embeddings = 0.8**0.5 * shared + 0.2**0.5 * centers[labels] + noise
     # in no order: nobody may profit from classes that stand together
     order = torch.randperm(size, generator=generator)
     return nn.functional.normalize(embeddings)[order].to(device), labels[order].to(device)
@@ -196,7 +196,7 @@ PAIRINGS: tuple[Pairing, ...] = (
         growth=3,
     ),
     Pairing(
-        "Generalised lifted",
+        "Generalized lifted",
         lambda: losses.GeneralizedLiftedStructureLoss(0.5),
         lambda: pml.GeneralizedLiftedStructureLoss(neg_margin=0.0, pos_margin=0.5, distance=_cosine()),
     ),
@@ -235,7 +235,7 @@ PAIRINGS: tuple[Pairing, ...] = (
 HEADS: tuple[Head, ...] = (
     Head("Softmax", lambda c, d: losses.SoftmaxLoss(c, d)),
     Head(
-        "Normalised softmax",
+        "Normalized softmax",
         lambda c, d: losses.NormalizedSoftmaxLoss(c, d, temperature=0.05),
         lambda c, d: pml.NormalizedSoftmaxLoss(c, d, temperature=0.05),
     ),
@@ -250,11 +250,11 @@ HEADS: tuple[Head, ...] = (
     Head("CosFace", lambda c, d: losses.CosFaceLoss(c, d), lambda c, d: pml.CosFaceLoss(c, d)),
     Head("ArcFace", lambda c, d: losses.ArcFaceLoss(c, d), lambda c, d: pml.ArcFaceLoss(c, d)),
     Head(
-        "Sub-centre ArcFace",
+        "Sub-center ArcFace",
         lambda c, d: losses.SubCenterArcFaceLoss(c, d, centers=3),
         lambda c, d: pml.SubCenterArcFaceLoss(num_classes=c, embedding_size=d, sub_centers=3),
     ),
-    # its regulariser is an argument of its own there; tau is ours
+    # its regularizer is an argument of its own there; tau is ours
     Head(
         "SoftTriple",
         lambda c, d: losses.SoftTripleLoss(c, d, centers=10, tau=0.0),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from page import COLOURS, GREY, fill, finish, start
+from page import COLORS, GRAY, fill, finish, start
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -92,15 +92,15 @@ def draw(report: dict[str, Any]) -> None:
     rows = sorted(report["rows"], key=lambda row: statistics.mean(row["MAP@R"][OURS]))
     figure, axes = start(0.34 * len(rows) + 1.1)
     for place, row in enumerate(rows):
-        for side, colour, shift in ((OURS, COLOURS[0], 0.14), (THEIRS, COLOURS[1], -0.14)):
+        for side, color, shift in ((OURS, COLORS[0], 0.14), (THEIRS, COLORS[1], -0.14)):
             values = [100 * value for value in row["MAP@R"][side]]
-            axes.plot(values, [place + shift] * len(values), "o", ms=4, color=colour, alpha=0.8, mew=0)
-            axes.plot([statistics.mean(values)] * 2, [place + shift - 0.13, place + shift + 0.13], color=colour, lw=2)
+            axes.plot(values, [place + shift] * len(values), "o", ms=4, color=color, alpha=0.8, mew=0)
+            axes.plot([statistics.mean(values)] * 2, [place + shift - 0.13, place + shift + 0.13], color=color, lw=2)
     axes.set_yticks(range(len(rows)), [row["loss"] for row in rows])
     axes.set_xlabel("MAP@R on the test birds, in per cent: three seeds, and their mean")
-    for side, colour in ((OURS, COLOURS[0]), (THEIRS, COLOURS[1])):
-        axes.plot([], [], "o", color=colour, label=side, mew=0)
-    axes.legend(frameon=False, loc="lower right", labelcolor=GREY)
+    for side, color in ((OURS, COLORS[0]), (THEIRS, COLORS[1])):
+        axes.plot([], [], "o", color=color, label=side, mew=0)
+    axes.legend(frameon=False, loc="lower right", labelcolor=GRAY)
     finish(figure, axes, FIGURE)
 
 

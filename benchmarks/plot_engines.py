@@ -22,7 +22,7 @@ from engines_page import blocks
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
-from page import COLOURS, fill
+from page import COLORS, fill
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -32,19 +32,19 @@ FIGURES = ROOT / "docs" / "assets" / "figures"
 Report = dict[str, Any]
 Row = dict[str, Any]
 PEER = "pytorch-metric-learning"
-INK, GREY = "#404040", "#858585"
+INK, GRAY = "#404040", "#858585"
 
 LINES: dict[str, tuple[dict[str, Any], str, str]] = {
-    "fused, bf16": ({"contender": "fused", "input": "bfloat16"}, COLOURS[0], "o"),
-    "fused, float32 exact": ({"contender": "fused", "input": "float32", "products": "highest"}, COLOURS[2], "s"),
-    "streamed, float32": ({"contender": "streamed", "input": "float32", "products": "highest"}, COLOURS[4], "D"),
-    "dense, float32": ({"contender": "dense", "input": "float32", "products": "highest"}, COLOURS[3], "v"),
-    f"{PEER}, float32": ({"contender": PEER, "input": "float32", "products": "highest"}, COLOURS[1], "^"),
-    f"{PEER}, bf16": ({"contender": PEER, "input": "bfloat16"}, GREY, "x"),
+    "fused, bf16": ({"contender": "triton", "input": "bfloat16"}, COLORS[0], "o"),
+    "fused, float32 exact": ({"contender": "triton", "input": "float32", "products": "highest"}, COLORS[2], "s"),
+    "streamed, float32": ({"contender": "chunked", "input": "float32", "products": "highest"}, COLORS[4], "D"),
+    "dense, float32": ({"contender": "dense", "input": "float32", "products": "highest"}, COLORS[3], "v"),
+    f"{PEER}, float32": ({"contender": PEER, "input": "float32", "products": "highest"}, COLORS[1], "^"),
+    f"{PEER}, bf16": ({"contender": PEER, "input": "bfloat16"}, GRAY, "x"),
 }
-"""The lines of a figure: which rows, which colour, which mark."""
+"""The lines of a figure: which rows, which color, which mark."""
 
-PANELS = ("Multi-similarity", "Multi-similarity + miner", "NT-Xent", "Circle", "Contrastive", "Generalised lifted")
+PANELS = ("Multi-similarity", "Multi-similarity + miner", "NT-Xent", "Circle", "Contrastive", "Generalized lifted")
 
 
 def main() -> None:
@@ -73,13 +73,11 @@ def draw_grid(report: Report, field: str, unit: str, path: Path) -> None:
     """A panel for each loss: a number against the size of the batch, a line for each engine and library."""
     figure, grid = plt.subplots(2, 3, figsize=(10.4, 5.6), sharex=True, sharey=True, layout="constrained")
     for axes, loss in zip(grid.flat, PANELS, strict=True):
-        for name, (wanted, colour, mark) in LINES.items():
+        for name, (wanted, color, mark) in LINES.items():
             rows = sorted(find(report, part="large", loss=loss, **wanted), key=lambda row: row["key"]["size"])
             points = [(row["key"]["size"], row[field]) for row in rows if field in row]
             if points:
-                axes.plot(
-                    *zip(*points, strict=True), color=colour, marker=mark, markersize=5, linewidth=1.4, label=name
-                )
+                axes.plot(*zip(*points, strict=True), color=color, marker=mark, markersize=5, linewidth=1.4, label=name)
         axes.set_title(loss, loc="left", color=INK, fontsize=10)
         logarithmic(axes, [2048, 8192, 32768, 131072], lambda size, _: f"{size:,.0f}")
     for axes in grid[:, 0]:
@@ -102,9 +100,9 @@ def logarithmic(axes: Axes, ticks: list[int], words: Callable[[float, int], str]
 
 
 def plain(axes: Axes) -> None:
-    """Grey everything that is not data."""
+    """Gray everything that is not data."""
     axes.tick_params(colors=INK, length=0, which="both")
-    axes.grid(color=GREY, alpha=0.25, linewidth=0.6)
+    axes.grid(color=GRAY, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -137,10 +135,10 @@ def draw_rates(report: Report, path: Path) -> None:
     wanted = [entry for entry in wanted if not math.isnan(share(report, "forward", *entry[1:]))]
     figure, axes = plt.subplots(figsize=(7.2, 0.8 + 0.4 * len(wanted)), layout="constrained")
     for place, (_, size, given, setting) in enumerate(wanted):
-        for side, what, colour in ((-0.19, "forward", COLOURS[0]), (0.19, "forward + backward", COLOURS[1])):
+        for side, what, color in ((-0.19, "forward", COLORS[0]), (0.19, "forward + backward", COLORS[1])):
             found = share(report, what, size, given, setting)
             label = what if place == 0 else None
-            axes.barh(place + side, 0.0 if math.isnan(found) else found, height=0.34, color=colour, label=label)
+            axes.barh(place + side, 0.0 if math.isnan(found) else found, height=0.34, color=color, label=label)
             axes.text(0.0 if math.isnan(found) else found, place + side, f" {words(found)}", va="center", fontsize=8)
     axes.set_yticks(range(len(wanted)), [name for name, *_ in wanted])
     axes.invert_yaxis()
@@ -161,14 +159,14 @@ def draw_small(report: Report, path: Path) -> None:
     names = sorted(rows, key=lambda name: rows[name]["median_ms"])
     figure, axes = plt.subplots(figsize=(7.6, max(2.0, 0.21 * len(names) + 1.0)), layout="constrained")
     captured = {name: row["graph"]["median_ms"] for name, row in rows.items() if "median_ms" in row.get("graph", {})}
-    for values, label, colour, mark in (
-        (captured, "as a CUDA graph", COLOURS[2], "s"),
-        ({name: row["median_ms"] for name, row in rows.items()}, "eager", COLOURS[0], "o"),
-        (theirs, PEER, COLOURS[1], "^"),
+    for values, label, color, mark in (
+        (captured, "as a CUDA graph", COLORS[2], "s"),
+        ({name: row["median_ms"] for name, row in rows.items()}, "eager", COLORS[0], "o"),
+        (theirs, PEER, COLORS[1], "^"),
     ):
         points = [(values[name], place) for place, name in enumerate(names) if name in values]
         if points:
-            axes.plot(*zip(*points, strict=True), mark, color=colour, markersize=5, label=label)
+            axes.plot(*zip(*points, strict=True), mark, color=color, markersize=5, label=label)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.7, len(names) - 0.3)
     axes.set_xscale("log")

@@ -13,7 +13,7 @@ import matplotlib
 
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
-from page import COLOURS, GREY, fill, number, times
+from page import COLORS, GRAY, fill, number, times
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -95,7 +95,7 @@ def gallery(report: Report) -> str:
 
 def draw(reports: dict[str, Report]) -> None:
     """Bars of time over ours, one panel for each device and size."""
-    plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GREY, "font.family": "sans-serif"})
+    plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GRAY, "font.family": "sans-serif"})
     panels = [(device, size, rows) for device, report in reports.items() for size, rows in sizes(report).items()]
     heights = [len(rows) for _, _, rows in panels]
     figure, axes = plt.subplots(
@@ -108,17 +108,17 @@ def draw(reports: dict[str, Report]) -> None:
         base = seconds(rows["likewise"]) or 1.0
         names = list(rows)
         ratios = [(seconds(row) or 0.0) / base for row in rows.values()]
-        colours = [COLOURS[0] if "likewise" in name else GREY for name in names]
-        axis.barh(range(len(names)), ratios, color=colours, alpha=0.85, height=0.62)
+        colors = [COLORS[0] if "likewise" in name else GRAY for name in names]
+        axis.barh(range(len(names)), ratios, color=colors, alpha=0.85, height=0.62)
         for place, (row, ratio) in enumerate(zip(rows.values(), ratios, strict=True)):
             text = times(ratio) if ratio else row["skipped"]
             axis.text(ratio + 0.01 * max(ratios), place, f" {text}", va="center", fontsize=9)
-        axis.set_yticks(range(len(names)), names, color=GREY)
+        axis.set_yticks(range(len(names)), names, color=GRAY)
         axis.invert_yaxis()
         axis.set_xlim(0.0, 1.16 * max(ratios))
         where = "two cores" if device == "cpu" else "one H200"
-        axis.set_title(f"{size}, {where}: time over likewise's", loc="left", color=GREY, fontsize=10)
-        axis.tick_params(colors=GREY, length=0)
+        axis.set_title(f"{size}, {where}: time over likewise's", loc="left", color=GRAY, fontsize=10)
+        axis.tick_params(colors=GRAY, length=0)
         axis.set_xticks([])
         for spine in axis.spines.values():
             spine.set_visible(False)

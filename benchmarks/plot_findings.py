@@ -31,15 +31,15 @@ from birds_claims import (
 )
 from birds_further import DIM, PARTS
 from birds_record import part_of
-from page import COLOURS, GREY, fill, finish, read, start
+from page import COLORS, GRAY, fill, finish, read, start
 from plot_birds import told_apart
 from plot_verdict import ASSETS, PAGE, RESULTS, at, percent, untuned, whole
 
 from likewise.protocols.pairs import Comparison, compare, compare_sides
 
 Row = Mapping[str, Any]
-INK = {"better": COLOURS[2], "worse": COLOURS[1], "not distinguishable": GREY}
-OTHER = COLOURS[0]
+INK = {"better": COLORS[2], "worse": COLORS[1], "not distinguishable": GRAY}
+OTHER = COLORS[0]
 TOP = 10
 AGAINST = "{} against {}".format
 
@@ -211,7 +211,7 @@ def groups(report: Row) -> list[tuple[str, list[tuple[str, Row]]]]:
 
 
 def draw_claims(report: Row, path: Path) -> None:
-    """A row for each comparison: the difference, its interval, and in colour whether it is one."""
+    """A row for each comparison: the difference, its interval, and in color whether it is one."""
     rows: list[tuple[str, Row | None]] = []
     for kind, found in groups(report):
         rows += [(kind, None), *found]
@@ -222,7 +222,7 @@ def draw_claims(report: Row, path: Path) -> None:
         span, ink = points(one), INK.get(one["verdict"], OTHER)
         axes.plot([span["low"], span["high"]], [number, number], color=ink, lw=2, alpha=0.5)
         axes.plot([span["mean"]], [number], "o", ms=4.5, color=ink, mew=0)
-    axes.axvline(0.0, color=GREY, lw=1)
+    axes.axvline(0.0, color=GRAY, lw=1)
     axes.set_yticks(range(len(rows)), [label for label, _ in rows], fontsize=8)
     for label, (_, one) in zip(axes.get_yticklabels(), rows, strict=True):
         if one is None:
@@ -230,7 +230,7 @@ def draw_claims(report: Row, path: Path) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     for verdict, ink in (*INK.items(), ("no question of better", OTHER)):
         axes.plot([], [], "o-", color=ink, label=verdict, mew=0)
-    axes.legend(frameon=False, loc="lower left", labelcolor=GREY, fontsize=8)
+    axes.legend(frameon=False, loc="lower left", labelcolor=GRAY, fontsize=8)
     axes.set_xlabel("difference in points of MAP@R on the test birds, 95% intervals", fontsize=8)
     finish(figure, axes, path)
 
@@ -239,18 +239,18 @@ def draw_further(report: Row, plain: Row, path: Path) -> None:
     """MAP@R on test classes of each part of what was taken further, both methods."""
     parts = [("verdict", "as the search found it"), *PARTS.items()]
     figure, axes = start(2.6)
-    for shift, colour, one in zip((-0.13, 0.13), COLOURS, report["further"], strict=False):
+    for shift, color, one in zip((-0.13, 0.13), COLORS, report["further"], strict=False):
         for number, (part, _) in enumerate(parts):
             if part in one["test"]:
                 found = one["test"][part]["MAP@R"]
                 ends = [100 * found["low"], 100 * found["high"]]
-                axes.plot(ends, [number + shift] * 2, color=colour, lw=2, alpha=0.5)
-                axes.plot([100 * found["mean"]], [number + shift], "o", ms=4.5, color=colour, mew=0)
-        axes.plot([], [], "o-", color=colour, label=one["method"], mew=0)
-    axes.axvline(100 * plain["MAP@R"], color=GREY, lw=1, ls=":")
+                axes.plot(ends, [number + shift] * 2, color=color, lw=2, alpha=0.5)
+                axes.plot([100 * found["mean"]], [number + shift], "o", ms=4.5, color=color, mew=0)
+        axes.plot([], [], "o-", color=color, label=one["method"], mew=0)
+    axes.axvline(100 * plain["MAP@R"], color=GRAY, lw=1, ls=":")
     axes.set_yticks(range(len(parts)), [words for _, words in parts], fontsize=8)
     axes.set_ylim(len(parts) - 0.5, -0.5)
-    axes.legend(frameon=False, loc="upper right", labelcolor=GREY, fontsize=8)
+    axes.legend(frameon=False, loc="upper right", labelcolor=GRAY, fontsize=8)
     axes.set_xlabel(
         "MAP@R on the test birds in per cent, 95% intervals of five seeds\n"
         f"dotted: the best of the losses as they come, {plain['loss']}, all training classes",

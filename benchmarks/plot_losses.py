@@ -21,7 +21,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-from page import COLOURS, GREY, fill, number, times
+from page import COLORS, GRAY, fill, number, times
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "losses-cpu.json"
@@ -51,7 +51,7 @@ def main() -> None:
 
 def draw(report: Report, path: Path) -> None:
     """Speed ratios on a log axis, one line per loss and one mark per batch size."""
-    plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GREY, "font.family": "sans-serif"})
+    plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GRAY, "font.family": "sans-serif"})
     rows = [row for row in report["rows"] if row["theirs"] is not None]
     names = list(dict.fromkeys(row["loss"] for row in rows))
     sizes = report["arguments"]["sizes"]
@@ -59,7 +59,7 @@ def draw(report: Report, path: Path) -> None:
     edge = 2.0 * max(row["ratio"] or 1.0 for row in rows)
     for place, size in enumerate(sizes):
         draw_size(axes, [row for row in rows if row["size"] == size], names, edge, place)
-    axes.axvline(1.0, color=GREY, linewidth=1.2)
+    axes.axvline(1.0, color=GRAY, linewidth=1.2)
     starred = {row["loss"] for row in rows if not row["same_problem"]}
     axes.set_yticks(range(len(names)), [f"{name} *" if name in starred else name for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -71,13 +71,13 @@ def draw(report: Report, path: Path) -> None:
 
 def draw_size(axes: Axes, rows: list[Row], names: list[str], edge: float, place: int) -> None:
     """The marks of one batch size; a hollow one at the edge where the peer did not run."""
-    colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
+    color, mark = COLORS[place % len(COLORS)], MARKS[place % len(MARKS)]
     ran = [row for row in rows if row["ratio"] is not None]
     axes.plot(
         [row["ratio"] for row in ran],
         [names.index(row["loss"]) for row in ran],
         mark,
-        color=colour,
+        color=color,
         markersize=6,
         alpha=0.9,
         label=f"B = {rows[0]['size']:,}" if rows else None,
@@ -87,14 +87,14 @@ def draw_size(axes: Axes, rows: list[Row], names: list[str], edge: float, place:
         [edge * 1.35**place for _ in missing],
         [names.index(row["loss"]) for row in missing],
         mark,
-        color=colour,
+        color=color,
         markerfacecolor="none",
         markersize=6,
     )
 
 
 def style(axes: Axes, sizes: list[int], edge: float) -> None:
-    """Grey everything that is not data."""
+    """Gray everything that is not data."""
     right = edge * 1.35 ** len(sizes)
     left = min(0.5, 0.8 * axes.dataLim.x0)
     axes.set_xscale("log")
@@ -104,14 +104,14 @@ def style(axes: Axes, sizes: list[int], edge: float) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}×"))
     axes.set_xlabel(
-        "time of pytorch-metric-learning / time of likewise; right of the line likewise is faster", color=GREY
+        "time of pytorch-metric-learning / time of likewise; right of the line likewise is faster", color=GRAY
     )
-    axes.tick_params(colors=GREY, length=0)
-    axes.grid(axis="both", color=GREY, alpha=0.25, linewidth=0.6)
+    axes.tick_params(colors=GRAY, length=0)
+    axes.grid(axis="both", color=GRAY, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    axes.legend(loc="lower right", frameon=False, labelcolor=GREY, bbox_to_anchor=(1.0, 1.0), ncols=len(sizes))
+    axes.legend(loc="lower right", frameon=False, labelcolor=GRAY, bbox_to_anchor=(1.0, 1.0), ncols=len(sizes))
 
 
 # ------------------------------------------------------------------------------------------------ the page

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from page import fill, number, read, table, times
 
-from likewise.analysis.figures import GREY, PULL, PUSH, as_bytes, bare, styled
+from likewise.analysis.figures import GRAY, PULL, PUSH, as_bytes, bare, styled
 from likewise.data import RECIPES
 from likewise.data.aside import aside
 from likewise.trunks import build, readable
@@ -43,8 +43,8 @@ Model = Mapping[str, Any]
 # ---- the map
 
 
-def colour_of(place: int, classes: int) -> tuple[float, float, float]:
-    """Neighbours in number are far apart on the circle, and neighbours on the circle differ in lightness."""
+def color_of(place: int, classes: int) -> tuple[float, float, float]:
+    """Neighbors in number are far apart on the circle, and neighbors on the circle differ in lightness."""
     step = next(each for each in (7, 11, 13, 17, 1) if math.gcd(each, classes) == 1)
     at = step * place % classes
     return colorsys.hls_to_rgb(at / classes, (0.44, 0.62)[at % 2], 0.62)
@@ -56,23 +56,23 @@ def columns_of(models: Sequence[Model]) -> int:
 
 
 def draw_map(report: Model) -> bytes:
-    """A panel for each model: the same images, a colour for each class, a cross where the nearest image is of another."""
+    """A panel for each model: the same images, a color for each class, a cross where the nearest image is of another."""
     models, classes = report["models"], report["on the map"]
     columns = columns_of(models)
     rows, under = math.ceil(len(models) / columns), math.ceil((len(classes) + 1) / 4)
     labels = torch.tensor(report["labels"])
-    colours = [colour_of(place, len(classes)) for place in range(len(classes))]
+    colors = [color_of(place, len(classes)) for place in range(len(classes))]
     with styled() as Figure:
         size = (3.0 * columns, 3.2 * rows + 0.17 * under + 0.35)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False)
         for axis, model in zip(axes.flat, models, strict=False):
-            scatter(axis, model, labels, colours)
+            scatter(axis, model, labels, colors)
         for axis in axes.flat[len(models) :]:
             axis.set_axis_off()
-        marks = [axes[0, 0].scatter([], [], s=22, color=colour, linewidths=0) for colour in colours]
+        marks = [axes[0, 0].scatter([], [], s=22, color=color, linewidths=0) for color in colors]
         texts = [spoken(each["name"]) for each in classes]
-        marks.append(axes[0, 0].scatter([], [], s=16, marker="x", color=GREY, linewidths=0.9))
+        marks.append(axes[0, 0].scatter([], [], s=16, marker="x", color=GRAY, linewidths=0.9))
         texts.append("nearest image of another class")
         options = {"frameon": False, "fontsize": 7.5, "columnspacing": 1.2, "handletextpad": 0.2, "labelspacing": 0.3}
         figure.legend(marks, texts, loc="outside lower center", ncols=4, **options)
@@ -85,14 +85,14 @@ def packed(svg: bytes) -> bytes:
     return re.sub(rb"M (\S+) (\S+) \nL (\S+) (\S+) ?\n(?=[M\"])", rb"M\1 \2L\3 \4", svg)
 
 
-def scatter(axis: Any, model: Model, labels: torch.Tensor, colours: Sequence[Any]) -> None:
+def scatter(axis: Any, model: Model, labels: torch.Tensor, colors: Sequence[Any]) -> None:
     places = torch.tensor(model["map"]["places"], dtype=torch.float64)
     found = torch.tensor(model["map"]["found"]).bool()
-    for place, colour in enumerate(colours):
+    for place, color in enumerate(colors):
         here = labels == place
-        strokes(axis, places[here & found], ((0.0, 0.0, 0.0, 0.0),), color=colour, linewidth=3.1, capstyle="round")
+        strokes(axis, places[here & found], ((0.0, 0.0, 0.0, 0.0),), color=color, linewidth=3.1, capstyle="round")
         cross = ((-7.0, -7.0, 7.0, 7.0), (-7.0, 7.0, 7.0, -7.0))
-        strokes(axis, places[here & ~found], cross, color=colour, linewidth=0.9)
+        strokes(axis, places[here & ~found], cross, color=color, linewidth=0.9)
     entitle(axis, model)
     share = float(found.double().mean())
     axis.set_xlabel(f"R@1 {100 * model['test']['R@1']:.1f}; of the images shown {100 * share:.1f}", fontsize=7.5)
@@ -140,8 +140,8 @@ def draw_lens(report: Model) -> bytes:
         for axis in axes.flat[len(models) :]:
             axis.set_axis_off()
         last = axes[0, 0]
-        lines = [last.plot([], [], color=colour, linestyle=dash, linewidth=1.7)[0] for _, colour, dash in SIDES]
-        shades = [last.fill_between([], [], color=colour, alpha=0.22, linewidth=0) for _, colour, _ in SIDES]
+        lines = [last.plot([], [], color=color, linestyle=dash, linewidth=1.7)[0] for _, color, dash in SIDES]
+        shades = [last.fill_between([], [], color=color, alpha=0.22, linewidth=0) for _, color, _ in SIDES]
         words = ("pull of a positive pair", "push of a negative pair", "positive pairs", "negative pairs")
         figure.legend([*lines, *shades], words, loc="outside upper center", ncols=4, frameon=False, columnspacing=1.2)
         return as_bytes(figure, "svg")
@@ -149,32 +149,32 @@ def draw_lens(report: Model) -> bytes:
 
 def panel(axis: Any, model: Model, bins: int) -> None:
     edges = torch.linspace(-1.0, 1.0, bins // 2 + 1)
-    for side, colour, _ in SIDES:
+    for side, color, _ in SIDES:
         counts = torch.tensor(model["histogram"][side], dtype=torch.float64).reshape(-1, 2).sum(dim=1)
-        axis.stairs((0.62 * counts / counts.max()).numpy(), edges.numpy(), fill=True, color=colour, alpha=0.22, lw=0)
+        axis.stairs((0.62 * counts / counts.max()).numpy(), edges.numpy(), fill=True, color=color, alpha=0.22, lw=0)
     told = model["lens"]
     if "why" in told:
-        axis.text(0.0, 0.86, wrapped(told["why"]), color=GREY, fontsize=7, ha="center", va="center")
+        axis.text(0.0, 0.86, wrapped(told["why"]), color=GRAY, fontsize=7, ha="center", va="center")
     lowest = 0.0
-    for place, (side, colour, dash) in enumerate(SIDES if "why" not in told else ()):
-        lowest = min(lowest, weights(axis, told[side], colour, dash, place))
+    for place, (side, color, dash) in enumerate(SIDES if "why" not in told else ()):
+        lowest = min(lowest, weights(axis, told[side], color, dash, place))
     entitle(axis, model, pad=15)
-    axis.text(-1.0, 1.115, under(told), color=GREY, fontsize=6.5, ha="left", va="bottom")
+    axis.text(-1.0, 1.115, under(told), color=GRAY, fontsize=6.5, ha="left", va="bottom")
     axis.set(xlim=(-1.0, 1.0), ylim=(1.1 * lowest - 0.03, 1.08), yticks=[], xlabel="cosine")
     axis.set_xticks([-1, -0.5, 0, 0.5, 1], ["-1", "-0.5", "0", "0.5", "1"])
     bare(axis)
 
 
-def weights(axis: Any, line: Model, colour: str, dash: Any, place: int) -> float:
+def weights(axis: Any, line: Model, color: str, dash: Any, place: int) -> float:
     """One side of a loss, relative to its largest mean weight, with the band of its weights; returns its lowest point."""
     largest = max((abs(each) for each in line["mean"]), default=0.0)
     if not largest:
         return 0.0
     across = line["cosine"]
     low, high, mean = ([min(max(each / largest, -1.0), 1.3) for each in line[name]] for name in ("low", "high", "mean"))
-    axis.fill_between(across, low, high, color=colour, alpha=0.16, linewidth=0)
-    axis.plot(across, mean, color=colour, linestyle=dash, linewidth=1.7)
-    axis.text(-0.98, 1.0 - 0.1 * place, f"{largest:.2g}", color=colour, fontsize=6.5, ha="left", va="center")
+    axis.fill_between(across, low, high, color=color, alpha=0.16, linewidth=0)
+    axis.plot(across, mean, color=color, linestyle=dash, linewidth=1.7)
+    axis.text(-0.98, 1.0 - 0.1 * place, f"{largest:.2g}", color=color, fontsize=6.5, ha="left", va="center")
     return min(mean)
 
 

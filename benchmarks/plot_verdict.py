@@ -18,7 +18,7 @@ from birds_claims import RECENT, RIVAL, points
 from birds_further import PARTS
 from birds_record import SEARCHED_SEED, part_of
 from birds_verdict import DIMS, METRICS
-from page import COLOURS, GREY, fill, finish, read, start, table
+from page import COLORS, GRAY, fill, finish, read, start, table
 
 from likewise.protocols.pairs import Comparison, compare
 from likewise.protocols.reality import draw as draw_improvements
@@ -31,7 +31,7 @@ ASSETS = ROOT / "docs" / "assets"
 BOTH = ("val MAP@R", "test MAP@R")
 FIRST = 10
 YEARS = {
-    **{"Triplet, semi-hard": 2015, "Generalised lifted structure": 2017, "Margin + distance weighted": 2017},
+    **{"Triplet, semi-hard": 2015, "Generalized lifted structure": 2017, "Margin + distance weighted": 2017},
     **{"Circle": 2020, "ProxyGML": 2020, "ProxyNCA++": 2020, "Multi-similarity, language": 2022},
     **{"Triplet, direction": 2020, "Multi-similarity, direction": 2020, "ProxyNCA, direction": 2020},
 }
@@ -250,14 +250,14 @@ def draw_validation(report: Row, path: Path) -> None:
     found = [(name, 100 * val, 100 * test) for name, (val, test) in both(report).items()]
     first, others = found[:FIRST], found[FIRST:]
     figure, axes = start(4.2)
-    axes.plot(*zip(*(each[1:] for each in others), strict=True), "o", ms=4, color=GREY, mew=0, alpha=0.6)
+    axes.plot(*zip(*(each[1:] for each in others), strict=True), "o", ms=4, color=GRAY, mew=0, alpha=0.6)
     low, high = min(each[2] for each in found), max(each[2] for each in found)
     edge = max(each[1] for each in found) + 0.6
     for number, (name, val, test) in enumerate(sorted(first, key=lambda each: -each[2])):
         height = high - number * (high - low) / (2 * FIRST)
-        axes.plot([val, edge - 0.1], [test, height], lw=0.5, color=GREY, alpha=0.5)
-        axes.plot([val], [test], "o", ms=5, color=COLOURS[0], mew=0)
-        axes.text(edge, height, name, va="center", fontsize=8, color=GREY)
+        axes.plot([val, edge - 0.1], [test, height], lw=0.5, color=GRAY, alpha=0.5)
+        axes.plot([val], [test], "o", ms=5, color=COLORS[0], mew=0)
+        axes.text(edge, height, name, va="center", fontsize=8, color=GRAY)
     axes.set_xlabel(f"MAP@R on validation classes in per cent; by name: the {FIRST} that are best there")
     axes.set_ylabel("MAP@R on test classes")
     finish(figure, axes, path)
@@ -392,7 +392,7 @@ def unshared(alone: Row | None) -> str:
     if found is None:
         return ""
     return (
-        f" Alone, with the data path included, a training takes {found['images_per_s']:,.0f} images/s, and the GPU is busy "
+        f" SingleProcess, with the data path included, a training takes {found['images_per_s']:,.0f} images/s, and the GPU is busy "
         f"{100 * found['busy']:.0f}% of the time ([training](benchmarks-training.md))."
     )
 
@@ -412,22 +412,22 @@ def draw(report: Row, plain: float, path: Path) -> None:
     """MAP@R of every method with its interval, both sizes."""
     order = sorted(at(report, 512).values(), key=lambda row: row["MAP@R"]["mean"])
     figure, axes = start(0.27 * len(order) + 1.1)
-    for dim, colour, shift in zip(DIMS, COLOURS, (0.14, -0.14), strict=False):
+    for dim, color, shift in zip(DIMS, COLORS, (0.14, -0.14), strict=False):
         rows = at(report, dim)
         for number, row in enumerate(order):
             if row["method"] not in rows:
                 continue
             found = rows[row["method"]]["MAP@R"]
             y = number + shift
-            axes.plot([100 * found["low"], 100 * found["high"]], [y, y], color=colour, lw=2, alpha=0.5)
-            axes.plot([100 * found["mean"]], [y], "o", ms=4, color=colour, mew=0)
-        axes.plot([], [], "o", color=colour, label=f"{dim} dimensions", mew=0)
-    axes.axvline(100 * plain, color=GREY, lw=1, ls=":")
+            axes.plot([100 * found["low"], 100 * found["high"]], [y, y], color=color, lw=2, alpha=0.5)
+            axes.plot([100 * found["mean"]], [y], "o", ms=4, color=color, mew=0)
+        axes.plot([], [], "o", color=color, label=f"{dim} dimensions", mew=0)
+    axes.axvline(100 * plain, color=GRAY, lw=1, ls=":")
     axes.set_yticks(range(len(order)), [row["method"] for row in order])
     axes.set_xlabel(
         "MAP@R on the test birds in per cent, 95% intervals of five seeds\ndotted: the best of the losses as they come, all training classes"
     )
-    axes.legend(frameon=False, loc="upper left", labelcolor=GREY)
+    axes.legend(frameon=False, loc="upper left", labelcolor=GRAY)
     finish(figure, axes, path)
 
 

@@ -4,8 +4,8 @@
     python benchmarks/search.py --quick      fifty thousand; prints, and writes nothing
     python benchmarks/search.py --items 200000 --dim 64 --storage int8
 
-Vectors are synthetic: points around class centres, about fifty to a class, close enough for half of the neighbours or so
-to be of the class.  Queries are other points around the same centres; none of them is in the index.  Run it on a machine
+Vectors are synthetic: points around class centers, about fifty to a class, close enough for half of the neighbors or so
+to be of the class.  Queries are other points around the same centers; none of them is in the index.  Run it on a machine
 that does nothing else.
 """
 
@@ -29,20 +29,20 @@ from likewise.search import Found, Index
 
 RESULTS = Path(__file__).parent / "results"
 EACH, SPREAD = 50, 0.7
-"""Points around a centre, and how far from it, in every dimension."""
+"""Points around a center, and how far from it, in every dimension."""
 
 CHUNK = 100_000
 
 
 def make(rows: int, dim: int, seed: int, classes: int) -> NDArray[np.float32]:
-    """Points around class centres; the same centres whatever the seed."""
-    centres = np.random.default_rng(0).normal(size=(classes, dim)).astype(np.float32)
+    """Points around class centers; the same centers whatever the seed."""
+    centers = np.random.default_rng(0).normal(size=(classes, dim)).astype(np.float32)
     chance = np.random.default_rng(seed)
     vectors = np.empty((rows, dim), np.float32)
     for start in range(0, rows, CHUNK):
         some = min(CHUNK, rows - start)
         noise = chance.normal(size=(some, dim)).astype(np.float32)
-        vectors[start : start + some] = centres[chance.integers(0, classes, some)] + SPREAD * noise
+        vectors[start : start + some] = centers[chance.integers(0, classes, some)] + SPREAD * noise
     return vectors
 
 

@@ -5,7 +5,7 @@
     python benchmarks/training.py --device cuda --cub FOLDER     the same on CUB-200-2011
     python benchmarks/training.py --quick              a smoke test; prints, and writes nothing
 
-The bare loop is what a user writes by hand: the same model, loss, optimiser and loader, forward, backward, step, and
+The bare loop is what a user writes by hand: the same model, loss, optimizer and loader, forward, backward, step, and
 nothing else: no record, no checkpoint, no progress.  Ours has all of them.  Both are timed over whole epochs, in turns; on a
 GPU its driver says for how much of ours it was busy.  Run it on a machine that does nothing else.
 """

@@ -27,7 +27,7 @@ from likewise.trunks import IMAGENET, build, classifier
 
 RESULTS = Path(__file__).parent / "results"
 SIZES = ((224, 224), (97, 160))
-# of ImageNet's thousand classes: cock to great grey owl, black grouse to black swan, white stork to albatross
+# of ImageNet's thousand classes: cock to great gray owl, black grouse to black swan, white stork to albatross
 BIRDS = (*range(7, 25), *range(80, 101), *range(127, 147))
 
 
@@ -157,7 +157,7 @@ def files_of(place: Path) -> tuple[Callable[[str], bytes], list[tuple[str, int]]
 
 
 def batches(read: Callable[[str], bytes], names: list[str], crop: int) -> Iterator[Tensor]:
-    """Centre crops as bytes, 64 at a time."""
+    """Center crops as bytes, 64 at a time."""
     from PIL import Image
 
     for start in range(0, len(names), 64):

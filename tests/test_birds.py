@@ -69,7 +69,7 @@ def test_every_method_has_a_lens_or_a_reason(birds: Any):
     finally:
         birds.models.BATCHES = batches
     silent = {name for name, each in found.items() if "why" in each}
-    proxies = {"ProxyNCA", "Normalised softmax", "CosFace", "ArcFace", "SoftTriple", "Proxy-Anchor", "ProxyNCA++"}
+    proxies = {"ProxyNCA", "Normalized softmax", "CosFace", "ArcFace", "SoftTriple", "Proxy-Anchor", "ProxyNCA++"}
     assert silent == proxies | {"ProxyGML", "Proxy repulsion", "ProxyNCA, direction"}
     assert found["Triplet, direction"]["notes"] == ["without what DirectionRegularized adds to it"]
     assert found["Margin"]["notes"] == ["what it learns is as it was before training"]
@@ -85,7 +85,7 @@ def test_the_map_has_whole_classes_evenly_chosen(birds: Any):
     assert len(all_rows) == 3
 
 
-def test_a_hit_is_a_nearest_neighbour_of_the_class_among_all_images(birds: Any):
+def test_a_hit_is_a_nearest_neighbor_of_the_class_among_all_images(birds: Any):
     angles = torch.tensor([0.0, 0.1, 0.15, 1.0, 1.1, 2.0, 2.5, 2.9, 0.5, 0.55, 0.9, 1.9]).double()
     labels = torch.tensor([0, 0, 1, 1, 1, 0, 0, 1, 2, 2, 2, 2])
     embeddings = torch.stack([angles.cos(), angles.sin()], dim=1)

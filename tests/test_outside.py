@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 
-from likewise.core import NEGATIVES, POSITIVES, hyper, logsumexp, mean, per_anchor, s, softplus
+from likewise.formula import NEGATIVES, POSITIVES, hyper, logsumexp, mean, per_anchor, s, softplus
 from likewise.losses import PairLoss
 from likewise.testing import LossCase, LossContract
 from tests.oracles import losses as oracles

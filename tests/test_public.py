@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from likewise.core import Side, hyperparameters
+from likewise.formula import Side, hyperparameters
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.miners import Miner, PairMiner, TripletMiner
 from tests.losses.cases import CASES, PROXY_CASES

@@ -48,7 +48,7 @@ def answered(words: list[str], folder: Path) -> dict[str, Any]:
 
 
 def photographs(folder: Path) -> None:
-    """Eight by six images whose class is a colour and a shape."""
+    """Eight by six images whose class is a color and a shape."""
     chance = np.random.default_rng(0)
     for label in range(8):
         (folder / f"class {label}").mkdir(parents=True)

@@ -51,7 +51,7 @@ MAY_IMPORT = {
 }
 INSIDE = {
     "metrics/kernel.py": {"triton"},
-    **{f"backends/fused/{name}.py": {"triton"} for name in ("pieces", "program", "rows", "whole")},
+    **{f"engines/triton/{name}.py": {"triton"} for name in ("pieces", "program", "rows", "whole")},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"matplotlib", "fontTools"},
     "analysis/figures.py": {"matplotlib"},

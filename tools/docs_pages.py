@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from likewise import losses, miners
-from likewise.core import hyperparameters
+from likewise.formula import hyperparameters
 
 ROOMS = {"losses": losses, "miners": miners}
 BASES = {"PairLoss", "ProxyLoss", "Between", "Miner", "PairMiner", "TripletMiner"}

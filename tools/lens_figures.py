@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.analysis.catalogue import Entry, catalogue
+from likewise.analysis.catalog import Entry, catalog
 from likewise.analysis.curves import GRID, sensitivities, weight_curves
 from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity
 from likewise.analysis.forces import forces, roll
@@ -29,8 +29,8 @@ from likewise.analysis.motion import animate, draw_forces
 from likewise.analysis.signs import NegativeWeight, negative_weights
 from likewise.analysis.similarity_table import as_markdown, similarity_table
 from likewise.analysis.weights import pair_weights
-from likewise.core import SquaredEuclidean
 from likewise.data import Glyphs
+from likewise.formula import SquaredEuclidean
 from likewise.losses import CircleLoss, DirectionRegularized, ProxyLoss, RAWLoss, TripletLoss
 from likewise.miners import ValidTripletMiner
 
@@ -39,7 +39,7 @@ DIMENSIONS, IMAGES = 16, 12
 FACES = [0, 2, 4, 8]
 """Which images of a character are in a batch: in four faces that differ."""
 
-UNIFIED = ("Contrastive", "Triplet", "Generalised lifted structure", "Binomial deviance")
+UNIFIED = ("Contrastive", "Triplet", "Generalized lifted structure", "Binomial deviance")
 BESIDE = ("RAW + VTHM", "Multi-similarity", "Circle", "Proxy-Anchor")
 
 
@@ -85,13 +85,13 @@ def _pixels(glyphs: Glyphs, index: range | list[int]) -> Tensor:
 
 
 def made(entry: Entry, classes: int) -> torch.nn.Module:
-    """A loss of the catalogue; its proxies stand on images that are not in the batch, or on their mean."""
+    """A loss of the catalog; its proxies stand on images that are not in the batch, or on their mean."""
     torch.manual_seed(0)
     loss = entry.make(classes, DIMENSIONS).double()
     if isinstance(loss, ProxyLoss):
         others = characters(classes)[:, [face for face in range(IMAGES) if face not in FACES]]
-        centres = loss.proxies_per_class
-        own = others.mean(dim=1, keepdim=True) if centres == 1 else others[:, torch.arange(centres) % others.shape[1]]
+        centers = loss.proxies_per_class
+        own = others.mean(dim=1, keepdim=True) if centers == 1 else others[:, torch.arange(centers) % others.shape[1]]
         loss.proxies.data.copy_(own.flatten(0, 1))
     return loss
 
@@ -99,7 +99,7 @@ def made(entry: Entry, classes: int) -> torch.nn.Module:
 def curves_of(names: tuple[str, ...], classes: int, grid: Tensor, rows: int, columns: int) -> bytes:
     """Panels of the named losses on the real batch."""
     embeddings, labels = batch(classes)
-    entries = catalogue()
+    entries = catalog()
     losses = {name: made(entries[name], classes) for name in names}
     found = weight_curves(losses, similarities=grid, embeddings=embeddings, labels=labels, rows=rows)
     return draw_curves(found, columns=columns)
@@ -111,8 +111,8 @@ def unified() -> bytes:
 
 
 def gallery(proxies: bool) -> bytes:
-    """Every loss of the catalogue, those with proxies or those without."""
-    names = tuple(name for name, entry in catalogue().items() if entry.has_proxies == proxies)
+    """Every loss of the catalog, those with proxies or those without."""
+    names = tuple(name for name, entry in catalog().items() if entry.has_proxies == proxies)
     return curves_of(names, 8, GRID[::2], 1, 5)
 
 
@@ -129,7 +129,7 @@ def sensitive() -> bytes:
 
 
 def triplet() -> bytes:
-    """The overview's figure 3 in the plane, the same on the sphere, and with direction regularisation (its figure 9)."""
+    """The overview's figure 3 in the plane, the same on the sphere, and with direction regularization (its figure 9)."""
     plane = torch.tensor([[0.0, 0.0], [1.0, 0.1], [-0.15, 0.75]], dtype=torch.float64)
     labels, low = torch.tensor([0, 0, 1]), 0.8 * plane
     sphere = torch.cat([low, (1.0 - low.square().sum(dim=1, keepdim=True)).sqrt()], dim=1)
@@ -137,7 +137,7 @@ def triplet() -> bytes:
     panels = {
         "Triplet, in the plane": forces(flat, plane, labels),
         "Triplet, on the sphere": forces(TripletLoss(), sphere, labels),
-        "with direction regularisation": forces(DirectionRegularized(TripletLoss(), gamma=0.15), sphere, labels),
+        "with direction regularization": forces(DirectionRegularized(TripletLoss(), gamma=0.15), sphere, labels),
     }
     view = torch.tensor([0.0, 0.0, 1.0])
     return draw_forces(panels, labels, ("anchor", "positive", "negative"), view=view)
@@ -149,7 +149,7 @@ def rolling(path: Path) -> None:
     labels = torch.arange(4).repeat_interleave(5)
     angles = 2.0 * math.pi * (labels / 4.0 + 0.13 * torch.randn(20, dtype=torch.float64))
     points = torch.stack([angles.cos(), angles.sin()], dim=1)
-    entries = catalogue()
+    entries = catalog()
     rates = {"Contrastive": 0.1, "Triplet": 0.1, "Multi-similarity": 0.5, "Proxy-Anchor": 0.01}
     rolled = {}
     for name, rate in rates.items():
@@ -189,7 +189,7 @@ def signs() -> str:
         "| | pair | its similarity | its weight | the heaviest weight of the batch |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for name, entry in catalogue().items():
+    for name, entry in catalog().items():
         loss = entry.make(5, 8).double()
         found = negative_weights(loss)
         if found is not None and (loss.takes_references or entry.has_proxies or _still(loss, found)):

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from likewise.core import Euclidean
+from likewise.formula import Euclidean
 from likewise.metrics import clustering_scores, kmeans, retrieval
 
 FIGURE = Path(__file__).parents[1] / "docs" / "assets" / "figures" / "why-map-at-r.svg"
@@ -20,8 +20,8 @@ CLASSES, PER_CLASS = 9, 200
 GAPS = {"touching": 0.02, "a little apart": 0.2, "well apart": 0.85}
 """Between the discs that the classes fill, as a share of their diameter."""
 
-COLOURS = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1", "#d1495b", "#6b8e23", "#20a4a4", "#9a7b4f")
-GREY = "#858585"
+COLORS = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1", "#d1495b", "#6b8e23", "#20a4a4", "#9a7b4f")
+GRAY = "#858585"
 
 
 def space(gap: float) -> tuple[Tensor, Tensor]:
@@ -49,15 +49,15 @@ def main() -> None:
     matplotlib.use("svg")
     from matplotlib import pyplot as plt
 
-    plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GREY, "font.family": "sans-serif"})
+    plt.rcParams.update({"svg.hashsalt": "likewise", "font.size": 10, "text.color": GRAY, "font.family": "sans-serif"})
     figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.9))
     for axis, (name, gap) in zip(axes, GAPS.items(), strict=True):
         embeddings, labels = space(gap)
         found = scores(embeddings, labels)
         print(name, {key: round(value, 1) for key, value in found.items()})
-        axis.scatter(*embeddings.T, c=[COLOURS[label] for label in labels], s=1.5, linewidths=0, rasterized=True)
+        axis.scatter(*embeddings.T, c=[COLORS[label] for label in labels], s=1.5, linewidths=0, rasterized=True)
         same, differs = ("NMI", "F1", "R@1"), ("RP", "MAP@R")
-        axis.set_title("   ".join(f"{key} {found[key]:.1f}" for key in same), fontsize=9, color=GREY)
+        axis.set_title("   ".join(f"{key} {found[key]:.1f}" for key in same), fontsize=9, color=GRAY)
         lower = "   ".join(f"{key} {found[key]:.1f}" for key in differs)
         axis.text(0.5, -0.07, lower, transform=axis.transAxes, ha="center", fontsize=10.5, weight="bold")
         axis.set_aspect("equal")

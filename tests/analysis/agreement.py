@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.analysis.catalogue import Entry
+from likewise.analysis.catalog import Entry
 from likewise.analysis.weights import weigh
 
 NODE = shutil.which("node")
@@ -73,15 +73,15 @@ def batches(entry: Any, number: int, seed: int, *, ties: bool = True) -> list[di
     for k in range(number):
         kind = ("plain", "clusters", "coinciding" if ties else "plain", "plain", "alone", "together")[k % 6]
         values = {parameter["name"]: _drawn(parameter, chance) for parameter in entry["parameters"]}
-        centres = int(values.get("centers", entry["centres"]))
-        samples, labels, proxies, classes = _points(kind, centres, chance, draw)
+        centers = int(values.get("centers", entry["centers"]))
+        samples, labels, proxies, classes = _points(kind, centers, chance, draw)
         while kind != "coinciding" and _nearest(samples) < NEAREST:
-            samples, labels, proxies, classes = _points(kind, centres, chance, draw)
+            samples, labels, proxies, classes = _points(kind, centers, chance, draw)
         found.append(
             {
                 "samples": samples,
                 "labels": labels,
-                "proxies": proxies if centres else None,
+                "proxies": proxies if centers else None,
                 "classes": classes,
                 "values": list(values.values()),
             }
@@ -90,7 +90,7 @@ def batches(entry: Any, number: int, seed: int, *, ties: bool = True) -> list[di
 
 
 def _points(
-    kind: str, centres: int, chance: random.Random, draw: torch.Generator
+    kind: str, centers: int, chance: random.Random, draw: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor, int]:
     """Samples, labels and proxies, and the number of classes."""
     classes, n = chance.randint(1, 5), chance.randint(2, 12)
@@ -103,7 +103,7 @@ def _points(
     if kind == "together":  # nobody has a negative
         labels = torch.full((n,), chance.randrange(classes))
     samples, middles, proxies = (
-        torch.randn(rows, d, generator=draw, dtype=torch.float64) for rows in (n, classes, classes * centres)
+        torch.randn(rows, d, generator=draw, dtype=torch.float64) for rows in (n, classes, classes * centers)
     )
     if kind == "clusters":
         samples = middles[labels] + 0.02 * samples

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from likewise.analysis.batches import random_batches
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.closed import closed_weights, evaluate_pairs, no_closed_form, part_slopes, weight_formulas
 from likewise.analysis.simplify import simplified
 from likewise.analysis.weights import weigh
-from likewise.backends import run
-from likewise.core import (
+from likewise.engines import run
+from likewise.formula import (
     BOTH,
     NEGATIVES,
     POSITIVES,
@@ -20,9 +20,9 @@ from likewise.core import (
     Labels,
     Masks,
     Number,
+    PairBatch,
     PerAnchor,
     PerReference,
-    Problem,
     Total,
     Triplets,
     add_up,
@@ -30,7 +30,6 @@ from likewise.core import (
     count,
     evaluate,
     exp,
-    frozen,
     largest,
     logsumexp,
     mean,
@@ -46,9 +45,10 @@ from likewise.core import (
     softplus,
     sqrt,
     square,
+    stop_gradient,
     where,
 )
-from likewise.core.spec import REDUCTIONS, Part
+from likewise.formula.terms import REDUCTIONS, Part
 from likewise.losses import (
     ArcFaceLoss,
     BinomialDevianceLoss,
@@ -67,8 +67,8 @@ from likewise.losses import (
 from likewise.miners import BatchHardMiner, DistanceWeightedMiner, EasyPositiveMiner, PairMarginMiner, SemiHardMiner
 from likewise.testing import LABELS, make_batch
 
-CATALOGUE = catalogue()
-CLOSED = {name: entry for name, entry in CATALOGUE.items() if no_closed_form(entry.make(10, 5)) is None}
+CATALOG = catalog()
+CLOSED = {name: entry for name, entry in CATALOG.items() if no_closed_form(entry.make(10, 5)) is None}
 
 
 def assert_same(loss, *batch, tolerance=1e-12, **options):
@@ -87,7 +87,7 @@ def assert_same(loss, *batch, tolerance=1e-12, **options):
 
 def test_which_losses_have_a_closed_form():
     """Those that are declared as formulas; the others say why not in one sentence."""
-    without = {name: no_closed_form(entry.make(10, 5)) for name, entry in CATALOGUE.items() if name not in CLOSED}
+    without = {name: no_closed_form(entry.make(10, 5)) for name, entry in CATALOG.items() if name not in CLOSED}
     assert set(without) == {
         *("Angular", "FastAP", "Histogram", "Lifted structure", "ProxyGML", "Quadruplet", "Triplet"),
         "Triplet, semi-hard",
@@ -96,9 +96,9 @@ def test_which_losses_have_a_closed_form():
         assert reason.count(".") == 1, name
         assert "\n" not in reason
         with pytest.raises(TypeError, match="has no closed form of its weights"):
-            weight_formulas(CATALOGUE[name].make(10, 5))
+            weight_formulas(CATALOG[name].make(10, 5))
         with pytest.raises(TypeError, match="has no closed form of its weights"):
-            closed_weights(CATALOGUE[name].make(10, 5), *make_batch("balanced"))
+            closed_weights(CATALOG[name].make(10, 5), *make_batch("balanced"))
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -212,7 +212,7 @@ def test_formulas_are_readable():
 def test_a_formula_is_the_function_of_eq_15_and_16():
     """The unified view's Eq. 15, evaluated by hand, is RAW's closed form."""
     S = torch.rand(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    problem = Problem(Labels(torch.tensor([0, 0, 0, 1, 1, 2])), similarities=S)
+    problem = PairBatch(Labels(torch.tensor([0, 0, 0, 1, 1, 2])), similarities=S)
     formula = weight_formulas(MultiSimilarityLoss(reduction="sum"))["positives"]
     (weights,) = evaluate_pairs([formula], problem)
     for i, j, others in ((0, 1, (1, 2)), (3, 4, (4,))):
@@ -240,8 +240,10 @@ PARTS = {
     ),
     "a total beside anchors": per_anchor(mean_over_batch(s, BOTH) * CLASS + mean(s, POSITIVES), needs=()),
     "a total alone": per_anchor(square(mean_over_batch(s, BOTH))),
-    "frozen": per_anchor(logsumexp(frozen(relu(s + 0.4)) * (s - 0.4), NEGATIVES) * frozen(mean(s, POSITIVES))),
-    "frozen folds in a curve": per_pair(NEGATIVES, s * frozen(largest(s, NEGATIVES)), needs=(POSITIVES,)),
+    "stop_gradient": per_anchor(
+        logsumexp(stop_gradient(relu(s + 0.4)) * (s - 0.4), NEGATIVES) * stop_gradient(mean(s, POSITIVES))
+    ),
+    "frozen folds in a curve": per_pair(NEGATIVES, s * stop_gradient(largest(s, NEGATIVES)), needs=(POSITIVES,)),
     "numbers per anchor and reference": per_pair(BOTH, softplus(s * CLASS - PLACE)),
     "quotients": per_anchor(add_up(s, POSITIVES) / at_least(add_up(s * s, NEGATIVES), 0.3)),
     "roots": per_anchor(sqrt(add_up(s * s, BOTH)), needs=()),
@@ -259,7 +261,7 @@ def test_the_chain_rule(name, reduction):
     for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
         S = (torch.rand(9, 9, generator=generator, dtype=torch.float64) * 2.0 - 1.0).requires_grad_()
-        problem = Problem(Labels(torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3])), similarities=S)
+        problem = PairBatch(Labels(torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3])), similarities=S)
         value = reduce(run([part], problem, reduction, "dense"), [], reduction).sum()
         expected = torch.autograd.grad(value, S)[0] if value.requires_grad else torch.zeros_like(S)
         slopes = part_slopes(part, reduction)
@@ -273,7 +275,7 @@ def test_ties_share():
     """Three equal hardest negatives get a third each, as the fold's own slope says."""
     S = torch.tensor([[1.0, 0.5, 0.5, 0.5, 0.2]], dtype=torch.float64)
     no = torch.zeros(1, 5, dtype=torch.bool)
-    problem = Problem(Masks(no, torch.tensor([[False, True, True, True, True]])), similarities=S)
+    problem = PairBatch(Masks(no, torch.tensor([[False, True, True, True, True]])), similarities=S)
     slopes = part_slopes(per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)))[NEGATIVES]
     (shares,) = evaluate_pairs([slopes], problem)
     torch.testing.assert_close(shares[0, 1:], torch.tensor([1, 1, 1, 0], dtype=torch.float64) / 3)

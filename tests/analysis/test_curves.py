@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.curves import GRID, Curve, sensitivities, sensitivity, varied, weight_curves, with_value
 from likewise.analysis.stage import NEGATIVES, POSITIVES, Typical, show, typical
 from likewise.analysis.weights import pair_weights
@@ -34,9 +34,9 @@ COARSE = GRID[::10]
 def batch(classes: int = 4, per_class: int = 3, dim: int = 6, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(classes).repeat_interleave(per_class)
-    centres = torch.randn(classes, dim, generator=generator, dtype=torch.float64)
+    centers = torch.randn(classes, dim, generator=generator, dtype=torch.float64)
     noise = torch.randn(len(labels), dim, generator=generator, dtype=torch.float64)
-    return centres[labels] + noise, labels
+    return centers[labels] + noise, labels
 
 
 def row_of_first_anchor(x: Tensor, y: Tensor) -> tuple[Tensor, list[float], list[float]]:
@@ -61,7 +61,7 @@ def test_contrastive_is_all_or_nothing():
 
 
 def test_binomial_deviance_is_a_sigmoid():
-    """Eq. 13 and 14, with the mean over anchors; no neighbour is in it."""
+    """Eq. 13 and 14, with the mean over anchors; no neighbor is in it."""
     x, y = batch()
     curve = only(BinomialDevianceLoss(alpha=2.0, beta=50.0, base=0.5), x, y)
     for place, s in enumerate(COARSE.tolist()):
@@ -71,7 +71,7 @@ def test_binomial_deviance_is_a_sigmoid():
         assert float(curve.negative[0, place]) == pytest.approx(50.0 * push / (1.0 + push) / 9 / 12, rel=1e-9)
 
 
-def test_generalised_lifted_structure_is_a_softmax():
+def test_generalized_lifted_structure_is_a_softmax():
     """Eq. 10 and the first form of Eq. 11."""
     x, y = batch()
     curve, (_, positives, negatives) = only(GeneralizedLiftedStructureLoss(), x, y), row_of_first_anchor(x, y)
@@ -148,7 +148,7 @@ def test_unordered_pairs_have_one_weight():
     assert (curve.positive > 0.0).all()
 
 
-ORDERED = [name for name, entry in catalogue().items() if entry.has_proxies or entry.kind.takes_references]
+ORDERED = [name for name, entry in catalog().items() if entry.has_proxies or entry.kind.takes_references]
 
 
 @pytest.mark.parametrize("name", ORDERED)
@@ -156,7 +156,7 @@ def test_where_it_stands_a_pair_has_its_weight(name: str):
     """The curve at a pair's own cosine is the pair's weight, for every loss."""
     x, y = batch()
     torch.manual_seed(0)
-    loss = catalogue()[name].make(4, 6).double()
+    loss = catalog()[name].make(4, 6).double()
     start = weight_curves({name: loss}, similarities=torch.zeros(1), embeddings=x, labels=y, rows=1)[name]
     if name in ("SNR contrastive", "N-pairs", "Softmax"):
         assert start.negative.isfinite().all()  # lengths are in it: tested by hand above
@@ -165,7 +165,7 @@ def test_where_it_stands_a_pair_has_its_weight(name: str):
     units = x / x.norm(dim=1, keepdim=True)
     others = (
         units
-        if not catalogue()[name].has_proxies
+        if not catalog()[name].has_proxies
         else loss.proxies.detach() / loss.proxies.detach().norm(dim=1, keepdim=True)
     )
     cosines = units @ others.T
@@ -180,10 +180,10 @@ def test_where_it_stands_a_pair_has_its_weight(name: str):
     assert float(here) == pytest.approx(float(weights[0, median]) * chain.get(similarity, 1.0), rel=1e-6, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", list(catalogue()))
+@pytest.mark.parametrize("name", list(catalog()))
 def test_every_loss_has_typical_curves(name: str):
     torch.manual_seed(0)
-    loss = catalogue()[name].make(8, 16).double()
+    loss = catalog()[name].make(8, 16).double()
     curve = weight_curves({name: loss}, similarities=GRID[::40])[name]
     assert curve.positive.shape == curve.negative.shape == (1, 5)
     assert curve.positive.isfinite().all()

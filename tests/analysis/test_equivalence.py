@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.equivalence import (
     Verdict,
     equivalent_weighted_loss,
     gradient_equivalent,
     learned_elsewhere,
 )
-from likewise.core import Masks
+from likewise.formula import Masks
 from likewise.losses import (
     ArcFaceLoss,
     BinomialDevianceLoss,
@@ -47,8 +47,8 @@ from likewise.losses import (
 from likewise.miners import MultiSimilarityMiner, ValidTripletMiner
 from likewise.testing import make_batch
 
-CATALOGUE = catalogue()
-FUNCTIONS_OF_SIMILARITIES = [name for name in CATALOGUE if name != "SphereFace"]
+CATALOG = catalog()
+FUNCTIONS_OF_SIMILARITIES = [name for name in CATALOG if name != "SphereFace"]
 CLASSES, DIM = 10, 5
 
 
@@ -63,8 +63,8 @@ def a_network(seed: int = 0, inputs: int = 7) -> nn.Sequential:
 def a_batch(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     labels = make_batch("ragged").labels
     generator = torch.Generator().manual_seed(seed)
-    centres = torch.randn(CLASSES, 7, generator=generator, dtype=torch.float64)
-    return centres[labels] + 0.7 * torch.randn(len(labels), 7, generator=generator, dtype=torch.float64), labels
+    centers = torch.randn(CLASSES, 7, generator=generator, dtype=torch.float64)
+    return centers[labels] + 0.7 * torch.randn(len(labels), 7, generator=generator, dtype=torch.float64), labels
 
 
 def same_gradients(loss, double, embeddings, labels, parameters, tolerance=1e-10, **options):
@@ -83,11 +83,11 @@ def same_gradients(loss, double, embeddings, labels, parameters, tolerance=1e-10
 # ------------------------------------------------------------------------------------------------ Theorem 3.1
 
 
-@pytest.mark.parametrize("frozen", [True, False], ids=["weights of one batch", "weights found anew"])
+@pytest.mark.parametrize("stop_gradient", [True, False], ids=["weights of one batch", "weights found anew"])
 @pytest.mark.parametrize("name", FUNCTIONS_OF_SIMILARITIES)
 def test_theorem(name, frozen):
     """By the embeddings, and by the parameters of a network with batch norm, to 1e-10 in float64."""
-    loss, network = CATALOGUE[name].make(CLASSES, DIM).double(), a_network(1)
+    loss, network = CATALOG[name].make(CLASSES, DIM).double(), a_network(1)
     inputs, labels = a_batch(len(name))
     embeddings = network(inputs)
     double = equivalent_weighted_loss(loss, embeddings, labels) if frozen else equivalent_weighted_loss(loss)
@@ -98,14 +98,14 @@ def test_theorem(name, frozen):
 OWN = {"Margin": ["beta"], "SoftTriple": ["proxies"]}
 """What losses learn, at their defaults, by other ways than pairs of samples and proxies.
 
-The boundary β is no pair; the pull among SoftTriple's centres is a term on proxies alone.
+The boundary β is no pair; the pull among SoftTriple's centers is a term on proxies alone.
 """
 
 
 @pytest.mark.parametrize("name", FUNCTIONS_OF_SIMILARITIES)
 def test_theorem_for_what_a_loss_learns(name):
     """Proxies get their gradient through the weights, too: of samples and proxies, and of proxies among themselves."""
-    loss = CATALOGUE[name].make(CLASSES, DIM).double()
+    loss = CATALOG[name].make(CLASSES, DIM).double()
     embeddings, labels = make_batch("ragged", seed=2)
     elsewhere = learned_elsewhere(loss, embeddings, labels)
     assert list(elsewhere) == OWN.get(name, [])
@@ -127,12 +127,12 @@ def test_a_training_with_the_double_is_the_training():
                 torch.randn(CLASSES, DIM, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
             )
         objective = make(loss)
-        optimiser = torch.optim.SGD([*network.parameters(), *loss.parameters()], lr=0.1, momentum=0.9)
+        optimizer = torch.optim.SGD([*network.parameters(), *loss.parameters()], lr=0.1, momentum=0.9)
         for step in range(20):
             inputs, labels = a_batch(step)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             objective(network(inputs), labels).backward()
-            optimiser.step()
+            optimizer.step()
         results.append([*network.parameters(), loss.proxies])
     start = a_network(3)
     assert not torch.allclose(results[0][0], start[0].weight, atol=1e-2)
@@ -154,7 +154,7 @@ def test_a_training_with_the_double_is_the_training():
         SoftmaxLoss(CLASSES, DIM),
         ArcFaceLoss(CLASSES, DIM, sampled=8).eval(),
         NTXentLoss(reduction="none"),
-        SupConLoss(backend="streamed"),
+        SupConLoss(backend="chunked"),
         NTXentLoss(learn_temperature=True),
     ],
     ids=lambda loss: repr(loss).split("\n")[0][:50],
@@ -271,7 +271,7 @@ def test_raw_is_multi_similarity_with_its_miner():
     assert gradient_equivalent(MultiSimilarityLoss(), MultiSimilarityLoss(miner=None, reduction="mean"))
 
 
-def test_proxy_nca_pp_is_a_normalised_softmax():
+def test_proxy_nca_pp_is_a_normalized_softmax():
     """−‖x − p‖² = 2 cos − 2 on unit vectors, so its temperature is twice the softmax's; proxies are compared as well."""
     softmax, nca = NormalizedSoftmaxLoss(3, 4, temperature=0.1), ProxyNCAPPLoss(3, 4, temperature=0.2)
     assert not gradient_equivalent(softmax, nca)  # other proxies

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.forces import forces, roll
 from likewise.analysis.stage import real, show
 from likewise.analysis.weights import pair_weights
-from likewise.core import SquaredEuclidean
+from likewise.formula import SquaredEuclidean
 from likewise.losses import (
     ContrastiveLoss,
     CrossBatchMemory,
@@ -28,12 +28,12 @@ def batch(dim: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
     return torch.randn(12, dim, generator=generator, dtype=torch.float64), torch.arange(12) // 3
 
 
-@pytest.mark.parametrize("name", list(catalogue()))
+@pytest.mark.parametrize("name", list(catalog()))
 def test_the_parts_are_the_whole(name: str):
     """Against autograd of the loss itself; and a part along plus a part across is the part."""
     x, y = batch()
     torch.manual_seed(0)
-    loss = catalogue()[name].make(4, 5).double()
+    loss = catalog()[name].make(4, 5).double()
     found = forces(loss, x, y)
     leaf = x.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(loss(leaf, y), leaf)
@@ -53,7 +53,7 @@ def test_figure_3_of_the_overview():
 
 
 def test_figure_9_of_the_overview():
-    """Direction regularisation turns the negative from the anchor towards the middle, and the positive feels it."""
+    """Direction regularization turns the negative from the anchor towards the middle, and the positive feels it."""
     plane = 0.8 * torch.tensor([[0.0, 0.0], [1.0, 0.1], [-0.15, 0.75]], dtype=torch.float64)
     sphere = torch.cat([plane, (1.0 - plane.square().sum(dim=1, keepdim=True)).sqrt()], dim=1)
     labels = torch.tensor([0, 0, 1])
@@ -76,7 +76,7 @@ def test_sphereface_minds_lengths():
     """The part that goes through no pair is a part along the embedding, by Euler's rule for its logits."""
     x, y = batch()
     torch.manual_seed(0)
-    found = forces(catalogue()["SphereFace"].make(4, 5).double(), x, y)
+    found = forces(catalog()["SphereFace"].make(4, 5).double(), x, y)
     assert float(found.rest.norm()) > 1e-3
     assert torch.allclose(found.tangential(found.rest), torch.zeros_like(x), atol=1e-12)
     others = forces(SupConLoss(), x, y)
@@ -99,7 +99,7 @@ def test_a_positive_pair_attracts_and_a_negative_one_repels():
 def test_rolling_goes_down(name: str, dim: int):
     x, y = batch(dim)
     torch.manual_seed(0)
-    loss = catalogue()[name].make(4, dim)
+    loss = catalog()[name].make(4, dim)
     before = {key: value.clone() for key, value in loss.state_dict().items()}
     rolled = roll(loss, x, y, steps=20, rate=1e-3)
     assert rolled.positions.shape == (21, 12, dim)
@@ -107,7 +107,7 @@ def test_rolling_goes_down(name: str, dim: int):
     assert rolled.values.shape == (21,)
     assert rolled.values[-1] < rolled.values[0]
     assert all(torch.equal(value, before[key]) for key, value in loss.state_dict().items())
-    assert (rolled.proxies is None) == (not catalogue()[name].has_proxies)
+    assert (rolled.proxies is None) == (not catalog()[name].has_proxies)
 
 
 def test_a_step_is_gradient_descent():

@@ -16,11 +16,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from likewise.analysis import recorder as module
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.recorder import Recorder, weight_record
 from likewise.analysis.weights import Weighed, Weighing
-from likewise.core import Cosine, Labels
 from likewise.data import BatchLoader, ImageCache
+from likewise.formula import Cosine, Labels
 from likewise.losses import (
     ContrastiveLoss,
     CrossBatchMemory,
@@ -57,8 +57,8 @@ from tests.train.small import (
 def batch(samples: int = 24, classes: int = 6, dim: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
     chance = torch.Generator().manual_seed(seed)
     labels = torch.arange(samples) % classes
-    centres = torch.randn(classes, dim, generator=chance)
-    return centres[labels] + 0.8 * torch.randn(samples, dim, generator=chance), labels
+    centers = torch.randn(classes, dim, generator=chance)
+    return centers[labels] + 0.8 * torch.randn(samples, dim, generator=chance), labels
 
 
 def weighed(weights: list[float], positives: int) -> Weighing:
@@ -304,12 +304,12 @@ def test_what_takes_no_references_is_weighed_on_whole_classes(name: str, monkeyp
         assert seen["gradient"] == pytest.approx(Recorder(loss)(embeddings, labels)["gradient"], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", catalog())
 def test_every_loss_can_be_looked_at(name: str, monkeypatch: pytest.MonkeyPatch):
     """Whole, and a third of it; shares are shares, and all the gradient is found."""
     embeddings, labels = batch()
     torch.manual_seed(0)
-    loss = catalogue()[name].make(num_classes=6, embedding_dim=5)
+    loss = catalog()[name].make(num_classes=6, embedding_dim=5)
     whole = Recorder(loss, beside=ContrastiveLoss())(embeddings, labels)
     monkeypatch.setattr(module, "ENTRIES", 8 * module._columns(loss, 24))
     some = Recorder(loss, beside=ContrastiveLoss())(embeddings, labels)
@@ -437,7 +437,7 @@ def go(
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_training_with_it_is_the_training_without_it(tmp_path: Path, photos: ImageCache, name: str):
-    """Models, optimiser, memory, generators: all that a checkpoint holds, bit for bit; and the same record besides."""
+    """Models, optimizer, memory, generators: all that a checkpoint holds, bit for bit; and the same record besides."""
     plain, seen = (go(tmp_path / str(every), photos, CASES[name], every) for every in (0, 2))
     for file in ("model", "best", "last"):
         one, other = (load_file(run.folder / f"{file}.safetensors") for run in (plain, seen))
@@ -535,7 +535,7 @@ def test_a_replayed_step_is_left_alone(tmp_path: Path, photos: ImageCache):  # p
 
 
 def test_pictures_are_embeddings_too(tmp_path: Path):
-    """A model whose output is not normalised, on plain batches: shapes and the record hold."""
+    """A model whose output is not normalized, on plain batches: shapes and the record hold."""
     loss = MultiSimilarityLoss(similarity=Cosine())
     data = Data(pictures(2))
     run = train(small(), loss, data, folder=tmp_path / "run", plan=Plan(epochs=1), device="cpu", lens=Recorder(loss))

@@ -1,4 +1,4 @@
-"""Losses as JavaScript: every one of the catalogue, and anybody's, says there what it says in Python."""
+"""Losses as JavaScript: every one of the catalog, and anybody's, says there what it says in Python."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from torch import Tensor
 
 import likewise.analysis.javascript as compiler
 from likewise.analysis import script
-from likewise.analysis.catalogue import Entry, catalogue
+from likewise.analysis.catalog import Entry, catalog
 from likewise.analysis.script import PAGE, script_of, write_scripts
 from likewise.analysis.tracing import TracingError
-from likewise.core import (
+from likewise.formula import (
     NEGATIVES,
     POSITIVES,
     hyper,
@@ -36,7 +36,7 @@ from likewise.core import (
     softplus,
 )
 from likewise.losses import ContrastiveLoss, PairLoss, ProxyLoss, SoftmaxLoss
-from likewise.losses.proxy_module import Between, cross_entropy
+from likewise.losses.proxy_base import Between, cross_entropy
 from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python, said_by
 from tests.report.browser import CHROMIUM
 
@@ -59,12 +59,12 @@ def known(page: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
 
 
 def test_it_names_every_loss(known: dict[str, Any]):
-    assert list(known) == list(catalogue()), "run `make lens`"
+    assert list(known) == list(catalog()), "run `make lens`"
 
 
-@pytest.mark.parametrize("name", catalogue())
+@pytest.mark.parametrize("name", catalog())
 def test_it_names_a_loss_with_its_parameters(known: dict[str, Any], name: str):
-    entry, said = catalogue()[name], known[name]
+    entry, said = catalog()[name], known[name]
     declared = {key: (each, _default(entry.kind, key)) for key, each in hyperparameters(entry.kind).items()}
     given = dict(entry.options)
     if "miner" in given:
@@ -87,7 +87,7 @@ def test_it_names_a_loss_with_its_parameters(known: dict[str, Any], name: str):
         assert not each["log"] or each["least"] > 0
     assert said["kind"] == entry.kind.__name__
     assert said["about"] == (entry.kind.__doc__ or "").split("\n\n")[0].strip()
-    assert (said["centres"] > 0) == entry.has_proxies
+    assert (said["centers"] > 0) == entry.has_proxies
     assert said["exact"] == (name != "SphereFace")
     assert not said["formula"] or said["formula"].split()[0] in (entry.kind.__doc__ or "")
 
@@ -115,7 +115,7 @@ def test_it_is_small_and_needs_no_eval(page: str):
 @pytest.mark.parametrize("loss", [ContrastiveLoss, SoftmaxLoss])
 def test_it_is_what_is_written_now(page: str, loss: type):
     name = {ContrastiveLoss: "Contrastive", SoftmaxLoss: "Softmax"}[loss]
-    made = script_of(catalogue()[name])
+    made = script_of(catalog()[name])
     assert made.entry in page, "run `make lens`"
     assert all(function in page for function in made.functions.values())
 
@@ -124,7 +124,7 @@ def test_it_is_what_is_written_now(page: str, loss: type):
 @pytest.mark.parametrize("number", [12, pytest.param(200, marks=pytest.mark.slow)])
 def test_it_agrees_with_python(page: str, known: dict[str, Any], tmp_path: Path, number: int, group: int):
     cases = []
-    for k, (name, entry) in list(enumerate(catalogue().items()))[group::GROUPS]:
+    for k, (name, entry) in list(enumerate(catalog().items()))[group::GROUPS]:
         for batch in batches(known[name], number, seed=1000 * number + k, ties=name not in TIES_ARE_FREE):
             batch["expected"] = in_python(entry, known[name]["parameters"], batch)
             cases.append((name, batch))
@@ -134,7 +134,7 @@ def test_it_agrees_with_python(page: str, known: dict[str, Any], tmp_path: Path,
 
 
 def test_a_difference_would_be_seen(page: str, known: dict[str, Any], tmp_path: Path):
-    entry = catalogue()["Multi-similarity"]
+    entry = catalog()["Multi-similarity"]
     batch = batches(known[entry.name], 1, seed=0)[0]
     right = in_python(entry, known[entry.name]["parameters"], batch)
     slopes = list(right["matrices"][0]["slopes"])
@@ -162,7 +162,7 @@ def test_odd_batches_have_finite_numbers(page: str, tmp_path: Path):
     for (const [name, loss] of Object.entries(LENS)) for (const [what, points] of Object.entries(odd))
       for (const labels of [points.map(() => 0), points.map((_, i) => i % 2), points.map((_, i) => i)]) {
         const classes = Math.max(...labels) + 1, n = points.length;
-        const proxies = loss.centres ? new Float64Array(classes * loss.centres * 2).map((_, i) => Math.cos(i)) : null;
+        const proxies = loss.centers ? new Float64Array(classes * loss.centers * 2).map((_, i) => Math.cos(i)) : null;
         const values = loss.parameters.map((parameter) => parameter.value);
         const said = loss.run(Float64Array.from(points.flat()), Int32Array.from(labels), n, 2, proxies, classes, values);
         if (!numbers(said).every(Number.isFinite)) broken.push([name, what, labels]);
@@ -262,7 +262,7 @@ def everything(S: Tensor, labels: Tensor) -> Tensor:
 def test_a_function_of_similarities(tmp_path: Path):
     text = script_of(everything).text()
     cases = []
-    for batch in batches({"centres": 0, "parameters": []}, 48, seed=2, ties=False):
+    for batch in batches({"centers": 0, "parameters": []}, 48, seed=2, ties=False):
         batch["expected"] = said_by(everything, batch)
         cases.append(("everything", batch))
     assert max(max(gap) for gap in gaps(text, cases, tmp_path)) < CLOSE
@@ -289,7 +289,7 @@ def test_what_cannot_be_written_is_refused_in_a_sentence(loss: Any, message: str
 
 
 def test_what_is_no_loss_is_refused():
-    with pytest.raises(TypeError, match="source must be a loss, an entry of the catalogue or a function"):
+    with pytest.raises(TypeError, match="source must be a loss, an entry of the catalog or a function"):
         script_of(3)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.similarity_table import Depends, Follows, as_markdown, derive, differences, similarity_table
 
 NOT, STEPS, SMOOTH = Follows.NOT, Follows.IN_STEPS, Follows.SMOOTHLY
@@ -24,7 +24,7 @@ EXPECTED = {
     # σ(β(s − γ))
     "Binomial deviance": (Depends(SMOOTH, SMOOTH, NOT, NOT, ()), Depends(SMOOTH, SMOOTH, NOT, NOT, ())),
     # e^{s_j} / Σ e^{s_k}, of each side by itself; on cosines of a batch this large the hinge never lets go
-    "Generalised lifted structure": (
+    "Generalized lifted structure": (
         Depends(SMOOTH, NOT, SMOOTH, NOT, ANCHOR),
         Depends(SMOOTH, NOT, NOT, SMOOTH, ANCHOR),
     ),
@@ -44,7 +44,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", list(EXPECTED))
 def test_the_table_from_first_principles(name: str):
-    found = derive(catalogue()[name].make(4, 8).double())
+    found = derive(catalog()[name].make(4, 8).double())
     assert (found["negative"], found["positive"]) == EXPECTED[name]
 
 
@@ -62,7 +62,7 @@ def test_what_happens_elsewhere_is_seen():
 
 
 def test_the_thesis_says_the_same_but_for_n_pairs():
-    losses = {name: catalogue()[name].make(4, 8).double() for name in ("Contrastive", "Triplet", "N-pairs")}
+    losses = {name: catalog()[name].make(4, 8).double() for name in ("Contrastive", "Triplet", "N-pairs")}
     table = similarity_table(losses)
     assert differences(table) == {"N-pairs": ("N", "NP")}
     lines = as_markdown(table).splitlines()
@@ -80,18 +80,18 @@ def printed() -> dict[str, str]:
 
 def test_the_page_has_every_loss():
     """If not: ``python tools/lens_figures.py`` makes the table and the gallery anew."""
-    assert list(printed()) == list(catalogue())
+    assert list(printed()) == list(catalog())
 
 
 @pytest.mark.parametrize("name", ["Circle", "Multi-similarity + its miner"])
 def test_the_page_says_what_is_derived(name: str):
-    table = similarity_table({name: catalogue()[name].make(4, 8).double()})
+    table = similarity_table({name: catalog()[name].make(4, 8).double()})
     assert as_markdown(table).splitlines()[-1] == printed()[name]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(catalogue()))
+@pytest.mark.parametrize("name", list(catalog()))
 def test_the_page_says_what_is_derived_for_every_loss(name: str):
     torch.manual_seed(0)
-    table = similarity_table({name: catalogue()[name].make(4, 8).double()})
+    table = similarity_table({name: catalog()[name].make(4, 8).double()})
     assert as_markdown(table).splitlines()[-1] == printed()[name]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from likewise.analysis.equivalence import gradient_equivalent
-from likewise.core import (
+from likewise.formula import (
     BOTH,
     NEGATIVES,
     POSITIVES,
@@ -63,7 +63,7 @@ def eq_10_and_11(similarities, rows, is_positive):
 LIFTED = {"attract": logsumexp(-s, POSITIVES), "repel": logsumexp(s, NEGATIVES)}
 
 
-@pytest.mark.parametrize("backend", ["dense", "streamed"])
+@pytest.mark.parametrize("backend", ["dense", "chunked"])
 @pytest.mark.parametrize("miner", [ValidTripletMiner(0.1), PairMarginMiner(), BatchHardMiner()], ids=repr)
 def test_raw_is_its_weights(miner, backend):
     """Eq. 15 and 16 over the mined pairs give the gradient of Eq. 17."""
@@ -90,7 +90,7 @@ def test_binomial_deviance_is_its_weights(miner):
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none", "nonzero"])
 def test_lifted_structure_is_its_weights(reduction):
-    """Eq. 10 and 11 belong to the generalised lifted structure with its hinge, not to Oh Song et al.'s squared one."""
+    """Eq. 10 and 11 belong to the generalized lifted structure with its hinge, not to Oh Song et al.'s squared one."""
     lifted = GeneralizedLiftedStructureLoss(MARGIN, reduction=reduction)
     weighted = WeightedPairLoss(eq_10_and_11, LIFTED, needs=(POSITIVES, NEGATIVES), reduction=reduction)
     verdict = gradient_equivalent(lifted, weighted, batches=40, tolerance=1e-9)
@@ -112,12 +112,12 @@ def test_the_hinge_of_lifted_structure_closes_somewhere():
 @pytest.mark.parametrize("miner", [None, ValidTripletMiner(0.1), MultiSimilarityMiner(0.5)], ids=repr)
 def test_the_streamed_engine_says_the_same(batch, reduction, miner, monkeypatch):
     """Some rows at a time: with a tiny budget a panel is sixteen rows."""
-    monkeypatch.setattr("likewise.backends.streamed.BUDGET", {"cpu": 1, "cuda": 1})
-    monkeypatch.setattr("likewise.backends.streamed.LEAST_ROWS", 2)
+    monkeypatch.setattr("likewise.engines.chunked.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.chunked.LEAST_ROWS", 2)
     x, y = make_batch(batch, seed=3)
     x.requires_grad_()
     values, gradients = [], []
-    for backend in ("dense", "streamed"):
+    for backend in ("dense", "chunked"):
         loss = WeightedPairLoss(eq_15_and_16, RELATIVE, miner=miner, reduction=reduction, backend=backend)
         value = loss(x, y)
         values.append(value)
@@ -127,8 +127,8 @@ def test_the_streamed_engine_says_the_same(batch, reduction, miner, monkeypatch)
 
 
 def test_the_function_gets_whole_rows(monkeypatch):
-    monkeypatch.setattr("likewise.backends.streamed.BUDGET", {"cpu": 1, "cuda": 1})
-    monkeypatch.setattr("likewise.backends.streamed.LEAST_ROWS", 4)
+    monkeypatch.setattr("likewise.engines.chunked.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.chunked.LEAST_ROWS", 4)
     shapes = []
 
     def note(similarities, rows, is_positive):
@@ -136,7 +136,7 @@ def test_the_function_gets_whole_rows(monkeypatch):
         return torch.ones_like(similarities)
 
     x, y = make_batch("balanced")
-    WeightedPairLoss(note, backend="streamed")(x, y)
+    WeightedPairLoss(note, backend="chunked")(x, y)
     assert shapes == [((4, 12), (4, 1), torch.bool)] * 3
 
 
@@ -185,7 +185,7 @@ def test_statistics_are_formulas_of_folds():
     for i in range(1, len(y)):  # the first has no positive
         assert float(seen["gap"][i]) == pytest.approx(float(S[i][y != y[i]].max() - S[i][same[i]].min()))
     # a statistic of the whole batch is not one of the rows that a panel has
-    loss.backend = "streamed"
+    loss.backend = "chunked"
     with pytest.raises(ValueError, match="backend must be 'auto' or 'dense'"):
         loss(x, y)
 
@@ -276,9 +276,9 @@ def test_pair_weights_of_it_are_the_function():
             "must be POSITIVES, NEGATIVES or BOTH",
         ),
         (
-            lambda: WeightedPairLoss(eq_15_and_16, backend="fused"),
+            lambda: WeightedPairLoss(eq_15_and_16, backend="triton"),
             ValueError,
-            "a Python function is no formula that a kernel could be made of, but it is 'fused'",
+            "a Python function is no formula that a kernel could be made of, but it is 'triton'",
         ),
         (lambda: WeightedPairLoss(), TypeError, "weight_fn"),
     ],
@@ -312,14 +312,14 @@ def test_what_a_function_returns(function, error, sentence):
 
 def test_an_engine_chosen_later_is_refused_as_well():
     loss = WeightedPairLoss(eq_15_and_16, RELATIVE)
-    loss.backend = "fused"
-    with pytest.raises(ValueError, match="backend must be 'auto' or 'streamed' for a loss that is no formula"):
+    loss.backend = "triton"
+    with pytest.raises(ValueError, match="backend must be 'auto' or 'chunked' for a loss that is no formula"):
         loss(*make_batch("balanced"))
 
 
 def test_a_large_batch_on_a_gpu_is_streamed(monkeypatch):
     """Where the library chooses generated kernels by itself, a function gets rows all the same."""
-    monkeypatch.setattr("likewise.backends.choose", lambda problem, backend="auto", **_: "fused")
+    monkeypatch.setattr("likewise.engines.dispatch", lambda problem, backend="auto", **_: "triton")
     x, y = make_batch("balanced")
     loss = WeightedPairLoss(eq_15_and_16, RELATIVE)
     value = loss(x, y)

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from likewise.analysis.batches import random_batches, sizes_for
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.signs import negative_weights
 from likewise.analysis.weights import merged, pair_weights, weigh
-from likewise.core import Labels, Masks, Triplets, as_similarity
+from likewise.formula import Labels, Masks, Triplets, as_similarity
 from likewise.losses import (
     ArcFaceLoss,
     ContrastiveLoss,
@@ -38,7 +38,7 @@ from likewise.losses import (
 from likewise.miners import BatchHardMiner, DistanceWeightedMiner, ValidTripletMiner
 from likewise.testing import LABELS, make_batch
 
-CATALOGUE = catalogue()
+CATALOG = catalog()
 
 
 def on_a_circle(*degrees: float) -> torch.Tensor:
@@ -134,7 +134,7 @@ def by_differences(value, S, step=1e-6):
 
 FROM_SIMILARITY = [
     name
-    for name, entry in CATALOGUE.items()
+    for name, entry in CATALOG.items()
     if not entry.has_proxies and entry.make(4, 5).only_from_embeddings() is None and name != "Circle"
 ]
 
@@ -142,7 +142,7 @@ FROM_SIMILARITY = [
 @pytest.mark.parametrize("name", FROM_SIMILARITY)
 def test_slopes_are_finite_differences(name):
     """Every entry of the matrix moved by itself; Circle is left out, whose training slope is not that of its value."""
-    loss = CATALOGUE[name].make(4, 5).double()
+    loss = CATALOG[name].make(4, 5).double()
     x, y = make_batch("two classes", seed=4)
     (matrix,) = weigh(loss, x, y).matrices
     expected = by_differences(lambda S: float(loss.from_similarity(S, y).detach()), matrix.similarities)
@@ -162,14 +162,14 @@ def test_slopes_with_references_are_finite_differences():
     )
 
 
-@pytest.mark.parametrize("name", [name for name in CATALOGUE if name != "SphereFace"])
+@pytest.mark.parametrize("name", [name for name in CATALOG if name != "SphereFace"])
 def test_weights_are_the_whole_gradient(name):
     """Nothing is left unexplained, and forces put together by hand from the weights are the gradient.
 
     On unit vectors u of samples x: ∂L/∂u is the sum over pairs of slope times the other's u (of both ends), and ∂L/∂x is
     what of it is orthogonal to x, over the length of x.
     """
-    loss = CATALOGUE[name].make(10, 5).double()
+    loss = CATALOG[name].make(10, 5).double()
     x, y = make_batch("ragged", seed=3)
     weighing = weigh(loss, x, y)
     assert weighing.unexplained < 1e-9
@@ -360,7 +360,7 @@ def test_language_guidance_adds_to_the_weights():
 
 
 @pytest.mark.parametrize("loss", [TripletLoss(), MultiSimilarityLoss(), ProxyNCALoss(10, 5).double()], ids=repr)
-def test_direction_regularised_losses(loss):
+def test_direction_regularized_losses(loss):
     """Without the term they weigh as they are; with it, everything still goes through similarities."""
     x, y = make_batch("ragged")
     torch.testing.assert_close(pair_weights(DirectionRegularized(loss, 0.0), x, y), pair_weights(loss, x, y))
@@ -369,7 +369,7 @@ def test_direction_regularised_losses(loss):
     assert not torch.allclose(merged(weighing, "it").weights, pair_weights(loss, x, y))
 
 
-def test_centres_have_weights_of_their_own():
+def test_centers_have_weights_of_their_own():
     loss = SoftTripleLoss(10, 5, centers=3).double()
     assert pair_weights(loss, *make_batch("ragged")).shape == (15, 30)
 
@@ -382,21 +382,21 @@ def test_looking_leaves_no_trace():
     x, y = make_batch("ragged")
     x.requires_grad_()
     generator = torch.Generator().manual_seed(5)
-    loss = ArcFaceLoss(10, 5, sampled=8, generator=generator, backend="streamed")
+    loss = ArcFaceLoss(10, 5, sampled=8, generator=generator, backend="chunked")
     torch.manual_seed(0)
     states = torch.get_rng_state(), generator.get_state()
     first = weigh(loss, x, y)
     pair_weights(TripletLoss(miner=DistanceWeightedMiner()), x, y)
     assert torch.equal(torch.get_rng_state(), states[0])
     assert torch.equal(generator.get_state(), states[1])
-    assert loss.backend == "streamed"
+    assert loss.backend == "chunked"
     assert x.grad is None
     assert loss.proxies.grad is None
     # so the next call of the loss draws the classes that were weighed
     torch.testing.assert_close(loss(x, y).detach(), first.value)
     with pytest.raises(ValueError, match="labels must have one entry"):
         weigh(loss, x, y[:-1])
-    assert loss.backend == "streamed"
+    assert loss.backend == "chunked"
 
 
 def test_a_buffer_that_a_graph_needs_stays():
@@ -422,14 +422,14 @@ def test_precision_modes_and_reductions():
     total, each = (pair_weights(NTXentLoss(reduction=reduction), x, y) for reduction in ("sum", "none"))
     torch.testing.assert_close(total, each)
     assert weigh(NTXentLoss(reduction="none"), x, y).value.shape == (15,)
-    torch.testing.assert_close(pair_weights(NTXentLoss(backend="streamed"), x, y), exact)
+    torch.testing.assert_close(pair_weights(NTXentLoss(backend="chunked"), x, y), exact)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOG)
 @pytest.mark.parametrize("batch", LABELS)
 def test_every_batch_can_be_weighed(name, batch):
     """Also one that lacks positives, negatives or both."""
-    weights = pair_weights(CATALOGUE[name].make(10, 5).double(), *make_batch(batch))
+    weights = pair_weights(CATALOG[name].make(10, 5).double(), *make_batch(batch))
     assert torch.isfinite(weights).all()
 
 
@@ -442,9 +442,9 @@ A search of 3,000 batches for each loss, in 2, 3 and 8 dimensions, found none of
 """
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOG)
 def test_which_losses_have_negative_weights(name):
-    found = negative_weights(CATALOGUE[name].make(5, 3), batches=40, seed=1)
+    found = negative_weights(CATALOG[name].make(5, 3), batches=40, seed=1)
     assert (found is not None) == (name in NEGATIVE), str(found)
 
 

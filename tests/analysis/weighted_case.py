@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from likewise.core import NEGATIVES, POSITIVES, logsumexp, s
+from likewise.formula import NEGATIVES, POSITIVES, logsumexp, s
 from likewise.losses.weighted import WeightedPairLoss
 from likewise.testing import LossCase
 from tests.oracles import losses as oracles

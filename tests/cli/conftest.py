@@ -33,8 +33,8 @@ def draw(folder: Path, classes: int = CLASSES, each: int = EACH) -> Path:
         angle, wide = number * np.pi / classes, 0.4 + 0.05 * (number % 3)
         for image in range(each):
             wave = np.sin(wide * (x * np.cos(angle) + y * np.sin(angle)) + chance.uniform(0, 6))
-            grey = (127 + 90 * wave + chance.normal(0, 12, (SIDE, SIDE))).clip(0, 255).astype(np.uint8)
-            Image.fromarray(grey).save(place / f"{image}.png")
+            gray = (127 + 90 * wave + chance.normal(0, 12, (SIDE, SIDE))).clip(0, 255).astype(np.uint8)
+            Image.fromarray(gray).save(place / f"{image}.png")
     return folder
 
 

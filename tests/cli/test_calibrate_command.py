@@ -1,4 +1,4 @@
-"""``likewise calibrate``: from labelled images to thresholds in the model's file."""
+"""``likewise calibrate``: from labeled images to thresholds in the model's file."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def content(file: str = "e.npz") -> dict[str, Any]:
 
 
 def expected(model: Path, files: list[Path]) -> np.ndarray:
-    """Embeddings by hand: the recipe glyphs shows the whole image at 32 px, grey, from −1 to 1."""
+    """Embeddings by hand: the recipe glyphs shows the whole image at 32 px, gray, from −1 to 1."""
     embedder = Embedder.load(model / "best.safetensors")
     made = []
     for file in files:

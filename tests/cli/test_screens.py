@@ -1,4 +1,4 @@
-"""What stands on a terminal: it fits, it is quick, and it has no colour where nobody sees it."""
+"""What stands on a terminal: it fits, it is quick, and it has no color where nobody sees it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from likewise.cli import COMMANDS, doctor, main
 from likewise.cli.formulas import describe, readable
 from likewise.cli.objects import KINDS, imported
-from likewise.core.hyper import hyperparameters
+from likewise.formula.hyperparameters import hyperparameters
 
 
 def test_every_command_is_there():

@@ -52,7 +52,7 @@ def test_filters_json_items_and_several_pictures(birds: Index, capsys: pytest.Ca
     assert answers[0]["found"][0].keys() == {"rank", "score", "id", "path", "label", "year"}
     assert main(["search", "birds.index", "--item", "7", "-k", "2", "--json"]) == 0
     (answer,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["id"] for row in answer["found"]] == birds.neighbours(7, 2).ids[0].tolist()
+    assert [row["id"] for row in answer["found"]] == birds.neighbors(7, 2).ids[0].tolist()
     assert main(["search", "birds.index", "photos/c03/2.png", "--where", "year > 3000"]) == 0
     assert "nothing passes the filter year > 3000" in capsys.readouterr().err
 

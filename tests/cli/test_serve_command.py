@@ -50,7 +50,7 @@ def test_it_answers_and_ends(vectors: Path, serve: Callable[..., Process]):
     started = serve(str(vectors))
     assert started.said.startswith("birds: 4 images at http://127.0.0.1:")
     assert asked(started.address + "api/about")["items"] == 4
-    assert [each["id"] for each in asked(started.address + "api/items/2/neighbours")["answers"][0]["found"]] == [
+    assert [each["id"] for each in asked(started.address + "api/items/2/neighbors")["answers"][0]["found"]] == [
         0,
         1,
         3,

@@ -10,9 +10,9 @@ from PIL import Image
 from scipy.io import savemat
 
 
-def draw(path: Path, size: tuple[int, int] = (8, 6), colour: Any = "red") -> Path:
+def draw(path: Path, size: tuple[int, int] = (8, 6), color: Any = "red") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", size, colour).save(path)
+    Image.new("RGB", size, color).save(path)
     return path
 
 
@@ -22,7 +22,7 @@ def cub(root: Path, *, boxes: bool = True) -> Path:
     names = ["001.Auk", "002.Bunting", "003.Crow", "004.Duck"]
     images = [(1, 3, "c1"), (2, 1, "a1"), (3, 2, "b1"), (4, 2, "b2"), (5, 4, "d1"), (6, 3, "c2")]
     for number, kind, name in images:
-        draw(folder / "images" / names[kind - 1] / f"{name}.png", size=(10, 8), colour=(number, 0, 0))
+        draw(folder / "images" / names[kind - 1] / f"{name}.png", size=(10, 8), color=(number, 0, 0))
     (folder / "classes.txt").write_text("".join(f"{n} {name}\n" for n, name in enumerate(names, 1)))
     (folder / "images.txt").write_text("".join(f"{n} {names[k - 1]}/{name}.png\n" for n, k, name in images))
     (folder / "image_class_labels.txt").write_text("".join(f"{n} {k}\n" for n, k, _ in images))

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from likewise.data.augment import PLAIN, Augment, Draw, Normalize
-from likewise.data.colour import CHANGES, ColorJitter
+from likewise.data.color import CHANGES, ColorJitter
 from likewise.data.crops import CenterCrop, RandomResizedCrop
 from likewise.data.recipes import (
     CUB128,
@@ -77,7 +77,7 @@ def test_a_batch_is_pillows_crops_scaled(engine, channels_last):
         (Normalize((104.0, 117.0, 128.0), (1.0,) * 3, 255.0, "BGR"), lambda rgb: rgb[:, :, ::-1] - [104, 117, 128]),
         (Normalize((0.5,), (0.5,), order="L"), lambda rgb: (rgb @ [0.299, 0.587, 0.114])[:, :, None] / 127.5 - 1),
     ],
-    ids=["plain", "lite", "BGR", "grey"],
+    ids=["plain", "lite", "BGR", "gray"],
 )
 def test_pixels_are_scaled_as_a_network_expects_them(engine, normalize, expected):
     images = pictures()
@@ -164,7 +164,7 @@ def test_memory_can_be_given():
 # ------------------------------------------------------------------------------------------------ recipes
 
 
-def test_evaluation_of_the_reality_check_is_resize_and_centre_crop():
+def test_evaluation_of_the_reality_check_is_resize_and_center_crop():
     """On images stored at 256 px, byte by byte what Pillow gives; smaller ones are enlarged in the same resampling."""
     photo = Image.fromarray(picture(300, 400))
     stored = photo.resize((341, 256), Image.Resampling.BILINEAR)

@@ -98,9 +98,9 @@ def test_images_are_decoded_once(tmp_path: Path, small_shards: None):
 
 def test_anything_else_is_stored_anew(tmp_path: Path):
     """Another data set, another name, other labels, another size or ratio: none of them may get the old pixels."""
-    relabelled = Counted()
-    relabelled.labels = relabelled.labels.flip(0)
-    others = [(Counted(seed=1), {}), (Counted(name="x"), {}), (relabelled, {}), (Counted(count=19), {})]
+    relabeled = Counted()
+    relabeled.labels = relabeled.labels.flip(0)
+    others = [(Counted(seed=1), {}), (Counted(name="x"), {}), (relabeled, {}), (Counted(count=19), {})]
     others += [(Counted(), {"size": 17}), (Counted(), {"max_ratio": 1.25})]
     folders = {cached(Counted(), tmp_path, size=16).folder}
     for data, settings in others:
@@ -356,9 +356,9 @@ def test_a_containers_limit_counts(tmp_path: Path):
 
 def test_another_process_gets_the_place_not_the_pixels(tmp_path: Path):
     cache = cached(Counted(200), tmp_path, size=64)
-    travelling = pickle.dumps(cache)
-    assert len(travelling) < cache.nbytes / 20
-    assert pixels(pickle.loads(travelling)) == pixels(cache)
+    traveling = pickle.dumps(cache)
+    assert len(traveling) < cache.nbytes / 20
+    assert pixels(pickle.loads(traveling)) == pixels(cache)
 
 
 def test_building_draws_nothing_from_the_global_generator(tmp_path: Path, small_shards: None):

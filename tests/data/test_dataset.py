@@ -180,7 +180,7 @@ def as_array(image: Image.Image) -> Tensor:
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_workers_load_it(tmp_path: Path, start: str):
     for index in range(4):
-        draw(tmp_path / f"class {index % 2}" / f"{index}.png", colour=(index, 0, 0))
+        draw(tmp_path / f"class {index % 2}" / f"{index}.png", color=(index, 0, 0))
     data = ImageFolder(tmp_path, transform=as_array).subset([3, 1, 0])
     loader = DataLoader(data, batch_size=3, num_workers=1, multiprocessing_context=start)
     images, labels = next(iter(loader))

@@ -29,7 +29,7 @@ def first(data: bytes) -> tuple[int, ...]:
     return image.getpixel((0, 0))
 
 
-def test_grey_and_bitmaps():
+def test_gray_and_bitmaps():
     assert first(file_of(Image.new("L", (2, 2), 77), "PNG")) == (77, 77, 77)
     assert first(file_of(Image.new("1", (2, 2), 1), "PNG")) == (255, 255, 255)
     assert first(file_of(Image.new("L", (8, 8), 77), "JPEG")) == (77, 77, 77)
@@ -56,7 +56,7 @@ def test_palettes():
     assert clear.getpixel((0, 0)) == (255, 255, 255)
     assert clear.getpixel((1, 0)) == (200, 100, 50)
     half = decode(file_of(image, "PNG", transparency=bytes([255, 51])))
-    # a fifth of the colour on four fifths of white
+    # a fifth of the color on four fifths of white
     assert half.getpixel((1, 0)) == (round(0.2 * 200 + 204), round(0.2 * 100 + 204), round(0.2 * 50 + 204))
 
 
@@ -86,20 +86,20 @@ def chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def png(width: int, height: int, depth: int, colour: int, rows: bytes, extra: bytes = b"") -> bytes:
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
+def png(width: int, height: int, depth: int, color: int, rows: bytes, extra: bytes = b"") -> bytes:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + header + extra + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def test_sixteen_bits_of_every_colour():
+def test_sixteen_bits_of_every_color():
     """Written by hand, since Pillow writes no such file."""
     pixel = struct.pack(">HHH", 65535, 32768, 257)
     assert np.abs(np.subtract(first(png(1, 1, 16, 2, b"\0" + pixel)), (255, 128, 1))).max() <= 1
     clear = struct.pack(">HHHH", 0, 0, 0, 0)
     assert first(png(1, 1, 16, 6, b"\0" + clear)) == (255, 255, 255)
-    grey = struct.pack(">H", 500)
-    assert first(png(1, 1, 16, 0, b"\0" + grey, chunk(b"tRNS", grey))) == (255, 255, 255)
-    assert first(png(1, 1, 16, 0, b"\0" + grey)) == (2, 2, 2)
+    gray = struct.pack(">H", 500)
+    assert first(png(1, 1, 16, 0, b"\0" + gray, chunk(b"tRNS", gray))) == (255, 255, 255)
+    assert first(png(1, 1, 16, 0, b"\0" + gray)) == (2, 2, 2)
 
 
 def test_thirty_two_bits_have_no_white():
@@ -144,7 +144,7 @@ def test_damaged_exif_loses_no_picture():
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
 def test_the_first_frame_of_an_animation(kind: str):
-    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (4, 4), color) for color in ("red", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
     data = file_of(frames[0], kind, save_all=True, append_images=frames[1:], **options)
     with Image.open(BytesIO(data)) as image:

@@ -120,7 +120,7 @@ def test_the_whole_list_follows_the_rule():
     assert len(set(distinct(shared_characters())) ^ set(CHARACTERS)) <= 10
 
 
-def test_shapes_are_normalised():
+def test_shapes_are_normalized():
     for face in (0, 7, 10):
         for character in "I.—W·":
             shape = draw_shape(character, face)
@@ -214,8 +214,8 @@ def again(character: str, number: int, seed: int) -> np.ndarray:
     ink = ndimage.map_coordinates(shape, [place[1] - 0.5, place[0] - 0.5], order=1, mode="constant").reshape(32, 32)
     dark, light, spread = np.floor(chance[7:10] * [65, 65, 32])
     sums = words[10:].view(np.uint8).reshape(32, 32, 4).sum(axis=2, dtype=np.int64)
-    grey = 255 - light - (255 - light - dark) * ink / 255
-    return np.clip(grey + (sums - 510) / 148 * spread, 0, 255)
+    gray = 255 - light - (255 - light - dark) * ink / 255
+    return np.clip(gray + (sums - 510) / 148 * spread, 0, 255)
 
 
 @pytest.mark.parametrize(
@@ -272,15 +272,15 @@ def test_a_small_network_learns_it(unseen: Glyphs):
     for before, after in ((1, 32), (32, 64), (64, 128)):
         layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
     network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(2048, 64))
-    optimiser, loss = torch.optim.AdamW(network.parameters(), 2e-3), MultiSimilarityLoss()
+    optimizer, loss = torch.optim.AdamW(network.parameters(), 2e-3), MultiSimilarityLoss()
 
     def embed(images: Tensor) -> Tensor:
         return network((images.float() - 128.0) / 64.0)
 
     for batch in PerClassSampler(train.labels, classes=32, per_class=4, steps=80):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(embed(train.pixels()[batch]), train.labels[batch]).backward()
-        optimiser.step()
+        optimizer.step()
     network.eval()
     with torch.no_grad():
         embeddings = torch.cat([embed(some) for some in unseen.pixels().split(1000)])

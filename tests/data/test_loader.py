@@ -16,7 +16,7 @@ from torch import Tensor
 from likewise.data import ImageDataset
 from likewise.data.augment import Augment, Normalize
 from likewise.data.cache import ImageCache, cached
-from likewise.data.colour import ColorJitter
+from likewise.data.color import ColorJitter
 from likewise.data.crops import RandomResizedCrop
 from likewise.data.loader import BatchLoader
 from likewise.data.samplers import PerClassSampler

@@ -116,7 +116,7 @@ def test_tables(tmp_path: Path, kind: str):
 
 
 def test_a_table_with_two_columns_under_other_names(tmp_path: Path):
-    path = write_csv(tmp_path / "t.csv", ("file", "n", "colour"), [("a.png", "10", "x"), ("b.png", "9", "y")])
+    path = write_csv(tmp_path / "t.csv", ("file", "n", "color"), [("a.png", "10", "x"), ("b.png", "9", "y")])
     table = ImageTable(path, columns={"path": "file", "label": "n"})
     assert table.class_names == ("9", "10")  # numbers are in the order of numbers
     assert table.labels.tolist() == [1, 0]
@@ -185,8 +185,8 @@ def test_tables_that_cannot_be_read(tmp_path: Path):
         ImageTable(path, split="dev")
     with pytest.raises(ValueError, match=r"must have a column 'species', but it has 'path', 'label'"):
         ImageTable(path, columns={"label": "species"})
-    with pytest.raises(ValueError, match=r"columns must name some of path, label, .*, but it names 'colour'"):
-        ImageTable(path, columns={"colour": "x"})
+    with pytest.raises(ValueError, match=r"columns must name some of path, label, .*, but it names 'color'"):
+        ImageTable(path, columns={"color": "x"})
     path = write_csv(tmp_path / "plain.csv", ("path", "label", "x"), [("a.png", "1", "3")])
     with pytest.raises(ValueError, match="must have all of the columns x, y, width, height or none, but it has x"):
         ImageTable(path)
@@ -321,7 +321,7 @@ def test_images_of_every_kind(tmp_path: Path):
     file = BytesIO()
     shade(9).save(file, "PNG")
     array = np.full((2, 3), 9, dtype=np.uint8)
-    kinds = [array, np.dstack([array] * 3), str(draw(tmp_path / "a.png", colour=(9, 9, 9))), {"bytes": file.getvalue()}]
+    kinds = [array, np.dstack([array] * 3), str(draw(tmp_path / "a.png", color=(9, 9, 9))), {"bytes": file.getvalue()}]
     data = from_dataset([(kind, 0) for kind in kinds])
     assert all(data.image(index).getpixel((0, 0)) == (9, 9, 9) for index in range(4))
     turned = from_dataset([(torch.zeros(3, 2, 2), 0)])

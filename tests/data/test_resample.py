@@ -15,7 +15,7 @@ from likewise.data.resample import PackedImages, resample_batch, resample_each
 
 
 def picture(height: int, width: int, seed: int = 0) -> np.ndarray:
-    """Smooth colours with noise and hard edges, so that any slip of a pixel shows."""
+    """Smooth colors with noise and hard edges, so that any slip of a pixel shows."""
     chance = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
     waves = np.stack([np.sin(y / (3 + c) + c) * np.cos(x / (5 - c)) for c in range(3)], axis=2)
@@ -34,8 +34,8 @@ def triangle(image: np.ndarray, box: tuple[float, ...], size: tuple[int, int]) -
         reach = max(step, 1.0)
         lines = []
         for place in range(size[axis]):
-            centre = start + (place + 0.5) * step
-            weights = {k: max(0.0, 1.0 - abs(k + 0.5 - centre) / reach) for k in range(first, last)}
+            center = start + (place + 0.5) * step
+            weights = {k: max(0.0, 1.0 - abs(k + 0.5 - center) / reach) for k in range(first, last)}
             total = sum(weights.values())
             lines.append(sum(w / total * result.take(k, axis=axis) for k, w in weights.items() if w))
         result = np.stack(lines, axis=axis)
@@ -96,7 +96,7 @@ def test_a_batch_of_many_sizes_is_each_of_them():
 
 
 def test_nothing_aliases():
-    """A checkerboard of single pixels, seen from afar, is grey; plain bilinear sampling sees stripes in it."""
+    """A checkerboard of single pixels, seen from afar, is gray; plain bilinear sampling sees stripes in it."""
     board = np.indices((65, 65)).sum(0) % 2 * np.uint8(255)
     image = np.repeat(board[:, :, None], 3, axis=2).astype(np.uint8)
     box = torch.tensor([[0.0, 0.0, 65.0, 65.0]])

@@ -118,7 +118,7 @@ def test_it_continues_in_the_middle_of_an_epoch(make: Callable[..., ResumableSam
 
 
 def fresh(sampler: ResumableSampler) -> ResumableSampler:
-    """The same without neighbours: these come with the state."""
+    """The same without neighbors: these come with the state."""
     if isinstance(sampler, HardBatchSampler):
         return HardBatchSampler(LABELS, classes=8, per_class=2, anchors=2, seed=sampler.seed)
     return HardPairSampler(LABELS, batch_size=16, pairs=4, seed=sampler.seed)
@@ -260,7 +260,7 @@ def by_hand(similar: np.ndarray, same: np.ndarray) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("tile", [1, 700, 1 << 24])
-def test_neighbouring_classes(monkeypatch: pytest.MonkeyPatch, tile: int):
+def test_neighboring_classes(monkeypatch: pytest.MonkeyPatch, tile: int):
     """Against a loop that sorts all classes by the cosine of their means."""
     monkeypatch.setattr(hard_samplers, "_TILE", tile)
     sampler = hard_batches(steps=40)
@@ -282,7 +282,7 @@ def test_neighbouring_classes(monkeypatch: pytest.MonkeyPatch, tile: int):
 
 
 @pytest.mark.parametrize("tile", [1, 700, 1 << 24])
-def test_pairs_and_their_hard_neighbours(monkeypatch: pytest.MonkeyPatch, tile: int):
+def test_pairs_and_their_hard_neighbors(monkeypatch: pytest.MonkeyPatch, tile: int):
     """Against a loop that sorts all images of other classes by cosine."""
     monkeypatch.setattr(hard_samplers, "_TILE", tile)
     sampler = hard_pairs(steps=40)
@@ -304,15 +304,15 @@ def test_pairs_and_their_hard_neighbours(monkeypatch: pytest.MonkeyPatch, tile: 
             assert others == expected
 
 
-def test_when_neighbours_run_out_others_come():
+def test_when_neighbors_run_out_others_come():
     labels = [0, 0, 1, 1, 2, 2, 3, 3]
-    sampler = HardPairSampler(labels, batch_size=8, pairs=1, neighbours=1, steps=12)
+    sampler = HardPairSampler(labels, batch_size=8, pairs=1, neighbors=1, steps=12)
     sampler.update(torch.randn(8, 4))
     assert all(sorted(batch) == list(range(8)) for batch in sampler)
 
 
 def test_few_negatives_are_enough():
-    sampler = HardPairSampler([0, 0, 0, 1, 1], batch_size=4, pairs=1, neighbours=32, steps=12)
+    sampler = HardPairSampler([0, 0, 0, 1, 1], batch_size=4, pairs=1, neighbors=32, steps=12)
     sampler.update(torch.randn(5, 2, dtype=torch.float16))
     assert all(len(set(batch)) == 4 for batch in sampler)
 

@@ -185,7 +185,7 @@ PROXY_CASES = [
     proxy_case(losses.ArcFaceLoss, proxy_oracles.arc_face, name="ArcFaceLoss-wide", margin=80.0, scale=16.0),
     proxy_case(losses.SubCenterArcFaceLoss, proxy_oracles.sub_center_arc_face),
     proxy_case(losses.SoftTripleLoss, proxy_oracles.soft_triple, penalty=soft_triple_penalty, centers=4),
-    proxy_case(losses.SoftTripleLoss, proxy_oracles.soft_triple, name="SoftTripleLoss-one-centre", centers=1),
+    proxy_case(losses.SoftTripleLoss, proxy_oracles.soft_triple, name="SoftTripleLoss-one-center", centers=1),
     proxy_case(losses.ProxyAnchorLoss, proxy_oracles.proxy_anchor, proxies_are_anchors=True),
     proxy_case(losses.ProxyRepulsionLoss, proxy_oracles.proxy_repulsion, proxies_are_anchors=True),
     proxy_case(

@@ -20,10 +20,10 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
-from likewise.backends import streamed
-from likewise.core import Masks, Processes, mean_over_batch, s
-from likewise.core.folds import NEGATIVES, POSITIVES
-from likewise.core.spread import Rows
+from likewise.distributed import Rows
+from likewise.engines import chunked
+from likewise.formula import Masks, Processes, mean_over_batch, s
+from likewise.formula.folds import NEGATIVES, POSITIVES
 from tests.losses.cases import CASES, PROXY_CASES
 
 SIZES = {2: (7, 5), 4: (4, 3, 5, 2)}
@@ -53,7 +53,7 @@ class Case:
 
 
 EVERY = ("mean", "nonzero", "sum", "none")
-BOTH = ("dense", "streamed")
+BOTH = ("dense", "chunked")
 
 
 def mined() -> dict[str, Case]:
@@ -199,11 +199,11 @@ def batch(size: int, step: int, crowded: bool = False) -> tuple[Tensor, Tensor, 
     sizes = tuple(4 * each for each in SIZES[size]) if crowded else SIZES[size]
     n = sum(sizes)
     generator = torch.Generator().manual_seed(10 * size + step)
-    centres = torch.randn(CLASSES, DIM, generator=generator, dtype=torch.float64)
+    centers = torch.randn(CLASSES, DIM, generator=generator, dtype=torch.float64)
     labels = torch.tensor([0, 0, 1, 2, 1, 0, 3, 2, 2, 4, 9, 0, 4, 4])
     labels = torch.where(torch.arange(n) < 6, 1, torch.arange(n) // (n - 3) * 2) if crowded else labels[:n]
     noise = torch.randn(n, DIM, generator=generator, dtype=torch.float64)
-    return centres[labels] + 0.8 * noise, labels, Rows(sizes, 0)
+    return centers[labels] + 0.8 * noise, labels, Rows(sizes, 0)
 
 
 def learner(case: Case, reduction: str, engine: str) -> nn.Module:
@@ -359,8 +359,8 @@ def curvature(size: int, rank: int | None) -> Tensor:
 
 def tiny_panels() -> None:
     """Panels of two anchors, blocks of two proxies."""
-    streamed.BUDGET["cpu"] = 1
-    streamed.LEAST_ROWS = 2
+    chunked.BUDGET["cpu"] = 1
+    chunked.LEAST_ROWS = 2
 
 
 def main(folder: Path, rank: int, size: int) -> None:

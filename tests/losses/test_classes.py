@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from likewise import losses
-from likewise.backends import streamed
-from likewise.core import BOTH, NEGATIVES, POSITIVES, add_up, largest, logsumexp, mean, per_anchor, s, softplus
-from likewise.core.formula import PerAnchor, PerReference
+from likewise.engines import chunked
+from likewise.formula import BOTH, NEGATIVES, POSITIVES, add_up, largest, logsumexp, mean, per_anchor, s, softplus
+from likewise.formula.expressions import PerAnchor, PerReference
 from likewise.losses import Between
 from likewise.losses import blocks as blocks_module
 from tests.memory import GIVES_BACK, HIGH_WATER
@@ -75,8 +75,8 @@ MAKERS: dict[str, Callable[..., losses.ProxyLoss]] = {
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Panels and blocks of two or three rows."""
-    monkeypatch.setitem(streamed.BUDGET, "cpu", 1)
-    monkeypatch.setattr(streamed, "LEAST_ROWS", 3)
+    monkeypatch.setitem(chunked.BUDGET, "cpu", 1)
+    monkeypatch.setattr(chunked, "LEAST_ROWS", 3)
 
 
 def make(name: str, backend: str, **options: Any) -> losses.ProxyLoss:
@@ -107,7 +107,7 @@ def value_and_gradients(loss: losses.ProxyLoss) -> list[Tensor]:
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("name", MAKERS)
 def test_streamed_equals_dense(name: str, reduction: str):
-    dense, blocked = (value_and_gradients(make(name, each, reduction=reduction)) for each in ("dense", "streamed"))
+    dense, blocked = (value_and_gradients(make(name, each, reduction=reduction)) for each in ("dense", "chunked"))
     assert len(dense) >= 3
     for left, right in zip(dense, blocked, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-12)
@@ -116,12 +116,12 @@ def test_streamed_equals_dense(name: str, reduction: str):
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_matrix_is_never_whole(name: str, tiny: None, monkeypatch: pytest.MonkeyPatch):
     """Nothing with the entries of the smallest matrix that the loss looks at, m x C, is made; the table is smaller."""
-    loss = make(name, "streamed")
+    loss = make(name, "chunked")
     generator = torch.Generator().manual_seed(2)
     m = 301
     embeddings = torch.randn(m, D, dtype=torch.float64, generator=generator).requires_grad_()
     labels = torch.randint(0, C, (m,), generator=generator)
-    monkeypatch.setattr(streamed, "LEAST_ROWS", 2)
+    monkeypatch.setattr(chunked, "LEAST_ROWS", 2)
     largest_made = [0]
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -153,7 +153,7 @@ def test_classify_is_the_argmax_of_the_logits(name: str):
 def test_a_memory_of_samples_with_gaps():
     """Proxy-Anchor over a queue that is not yet full: gaps are no samples, in blocks as in one matrix."""
     results = []
-    for backend in ("dense", "streamed"):
+    for backend in ("dense", "chunked"):
         memory = losses.CrossBatchMemory(make("proxy-anchor", backend), size=29)
         embeddings, labels = batch()
         for _ in range(2):
@@ -166,7 +166,7 @@ def test_a_memory_of_samples_with_gaps():
 
 @pytest.mark.usefixtures("tiny")
 def test_backward_inside_autocast_is_in_full_precision():
-    loss = make("arc-face", "streamed").float()
+    loss = make("arc-face", "chunked").float()
     embeddings, labels = batch()
     grads = []
     for enabled in (False, True):
@@ -183,7 +183,7 @@ def test_backward_inside_autocast_is_in_full_precision():
 @pytest.mark.parametrize("name", ["arc-face", "softmax-bias", "sub-center", "proxy-anchor", "soft-triple"])
 def test_half_precision_proxies(name: str, dtype: torch.dtype):
     """Computed in float32 from the rounded table, and the gradient rounded once: equal to the float32 one, rounded."""
-    half = make(name, "streamed").to(dtype)
+    half = make(name, "chunked").to(dtype)
     full = make(name, "dense").to(dtype).float()
     embeddings, labels = batch()
     values = [loss(embeddings.detach().float(), labels) for loss in (half, full)]
@@ -198,16 +198,16 @@ def test_half_precision_proxies(name: str, dtype: torch.dtype):
 
 
 def test_blocks_cover_the_table_and_keep_classes_together(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(streamed, "LEAST_ROWS", 1)
+    monkeypatch.setattr(chunked, "LEAST_ROWS", 1)
     for classes, together, budget in itertools.product((1, 7, 64), (1, 3), (1, 4000, 10**9)):
-        monkeypatch.setitem(streamed.BUDGET, "cpu", budget)
+        monkeypatch.setitem(chunked.BUDGET, "cpu", budget)
         cut = blocks_module.blocks(classes * together, 5, torch.zeros(1), together)
         assert [row for rows in cut for row in range(rows.start, rows.stop)] == list(range(classes * together))
         assert all((rows.stop - rows.start) % together == 0 for rows in cut)
 
 
 def test_no_gradient_where_none_is_wanted(tiny: None):
-    loss = make("cos-face", "streamed")
+    loss = make("cos-face", "chunked")
     embeddings, labels = batch()
     loss.proxies.requires_grad_(False)
     loss(embeddings, labels).backward()
@@ -239,7 +239,7 @@ print(mib[0] / 2**20 - table, mib[1] / 2**20 - table, mib[2] / 2**20, table)
 """
 
 
-def beyond(kind: str, m: int, classes: int, dtype: str, backend: str = "streamed") -> list[float]:
+def beyond(kind: str, m: int, classes: int, dtype: str, backend: str = "chunked") -> list[float]:
     """MiB that it takes to make a loss beyond its table, a step beyond the gradient, and to classify; and the table's."""
     environment = {**os.environ, **GIVES_BACK, "OMP_NUM_THREADS": "1"}
     arguments = [kind, str(m), str(classes), dtype, backend]

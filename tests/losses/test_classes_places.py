@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
-from likewise.backends import DenseEngine, streamed
-from likewise.backends.places import Places, finished, of_positives, of_the_rest
-from likewise.core import (
+from likewise.engines import DenseEngine, chunked
+from likewise.engines.places import Places, finished, of_positives, of_the_rest
+from likewise.formula import (
     BOTH,
     NEGATIVES,
     POSITIVES,
     Masks,
-    Problem,
+    PairBatch,
     add_up,
     count,
     exp,
@@ -30,10 +30,10 @@ from likewise.core import (
     smallest,
     softplus,
 )
-from likewise.core.folds import Count, Mean, Sum
-from likewise.core.formula import Number, PerAnchor, PerReference, walk
-from likewise.core.problem import watched
-from likewise.losses.centres import blended, nearest
+from likewise.formula.batch import similarity_hook
+from likewise.formula.expressions import Number, PerAnchor, PerReference, walk
+from likewise.formula.folds import Count, Mean, Sum
+from likewise.losses.centers import blended, nearest
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 
 PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
@@ -49,7 +49,7 @@ def test_the_engine_with_masks_says_the_same(name: str, reduction: str):
     """Who looks on gets the engine for any problem: it makes masks of labels, and a curve for every pair."""
     ours = value_and_gradients(make(name, "dense", reduction=reduction))
     seen: list[Tensor] = []
-    with watched(lambda problem, matrix: (seen.append(matrix), matrix)[1]):
+    with similarity_hook(lambda problem, matrix: (seen.append(matrix), matrix)[1]):
         general = value_and_gradients(make(name, "dense", reduction=reduction))
     assert seen
     for left, right in zip(ours, general, strict=True):
@@ -90,9 +90,9 @@ def test_one_matrix_no_mask_and_a_margin_for_the_own_class_alone(name: str):
         value.backward()
     assert forward == 1
     assert seen.products == 3
-    if name != "soft-triple":  # its pull between centres chooses by a mask of centres
+    if name != "soft-triple":  # its pull between centers chooses by a mask of centers
         assert seen.booleans <= max(m, len(loss.proxies))
-    assert seen.made.get("sqrt", 0) <= C * 9  # arc-face's, of m; and the distances between centres
+    assert seen.made.get("sqrt", 0) <= C * 9  # arc-face's, of m; and the distances between centers
     assert seen.made["exp2_"] == m * C
 
 
@@ -164,7 +164,7 @@ def test_folds_are_those_of_masks(fold: str, curve: str, columns: Tensor):
 def check_fold(term: Any, over: Any, columns: Tensor) -> None:
     matrix, masks, numbers = problem_of(columns)
     leaves = [matrix, *numbers.values(), LEARNED]
-    general = DenseEngine(Problem(masks, similarities=matrix)).fold([[term]], numbers)[term]
+    general = DenseEngine(PairBatch(masks, similarities=matrix)).fold([[term]], numbers)[term]
     numbers = {**numbers, **dict.fromkeys(_learned(term), LEARNED)}
     complete = bool((columns >= 0).all())
     places = Places(columns, None, N) if complete else Places.within(columns, slice(0, N))
@@ -197,7 +197,7 @@ def _learned(term: Any) -> list[Any]:
 def test_counts_are_those_of_masks(condition: Any, over: Any, columns: Tensor):
     term = count(over, condition)
     matrix, masks, numbers = problem_of(columns)
-    expected = DenseEngine(Problem(masks, similarities=matrix)).fold([[term]], numbers)[term]
+    expected = DenseEngine(PairBatch(masks, similarities=matrix)).fold([[term]], numbers)[term]
     places = Places.within(columns, slice(0, N))
     if over is POSITIVES:
         found = finished([term], matrix.gather(1, places.columns), places, {})[term]
@@ -265,8 +265,8 @@ def test_far_below_the_peak_is_nothing():
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of two or three classes."""
-    monkeypatch.setitem(streamed.BUDGET, "cpu", 1)
-    monkeypatch.setattr(streamed, "LEAST_ROWS", 3)
+    monkeypatch.setitem(chunked.BUDGET, "cpu", 1)
+    monkeypatch.setattr(chunked, "LEAST_ROWS", 3)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -274,22 +274,22 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_gradient_penalty_through_blocks(name: str):
     """The squared length of all gradients, added to the loss, has the gradient that the engine with masks finds."""
     results = []
-    for backend in ("dense", "streamed"):
+    for backend in ("dense", "chunked"):
         loss = make(name, backend)
         embeddings, labels = batch()
         leaves = [embeddings, *loss.parameters()]
 
-        def penalised(loss: Any = loss, leaves: Any = leaves, labels: Tensor = labels) -> list[Tensor]:
+        def penalized(loss: Any = loss, leaves: Any = leaves, labels: Tensor = labels) -> list[Tensor]:
             value = loss(leaves[0], labels)
             first = torch.autograd.grad(value, leaves, create_graph=True)
             total = value + sum(each.square().sum() for each in first)
             return list(torch.autograd.grad(total, leaves))
 
         if backend == "dense":
-            with watched(lambda problem, matrix: matrix):
-                results.append(penalised())
+            with similarity_hook(lambda problem, matrix: matrix):
+                results.append(penalized())
         else:
-            results.append(penalised())
+            results.append(penalized())
     for left, right in zip(*results, strict=True):
         assert left.abs().max() > 0.0
         torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-11)
@@ -298,7 +298,7 @@ def test_a_gradient_penalty_through_blocks(name: str):
 @pytest.mark.usefixtures("tiny")
 def test_a_gradient_penalty_through_blocks_is_the_slope_of_the_gradient():
     """Central differences of the first gradient along a direction, in embeddings and in proxies."""
-    loss = make("arc-face", "streamed")
+    loss = make("arc-face", "chunked")
     embeddings, labels = batch()
     leaves = [embeddings, loss.proxies]
     generator = torch.Generator().manual_seed(5)
@@ -320,10 +320,10 @@ def test_a_gradient_penalty_through_blocks_is_the_slope_of_the_gradient():
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6 * float(expected.abs().max()))
 
 
-# ------------------------------------------------------------------------------------------------ centres
+# ------------------------------------------------------------------------------------------------ centers
 
 
-def test_nearest_centres_share_a_tie():
+def test_nearest_centers_share_a_tie():
     """Class 0 has its two largest alike; class 1 has one."""
     similarities = torch.tensor([[[0.5, 0.5, 0.1], [0.2, 0.3, 0.1]]], requires_grad=True)
     best = nearest(similarities)
@@ -342,7 +342,7 @@ def test_pooling_has_two_derivatives_on_any_strides(pool: Callable[[Tensor], Ten
     assert torch.autograd.gradgradcheck(pool, values)
 
 
-def test_blended_centres_by_hand():
+def test_blended_centers_by_hand():
     """Weights 1/4 and 3/4 at a temperature of one: similarities 0 and log 3."""
     similarities = torch.tensor([[[0.0, math.log(3.0)]]])
     torch.testing.assert_close(blended(similarities, 1.0), torch.tensor([[0.75 * math.log(3.0)]]))

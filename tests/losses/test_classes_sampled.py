@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
-from likewise.backends import streamed
-from likewise.core import NEGATIVES, largest, per_anchor, s
+from likewise.engines import chunked
+from likewise.formula import NEGATIVES, largest, per_anchor, s
 from likewise.losses import Between
 from likewise.losses.sampled import draw, number_of_classes
 
@@ -107,9 +107,9 @@ def test_too_few_places_is_one_sentence_on_the_cpu():
     assert loss(torch.randn(4, D), torch.tensor([1, 2, 1, 2])).isfinite()
 
 
-@pytest.mark.parametrize("backend", ["dense", "streamed"])
+@pytest.mark.parametrize("backend", ["dense", "chunked"])
 def test_who_finds_no_room_where_nobody_looks_is_left_out(backend: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("likewise.losses.sampled.may_look", lambda tensor: False)
+    monkeypatch.setattr("likewise.losses.sampled.can_read_values", lambda tensor: False)
     loss = make("cos-face", sampled=3, backend=backend, reduction="none")
     embeddings, labels = batch(9)
     assert len(labels.unique()) > 3
@@ -127,18 +127,18 @@ def test_who_finds_no_room_where_nobody_looks_is_left_out(backend: str, monkeypa
 # ------------------------------------------------------------------------------------------------------ the loss
 
 
-@pytest.mark.parametrize("backend", ["dense", "streamed"])
+@pytest.mark.parametrize("backend", ["dense", "chunked"])
 @pytest.mark.parametrize("name", HEADS)
 def test_equals_the_full_loss_on_the_classes_drawn(name: str, backend: str, monkeypatch: pytest.MonkeyPatch):
-    """A loss over the 12 classes alone, relabelled; the gradient is zero elsewhere."""
-    monkeypatch.setitem(streamed.BUDGET, "cpu", 1)
-    monkeypatch.setattr(streamed, "LEAST_ROWS", 5)
+    """A loss over the 12 classes alone, relabeled; the gradient is zero elsewhere."""
+    monkeypatch.setitem(chunked.BUDGET, "cpu", 1)
+    monkeypatch.setattr(chunked, "LEAST_ROWS", 5)
     loss = make(name, sampled=12, generator=torch.Generator().manual_seed(9), backend=backend)
     embeddings, labels = batch()
     chosen, positions, _ = draw(labels, C, 12, torch.Generator().manual_seed(9))
     small = make(name)
-    centres = small.proxies_per_class
-    rows = (chosen[:, None] * centres + torch.arange(centres)).flatten()
+    centers = small.proxies_per_class
+    rows = (chosen[:, None] * centers + torch.arange(centers)).flatten()
     small.num_classes = 12
     small.proxies = torch.nn.Parameter(loss.proxies.detach()[rows].clone())
     if isinstance(getattr(small, "bias", None), Tensor):
@@ -266,12 +266,12 @@ def test_the_sparse_gradient_is_the_dense_one(name: str):
     torch.testing.assert_close(grads[1].to_dense(), grads[0])
 
 
-def three_steps(loss: losses.ProxyLoss, optimiser: torch.optim.Optimizer) -> Tensor:
+def three_steps(loss: losses.ProxyLoss, optimizer: torch.optim.Optimizer) -> Tensor:
     embeddings, labels = batch()
     for step in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(embeddings + 0.1 * step, labels).backward()
-        optimiser.step()
+        optimizer.step()
     return loss.proxies.detach()
 
 
@@ -285,7 +285,7 @@ def test_sparse_adam_is_adam_where_all_rows_are_touched():
 # torch's Adagrad makes sparse tensors in a way that torch warns of
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adagrad])
-def test_optimisers_without_decay_do_not_care(kind: Any):
+def test_optimizers_without_decay_do_not_care(kind: Any):
     results = []
     for sparse in (False, True):
         loss = make("cos-face", sampled=12, sparse=sparse, generator=torch.Generator().manual_seed(5))
@@ -297,37 +297,37 @@ def test_sparse_adam_leaves_untouched_rows_and_their_moments_alone():
     loss = make("cos-face", sampled=12, sparse=True)
     before = loss.proxies.detach().clone()
     embeddings, labels = batch()
-    optimiser = torch.optim.SparseAdam([loss.proxies], lr=0.1)
+    optimizer = torch.optim.SparseAdam([loss.proxies], lr=0.1)
     loss(embeddings, labels).backward()
     touched = torch.zeros(C, dtype=torch.bool).index_fill(0, loss.proxies.grad.coalesce().indices()[0], True)
     assert int(touched.sum()) == 12
-    optimiser.step()
+    optimizer.step()
     moved = (loss.proxies.detach() != before).any(dim=1)
     assert torch.equal(moved, touched)
-    state = optimiser.state[loss.proxies]
+    state = optimizer.state[loss.proxies]
     for moment in ("exp_avg", "exp_avg_sq"):
         assert not state[moment][~touched].any()
         assert state[moment][touched].any(dim=1).all()
 
 
-def test_other_optimisers_refuse_a_sparse_gradient_aloud():
+def test_other_optimizers_refuse_a_sparse_gradient_aloud():
     loss = make("cos-face", sampled=12, sparse=True)
     loss(*batch()).backward()
     with pytest.raises(RuntimeError, match=r"[Ss]parse"):
         torch.optim.Adam([loss.proxies]).step()
 
 
-def test_it_learns_with_sampled_negatives_and_a_sparse_optimiser():
+def test_it_learns_with_sampled_negatives_and_a_sparse_optimizer():
     torch.manual_seed(0)
-    centres, labels = torch.randn(30, 16), torch.arange(60) % 30
-    embeddings = centres[labels] + 0.1 * torch.randn(60, 16)
+    centers, labels = torch.randn(30, 16), torch.arange(60) % 30
+    embeddings = centers[labels] + 0.1 * torch.randn(60, 16)
     loss = losses.NormalizedSoftmaxLoss(30, 16, sampled=10, sparse=True)
-    optimiser = torch.optim.SparseAdam([loss.proxies], lr=0.05)
+    optimizer = torch.optim.SparseAdam([loss.proxies], lr=0.05)
     for step in range(150):
         some = torch.arange(6) + 6 * (step % 10)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(embeddings[some], labels[some]).backward()
-        optimiser.step()
+        optimizer.step()
     assert (loss.classify(embeddings) == labels).all()
 
 

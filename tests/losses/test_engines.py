@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from likewise import losses, miners
-from likewise.backends import streamed
-from likewise.core import Labels, Masks, Triplets, where
-from likewise.core.folds import NEGATIVES, POSITIVES, largest
-from likewise.core.formula import s
-from likewise.core.spec import mean_over_batch
+from likewise.engines import chunked
+from likewise.formula import Labels, Masks, Triplets, where
+from likewise.formula.expressions import s
+from likewise.formula.folds import NEGATIVES, POSITIVES, largest
+from likewise.formula.terms import mean_over_batch
 from likewise.losses import all_triplets
 from likewise.testing import make_batch
 from tests.losses.cases import CASES
@@ -47,16 +47,16 @@ LABELS = {
 @pytest.fixture(autouse=True)
 def thin_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven rows at a time."""
-    monkeypatch.setattr(streamed, "LEAST_ROWS", 7)
-    monkeypatch.setattr(streamed, "BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(chunked, "LEAST_ROWS", 7)
+    monkeypatch.setattr(chunked, "BUDGET", {"cpu": 1, "cuda": 1})
 
 
 def batch(labels: str) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(3)
-    centres = torch.randn(60, 6, generator=generator, dtype=torch.float64)
+    centers = torch.randn(60, 6, generator=generator, dtype=torch.float64)
     y = LABELS[labels]
     order = torch.randperm(60, generator=generator)
-    return (centres[y] + torch.randn(60, 6, generator=generator, dtype=torch.float64))[order], y[order]
+    return (centers[y] + torch.randn(60, 6, generator=generator, dtype=torch.float64))[order], y[order]
 
 
 def both(loss, embeddings: Tensor, *args, **options) -> tuple[Tensor, Tensor]:
@@ -68,7 +68,7 @@ def both(loss, embeddings: Tensor, *args, **options) -> tuple[Tensor, Tensor]:
 
 def agree(make, *args, **options) -> None:
     expected = both(make(backend="dense"), *args, **options)
-    torch.testing.assert_close(both(make(backend="streamed"), *args, **options), expected, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(both(make(backend="chunked"), *args, **options), expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("labels", LABELS)
@@ -97,7 +97,7 @@ def test_streamed_equals_dense_with_a_memory(case) -> None:
     kept = valid.nonzero().squeeze(1)
     own = torch.where(valid[:60], valid.cumsum(0)[:60] - 1, -1)
     less = Labels(y, theirs[kept], own=own)
-    without = both(case.make(backend="streamed"), anchors, references=everyone[kept], relation=less)
+    without = both(case.make(backend="chunked"), anchors, references=everyone[kept], relation=less)
     torch.testing.assert_close(
         both(case.make(backend="dense"), anchors, references=everyone, relation=relation), without, rtol=1e-9, atol=1e-9
     )
@@ -116,7 +116,7 @@ def test_rules_equal_named_triplets(loss: str, miner: str, labels: str) -> None:
         similarity = make().similarity
         named = Triplets(*MINERS[miner].triplets(embeddings, y, similarity=similarity))
         expected = both(TRIPLET_LOSSES[loss](reduction="nonzero"), embeddings, relation=named)
-        for backend in ("dense", "streamed"):
+        for backend in ("dense", "chunked"):
             mined = both(make(backend=backend, reduction="nonzero"), embeddings, y)
             torch.testing.assert_close(mined, expected, rtol=1e-9, atol=1e-9)
 
@@ -130,9 +130,9 @@ def test_a_batch_that_must_not_be_asked(loss: str, labels: str, monkeypatch: pyt
         make = partial(TRIPLET_LOSSES[loss], miner=miner)
         expected = both(make(), embeddings, y)
         with monkeypatch.context() as patch:
-            patch.setattr("likewise.core.slots.may_look", lambda _: False)
-            patch.setattr("likewise.miners.module.may_look", lambda _: False)
-            patch.setattr(all_triplets, "may_look", lambda _: False)
+            patch.setattr("likewise.engines.positives.can_read_values", lambda _: False)
+            patch.setattr("likewise.miners.base.can_read_values", lambda _: False)
+            patch.setattr(all_triplets, "can_read_values", lambda _: False)
             torch.testing.assert_close(both(make(), embeddings, y), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -140,7 +140,7 @@ def test_ties_share_their_gradient() -> None:
     """Two negatives at one similarity: half of the gradient each; a named triplet gives all of it to the first."""
     embeddings = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6], [0.8, 0.6]])
     y = torch.tensor([0, 0, 1, 2])
-    _, shared = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="streamed"), embeddings, y)
+    _, shared = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="chunked"), embeddings, y)
     torch.testing.assert_close(shared[2], shared[3])
     _, named = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="dense"), embeddings, y)
     assert not torch.allclose(named[2], named[3])
@@ -173,7 +173,7 @@ def test_a_form_that_does_not_stream_says_so() -> None:
     embeddings, y = batch("few")
     relation = Masks(*Labels(y).masks())
     with pytest.raises(ValueError, match="backend must be 'auto' or 'dense' for a loss that is no formula") as caught:
-        losses.LiftedStructureLoss(backend="streamed")(embeddings, relation=relation)
+        losses.LiftedStructureLoss(backend="chunked")(embeddings, relation=relation)
     assert "\n" not in str(caught.value)
     losses.LiftedStructureLoss()(embeddings, relation=relation)
 
@@ -182,12 +182,12 @@ def test_a_form_that_does_not_stream_says_so() -> None:
 def test_random_miners_in_panels(make) -> None:
     """Triplets of the batch, as many as without panels."""
     embeddings, y = batch("few")
-    problem = losses.module.problem_from_embeddings(
+    problem = losses.module.batch_from_embeddings(
         embeddings, y, None, None, None, losses.module.as_similarity("cosine")
     )
     positive, negative = Labels(y).masks()
     whole = make(generator=torch.Generator().manual_seed(0)).refine(problem, "dense")
-    drawn = make(generator=torch.Generator().manual_seed(0)).refine(problem, "streamed")
+    drawn = make(generator=torch.Generator().manual_seed(0)).refine(problem, "chunked")
     assert positive[drawn.anchors, drawn.positives].all()
     assert negative[drawn.anchors, drawn.negatives].all()
     assert len(drawn.anchors) == len(whole.anchors)
@@ -195,7 +195,7 @@ def test_random_miners_in_panels(make) -> None:
         assert torch.equal(drawn.anchors, whole.anchors)
         assert torch.equal(drawn.positives, whole.positives)
         assert torch.equal(drawn.negatives, whole.negatives)
-    _, gradient = both(losses.TripletLoss(1.0, miner=make(), backend="streamed"), embeddings, y)
+    _, gradient = both(losses.TripletLoss(1.0, miner=make(), backend="chunked"), embeddings, y)
     assert gradient.any()
 
 
@@ -206,7 +206,7 @@ torch.set_num_threads(1)
 
 
 def peak(loss, y):
-    loss.backend = "streamed"
+    loss.backend = "chunked"
     x = torch.randn(3584, 32, requires_grad=True)
     loss(x[:256], y[:256]).backward()
     loss.backend = "auto"

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from likewise import losses
-from likewise.core import Cosine, Labels, Problem, SquaredEuclidean, Triplets
-from likewise.losses.module import value_of
+from likewise.formula import Cosine, Labels, PairBatch, SquaredEuclidean, Triplets
+from likewise.losses.base import value_of
 from likewise.testing import make_batch
 
 
@@ -50,7 +50,7 @@ def test_multi_similarity_averages_over_every_anchor():
     torch.testing.assert_close(losses.RAWLoss()(embeddings, labels), mined.mean())
 
 
-def test_angular_loss_normalises_negatives_too():
+def test_angular_loss_normalizes_negatives_too():
     embeddings, labels = make_batch("balanced")
     lengths = torch.linspace(0.1, 10.0, len(labels), dtype=torch.float64)[:, None]
     loss = losses.AngularLoss()
@@ -60,12 +60,12 @@ def test_angular_loss_normalises_negatives_too():
 def test_a_learned_temperature_cannot_become_negative():
     embeddings, labels = make_batch("balanced")
     loss = losses.NTXentLoss(learn_temperature=True)
-    optimiser = torch.optim.SGD(loss.parameters(), lr=1.0)
+    optimizer = torch.optim.SGD(loss.parameters(), lr=1.0)
     for _ in range(5):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = loss(embeddings, labels)
         value.backward()
-        optimiser.step()
+        optimizer.step()
         assert torch.isfinite(value)
         assert loss.log_temperature.exp() >= 0.0
 
@@ -113,7 +113,7 @@ def test_nan_shows_in_the_value_and_breaks_nothing():
     S = torch.eye(4)
     S[0, 1] = float("nan")
     for loss in (losses.FastAPLoss(), losses.HistogramLoss()):
-        problem = Problem(Labels(torch.tensor([0, 0, 1, 1])), similarities=-S)
+        problem = PairBatch(Labels(torch.tensor([0, 0, 1, 1])), similarities=-S)
         assert value_of(loss.declare(), problem, "none", "dense").isnan().any()
 
 

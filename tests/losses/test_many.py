@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from likewise import losses
-from likewise.core import Alone, Processes, spread, spread_over
+from likewise.formula import Processes, SingleProcess, distributed_batch, spread
 from tests.losses import many
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,7 @@ def test_one_process_needs_no_group():
     embeddings, labels, _ = many.batch(2, 0)
     loss = losses.ArcFaceLoss(many.CLASSES, many.DIM).double()
     plain = loss(embeddings, labels)
-    with spread_over() as spread:
+    with distributed_batch() as spread:
         assert spread.size == 1
         assert torch.equal(loss(embeddings, labels), plain)
     assert torch.equal(losses.Gathered(loss)(embeddings, labels), plain)
@@ -152,8 +152,8 @@ def test_a_block_is_for_one_batch():
     with pytest.raises(ValueError, match="sizes must be one for each of the 1 processes, but there are 2"):
         Processes(sizes=[3, 2])
     assert Processes(sizes=[5]).batch(torch.zeros(5, 2)).sizes == (5,)
-    with spread_over() as spread:
-        assert isinstance(spread, Alone)
+    with distributed_batch() as spread:
+        assert isinstance(spread, SingleProcess)
     assert not Processes.several()
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch._dynamo.testing import CompileCounter
 
-from likewise.core import Labels
+from likewise.formula import Labels
 from likewise.losses import (
     ContrastiveLoss,
     CrossBatchMemory,

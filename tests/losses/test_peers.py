@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from likewise import losses, miners
-from likewise.core import Euclidean, Masks, Pairs, SquaredEuclidean, Triplets
+from likewise.formula import Euclidean, Masks, Pairs, SquaredEuclidean, Triplets
 from likewise.testing import make_batch
 
 COSINE = CosineSimilarity()
@@ -60,7 +60,7 @@ class Mined(nn.Module):
 
 
 class OfUnits(nn.Module):
-    """Their loss on embeddings that are normalised before it sees them."""
+    """Their loss on embeddings that are normalized before it sees them."""
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ ROWS = {
     "nca": Row(losses.NCALoss, theirs.NCALoss),
     "nca-scaled": Row(lambda: losses.NCALoss(9.0), lambda: theirs.NCALoss(9.0)),
     "snr-contrastive": Row(losses.SNRContrastiveLoss, theirs.SignalToNoiseRatioContrastiveLoss),
-    "snr-contrastive-regularized": Row(  # their regulariser takes the embeddings as they come
+    "snr-contrastive-regularized": Row(  # their regularizer takes the embeddings as they come
         lambda: losses.SNRContrastiveLoss(0.1, 1.2, 0.3),
         lambda: OfUnits(
             theirs.SignalToNoiseRatioContrastiveLoss(
@@ -315,7 +315,7 @@ def test_n_pairs_of_one_pair_per_class(batch: str) -> None:
     assert abs(float(losses.NPairsLoss()(embeddings, labels) - found[0])) > 0.1
 
 
-def test_angular_normalises_negatives() -> None:
+def test_angular_normalizes_negatives() -> None:
     """Theirs depends on the length of negatives, ours on no length."""
     embeddings, labels = make_batch("balanced")
     ours, other = losses.AngularLoss(), theirs.AngularLoss()
@@ -332,7 +332,7 @@ def test_angular_ignores_mined_negatives() -> None:
     assert_equal(other(embeddings, labels, fewer), other(embeddings, labels))
 
 
-def test_margin_regulariser_per_class() -> None:
+def test_margin_regularizer_per_class() -> None:
     """Ours is ν times the mean β; theirs adds the β of every triplet's anchor, divided by the non-zero terms."""
     embeddings, labels = make_batch("ragged")
     total, mean = (losses.MarginLoss(beta=1.25, reduction=r)(embeddings, labels) for r in ("sum", "nonzero"))
@@ -420,7 +420,7 @@ def test_half_precision() -> None:
 
 
 def test_zero_and_tiny_embeddings() -> None:
-    """They divide by a norm of at least 1e-12: a zero row gets an enormous gradient, a tiny one is not normalised."""
+    """They divide by a norm of at least 1e-12: a zero row gets an enormous gradient, a tiny one is not normalized."""
     embeddings, labels = make_batch("balanced")
     ours, other = losses.ContrastiveLoss(), theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE)
     zero, tiny = embeddings.clone(), embeddings.clone()

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from likewise import losses
-from likewise.core import s
-from likewise.losses.proxy_module import Between, cross_entropy
+from likewise.formula import s
+from likewise.losses.proxy_base import Between, cross_entropy
 from likewise.testing import make_batch
 
 
@@ -61,7 +61,7 @@ def test_sphere_face_is_continuous_and_falls(margin: float):
     torch.testing.assert_close(psi[[0, -1]], torch.tensor([1.0, 1.0 - 2.0 * margin], dtype=torch.float64))
 
 
-def test_a_sub_centre_loss_does_not_ignore_its_options():
+def test_a_sub_center_loss_does_not_ignore_its_options():
     embeddings, labels = make_batch("ragged")
     per_sample = losses.SubCenterArcFaceLoss(10, 5, reduction="none")(embeddings, labels)
     assert per_sample.shape == (15,)
@@ -71,7 +71,7 @@ def test_a_sub_centre_loss_does_not_ignore_its_options():
     torch.testing.assert_close(one(embeddings, labels), arc(embeddings, labels))
 
 
-def test_soft_triple_counts_the_centres_left():
+def test_soft_triple_counts_the_centers_left():
     loss = losses.SoftTripleLoss(3, 4, centers=3)
     with torch.no_grad():
         loss.proxies.copy_(torch.tensor([[1.0, 0, 0, 0]] * 3 + [[0, 1.0, 0, 0], [0, 2.0, 0, 0], [0, 0, 1.0, 0]] * 2))
@@ -106,9 +106,9 @@ def test_through_samples_does_not_overflow():
 
 def test_proxy_gml_keeps_positives_always():
     embeddings, labels = make_batch("ragged")
-    few = losses.ProxyGMLLoss(10, 5, centers=3, neighbours=1, weight=0.0)
+    few = losses.ProxyGMLLoss(10, 5, centers=3, neighbors=1, weight=0.0)
     assert few(embeddings, labels).item() == pytest.approx(0.0, abs=1e-6)
-    value = losses.ProxyGMLLoss(10, 5, centers=3, neighbours=1000, weight=0.0)(embeddings, labels)
+    value = losses.ProxyGMLLoss(10, 5, centers=3, neighbors=1000, weight=0.0)(embeddings, labels)
     assert value.item() > 0.0
 
 
@@ -117,15 +117,15 @@ def test_proxy_gml_keeps_positives_always():
 )
 def test_learns_to_classify(kind):
     torch.manual_seed(0)
-    centres = torch.randn(6, 16)
+    centers = torch.randn(6, 16)
     labels = torch.arange(60) % 6
-    embeddings = centres[labels] + 0.1 * torch.randn(60, 16)
+    embeddings = centers[labels] + 0.1 * torch.randn(60, 16)
     loss = kind(6, 16)
-    optimiser = torch.optim.Adam(loss.parameter_groups(lr=0.05))
+    optimizer = torch.optim.Adam(loss.parameter_groups(lr=0.05))
     for _ in range(60):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss(embeddings, labels).backward()
-        optimiser.step()
+        optimizer.step()
     assert (loss.classify(embeddings) == labels).all()
 
 

@@ -33,7 +33,7 @@ ROWS: dict[str, Row] = {
         lambda: losses.SubCenterArcFaceLoss(10, 5, centers=3),
         lambda: pml.SubCenterArcFaceLoss(num_classes=10, embedding_size=5, sub_centers=3),
     ),
-    # its regulariser is an argument of its own there; tau is ours
+    # its regularizer is an argument of its own there; tau is ours
     "soft-triple": (
         lambda: losses.SoftTripleLoss(10, 5, centers=4, tau=0.0),
         lambda: pml.SoftTripleLoss(10, 5, centers_per_class=4),

@@ -8,7 +8,7 @@ import sklearn.cluster
 import sklearn.metrics
 import torch
 
-from likewise.core import unit
+from likewise.formula import unit
 from likewise.metrics.clustering import clustering, clustering_scores
 from likewise.metrics.kmeans import kmeans
 
@@ -110,9 +110,9 @@ def test_edges_are_defined(labels, clusters, expected):
 
 def blobs(count: int, width: int, classes: int, noise: float, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    centres = torch.randn(classes, width, generator=generator)
+    centers = torch.randn(classes, width, generator=generator)
     labels = torch.arange(count) % classes
-    return centres[labels] + noise * torch.randn(count, width, generator=generator), labels
+    return centers[labels] + noise * torch.randn(count, width, generator=generator), labels
 
 
 def test_clustering_finds_what_is_there():
@@ -156,19 +156,19 @@ def test_clustering_of_degenerate_embeddings():
 # k-means itself
 
 
-def inertia_of(points: torch.Tensor, centres: torch.Tensor, assignments: torch.Tensor) -> float:
-    return float((points.double() - centres.double()[assignments]).square().sum())
+def inertia_of(points: torch.Tensor, centers: torch.Tensor, assignments: torch.Tensor) -> float:
+    return float((points.double() - centers.double()[assignments]).square().sum())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_kmeans_stops_where_lloyd_stops(dtype: torch.dtype):
-    """Every point with its nearest centre, every centre the mean of its points."""
+    """Every point with its nearest center, every center the mean of its points."""
     points = blobs(500, 8, 12, 1.0)[0].to(dtype) + 3.0
     found = kmeans(points, 12)
     assert found.converged
-    assert torch.equal(torch.cdist(points, found.centres).argmin(dim=1), found.assignments)
+    assert torch.equal(torch.cdist(points, found.centers).argmin(dim=1), found.assignments)
     means = torch.stack([points[found.assignments == each].mean(dim=0) for each in range(12)])
-    torch.testing.assert_close(found.centres, means, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found.centers, means, rtol=1e-5, atol=1e-5)
     assert found.inertia == pytest.approx(inertia_of(points, means, found.assignments), rel=1e-5)
 
 
@@ -193,7 +193,7 @@ def test_kmeans_is_deterministic_and_leaves_the_global_generator_alone():
     found = [kmeans(points, 30, seed=seed) for seed in (5, 5, 6)]
     assert torch.equal(before, torch.get_rng_state())
     assert torch.equal(found[0].assignments, found[1].assignments)
-    assert torch.equal(found[0].centres, found[1].centres)
+    assert torch.equal(found[0].centers, found[1].centers)
     assert found[0].inertia == found[1].inertia
     assert not torch.equal(found[0].assignments, found[2].assignments)
 
@@ -206,9 +206,9 @@ def test_kmeans_on_a_gpu_is_deterministic():
         found = [kmeans(points, 100) for _ in range(3)]
     finally:
         torch.use_deterministic_algorithms(False)
-    assert all(torch.equal(each.centres, found[0].centres) for each in found)
+    assert all(torch.equal(each.centers, found[0].centers) for each in found)
     assert all(torch.equal(each.assignments, found[0].assignments) for each in found)
-    assert found[0].centres.is_cuda
+    assert found[0].centers.is_cuda
     assert found[0].inertia == pytest.approx(kmeans(points.cpu(), 100).inertia, rel=0.02)
 
 
@@ -226,18 +226,18 @@ def test_duplicates_neither_loop_nor_break(clusters: int):
     found = kmeans(points, clusters)
     assert found.converged
     assert found.iterations < 20
-    assert found.centres.isfinite().all()
+    assert found.centers.isfinite().all()
     assert len(found.assignments.unique()) == min(clusters, 3)
     assert found.inertia == pytest.approx(0.0, abs=1e-9) if clusters >= 3 else found.inertia > 1.0
 
 
 def test_an_empty_cluster_takes_the_farthest_point():
-    """Centres 0, 1 and one that nobody is near to: the farthest point, 9, is 4.5 from the mean of 0 and 9."""
+    """Centers 0, 1 and one that nobody is near to: the farthest point, 9, is 4.5 from the mean of 0 and 9."""
     from likewise.metrics.kmeans import _moved, _Tiles
 
     points = torch.tensor([[0.0], [9.0], [1.0]])
-    centres = torch.tensor([[4.0], [1.0], [-50.0]])
-    moved = _moved(_Tiles(points, 2**20), torch.tensor([0, 0, 1]), centres)
+    centers = torch.tensor([[4.0], [1.0], [-50.0]])
+    moved = _moved(_Tiles(points, 2**20), torch.tensor([0, 0, 1]), centers)
     # 0 and 9 are equally far, the first of them moves out; its former cluster is left with 9
     assert moved.tolist() == [[9.0], [1.0], [0.0]]
 
@@ -268,15 +268,15 @@ def test_autocast_and_gradients_do_not_matter():
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = kmeans(points.requires_grad_(), 5)
     assert torch.equal(found.assignments, expected.assignments)
-    assert found.centres.dtype == torch.float32
-    assert not found.centres.requires_grad
+    assert found.centers.dtype == torch.float32
+    assert not found.centers.requires_grad
 
 
 def test_iterations_are_limited():
     points = torch.rand(500, 2, generator=torch.Generator().manual_seed(0))
     found = kmeans(points, 20, iterations=1)
     assert (found.iterations, found.converged) == (1, False)
-    assert torch.equal(torch.cdist(points, found.centres).argmin(dim=1), found.assignments)
+    assert torch.equal(torch.cdist(points, found.centers).argmin(dim=1), found.assignments)
 
 
 @pytest.mark.parametrize(

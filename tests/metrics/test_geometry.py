@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 import torch
 
-from likewise.core import unit
+from likewise.formula import unit
 from likewise.metrics.geometry import CollapseWarning, geometry
 
 COUNTS = ("edges", "intra", "inter", "spectrum")
@@ -19,9 +19,9 @@ MEANS = ("intra_mean", "inter_mean", "alignment", "density_intra", "density_rati
 
 def cloud(count: int, width: int, classes: int, noise: float = 1.0, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    centres = torch.randn(classes, width, generator=generator, dtype=torch.float64)
+    centers = torch.randn(classes, width, generator=generator, dtype=torch.float64)
     labels = torch.randint(classes, (count,), generator=generator)
-    return centres[labels] + noise * torch.randn(count, width, generator=generator, dtype=torch.float64), labels
+    return centers[labels] + noise * torch.randn(count, width, generator=generator, dtype=torch.float64), labels
 
 
 def brute_force(embeddings: torch.Tensor, labels: torch.Tensor, bins: int) -> dict[str, object]:

@@ -12,7 +12,7 @@ import torch
 from tests.oracles import ranking
 from torch import Tensor
 
-from likewise.core import Cosine, Dot, Euclidean, Labels, Masks, SquaredEuclidean
+from likewise.formula import Cosine, Dot, Euclidean, Labels, Masks, SquaredEuclidean
 from likewise.metrics import Ranks, counting, mirror, ranks, retrieval, tiles
 from likewise.metrics import rows as rows_module
 

@@ -10,7 +10,7 @@ import torch
 from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
 
-from likewise.core import Cosine, Dot, Masks
+from likewise.formula import Cosine, Dot, Masks
 from likewise.metrics import verification
 
 MODULE = sys.modules["likewise.metrics.verification"]

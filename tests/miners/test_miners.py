@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise import losses, miners
-from likewise.core import Masks, Triplets
+from likewise.formula import Masks, Triplets
 from likewise.testing import make_batch
 from tests.oracles import miners as oracles
 

@@ -13,7 +13,7 @@ from pytorch_metric_learning.utils import loss_and_miner_utils as their_utils
 from torch import Tensor
 
 from likewise import miners
-from likewise.core import Labels
+from likewise.formula import Labels
 from likewise.testing import make_batch
 
 COSINE = CosineSimilarity()
@@ -148,7 +148,7 @@ def test_distance_weights(batch: str, dim: int, monkeypatch: pytest.MonkeyPatch)
 
 
 def far_but_for_one_pair() -> tuple[Tensor, Tensor]:
-    """In 512 dimensions: neighbours at a distance of 1.3, but for two of different classes that are close together."""
+    """In 512 dimensions: neighbors at a distance of 1.3, but for two of different classes that are close together."""
     labels = torch.arange(6).repeat_interleave(2)
     shared = torch.full((12, 1), 0.155**0.5)
     embeddings = torch.cat([shared, torch.eye(12, 511) * 0.845**0.5], dim=1)

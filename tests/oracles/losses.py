@@ -53,7 +53,7 @@ def batch(
     same = references is None
     others = embeddings if references is None else references
     other_labels = labels if reference_labels is None else reference_labels
-    # The self pair is recognised by its index: its similarity may differ from one by rounding.
+    # The self pair is recognized by its index: its similarity may differ from one by rounding.
     positive = [
         [label == other and not (same and i == j) for j, other in enumerate(other_labels)]
         for i, label in enumerate(labels)
@@ -131,8 +131,8 @@ def mean(values: list[float]) -> float:
 
 def variance(x: Vector) -> float:
     """Population variance over the components of one vector."""
-    centre = mean(x)
-    return mean([(component - centre) ** 2 for component in x])
+    center = mean(x)
+    return mean([(component - center) ** 2 for component in x])
 
 
 def dot(a: Vector, b: Vector) -> float:
@@ -152,13 +152,13 @@ def difference(b: Vector, a: Vector) -> Vector:
 
 
 def squared_distance(a: Vector, b: Vector) -> float:
-    """‖a − b‖² between unit vectors (a and b are normalised first)."""
+    """‖a − b‖² between unit vectors (a and b are normalized first)."""
     apart = difference(normalized(b), normalized(a))
     return dot(apart, apart)
 
 
 def distance(a: Vector, b: Vector) -> float:
-    """‖a − b‖ between unit vectors (a and b are normalised first)."""
+    """‖a − b‖ between unit vectors (a and b are normalized first)."""
     return math.sqrt(squared_distance(a, b))
 
 
@@ -174,7 +174,7 @@ def noise_to_signal(a: Vector, b: Vector) -> float:
 
 
 def similarity(kind: Kind, a: Vector, b: Vector) -> float:
-    """Similarity of anchor a and reference b, higher is closer; all but `dot` normalise first."""
+    """Similarity of anchor a and reference b, higher is closer; all but `dot` normalize first."""
     if kind == "cosine":
         return dot(normalized(a), normalized(b))
     if kind == "dot":
@@ -244,7 +244,7 @@ def contrastive(
 def snr_contrastive(
     batch: Batch, positive_margin: float = 0.0, negative_margin: float = 1.0, regularizer: float = 0.0
 ) -> Terms:
-    """Yuan et al. 2019 (signal-to-noise ratio), DSML contrastive loss with its zero-mean regulariser.
+    """Yuan et al. 2019 (signal-to-noise ratio), DSML contrastive loss with its zero-mean regularizer.
 
     [d_p − positive_margin]₊ and [negative_margin − d_n]₊ with d = var(b − a)/var(a), a the anchor, of unit
     vectors; third term regularizer · |Σ_k e_ik|, one unit per anchor of the batch.
@@ -252,8 +252,8 @@ def snr_contrastive(
     d = [[noise_to_signal(a, b) for b in batch.references] for a in batch.anchors]
     attract = [(i, hinge(d[i][p] - positive_margin)) for i, p in positive_pairs(batch)]
     repel = [(i, hinge(negative_margin - d[i][n])) for i, n in negative_pairs(batch)]
-    centred = [(i, regularizer * abs(sum(normalized(batch.anchors[i])))) for i in anchors_of(batch)]
-    return [attract, repel, centred]
+    centered = [(i, regularizer * abs(sum(normalized(batch.anchors[i])))) for i in anchors_of(batch)]
+    return [attract, repel, centered]
 
 
 def intra_pair_variance(
@@ -500,7 +500,7 @@ def sup_con(batch: Batch, temperature: float = 0.1, kind: Kind = "cosine") -> Te
 
 
 def nca(batch: Batch, scale: float = 1.0, kind: Kind = "squared_euclidean") -> Terms:
-    """Goldberger et al. 2004, log form of neighbourhood components (overview Eq. 15, corrected).
+    """Goldberger et al. 2004, log form of neighborhood components (overview Eq. 15, corrected).
 
     −log(Σ_P e^{scale·s} / Σ_{k≠i} e^{scale·s}) per anchor with both.
     """

@@ -1,11 +1,11 @@
-"""Proxy losses and regularisers written as plain loops over Python floats, straight from the papers' formulas.
+"""Proxy losses and regularizers written as plain loops over Python floats, straight from the papers' formulas.
 
 The companion of `losses.py`: a loss returns its separately averaged terms, lists of (index, value) units, for
 `losses.reduce`. The index is the sample, or the proxy where a proxy is the anchor (Proxy-Anchor, proxy
 repulsion, the second term of ProxyGML). "Thesis" and "overview" are the texts named in `losses.py`; where
 they print a sum over samples or an equation wrongly, the averaged and corrected form is used.
 
-`proxies[c · centers + k]` is centre k of class c. Samples and proxies are brought to unit norm unless the
+`proxies[c · centers + k]` is center k of class c. Samples and proxies are brought to unit norm unless the
 function says otherwise. Angles are in degrees.
 """
 
@@ -52,7 +52,7 @@ def angle_of(cosine: float) -> float:
     return math.acos(min(1.0, max(-1.0, cosine)))
 
 
-def centres_of(c: int, centers: int) -> range:
+def centers_of(c: int, centers: int) -> range:
     """Rows of the proxies of class c."""
     return range(c * centers, (c + 1) * centers)
 
@@ -60,7 +60,7 @@ def centres_of(c: int, centers: int) -> range:
 def cosine_of_directions(to_one: Vector, to_other: Vector) -> float:
     """Cosine between two difference vectors of unit vectors; zero if one of them is zero.
 
-    Two vectors that agree but for their length are normalised to the same point up to rounding (1e-16); what
+    Two vectors that agree but for their length are normalized to the same point up to rounding (1e-16); what
     is left of their difference has no direction.
     """
     if min(math.sqrt(dot(to_one, to_one)), math.sqrt(dot(to_other, to_other))) < 1e-12:
@@ -74,7 +74,7 @@ def cosine_of_directions(to_one: Vector, to_other: Vector) -> float:
 def softmax(
     embeddings: list[Vector], labels: list[int], proxies: list[Vector], bias: list[float] | None = None
 ) -> Terms:
-    """Softmax loss (thesis Eq. 2.26): cross entropy of w_j·x + b_j, neither x nor w normalised."""
+    """Softmax loss (thesis Eq. 2.26): cross entropy of w_j·x + b_j, neither x nor w normalized."""
     offsets = [0.0] * len(proxies) if bias is None else bias
     units: list[Unit] = []
     for i, x in enumerate(embeddings):
@@ -86,7 +86,7 @@ def softmax(
 def normalized_softmax(
     embeddings: list[Vector], labels: list[int], proxies: list[Vector], temperature: float = 0.05
 ) -> Terms:
-    """Wang et al. 2017 (NormFace), Zhai & Wu 2019 (normalised softmax): cross entropy of cos(x, w_j)/τ."""
+    """Wang et al. 2017 (NormFace), Zhai & Wu 2019 (normalized softmax): cross entropy of cos(x, w_j)/τ."""
     s = cosines(embeddings, proxies)
     return [[(i, cross_entropy([cos / temperature for cos in s[i]], y)) for i, y in enumerate(labels)]]
 
@@ -180,19 +180,19 @@ def sub_center_arc_face(
     margin: float = 28.6,
     scale: float = 64.0,
 ) -> Terms:
-    """Deng et al. 2020 (sub-center ArcFace): ArcFace where the cosine of a class is that of its best centre."""
+    """Deng et al. 2020 (sub-center ArcFace): ArcFace where the cosine of a class is that of its best center."""
     s = cosines(embeddings, proxies)
     units: list[Unit] = []
     for i, y in enumerate(labels):
         logits: list[float] = []
         for c in range(len(proxies) // centers):
-            best = max(s[i][j] for j in centres_of(c, centers))
+            best = max(s[i][j] for j in centers_of(c, centers))
             logits.append(scale * (with_angular_margin(best, margin) if c == y else best))
         units.append((i, cross_entropy(logits, y)))
     return [units]
 
 
-# ------------------------------------------------------------------------------------ several centres per class
+# ------------------------------------------------------------------------------------ several centers per class
 
 
 def soft_triple(
@@ -208,14 +208,14 @@ def soft_triple(
     """Qian et al. 2019, SoftTriple (thesis Eq. 2.30, corrected), without `soft_triple_regularizer`.
 
     S'_c = Σ_k softmax_k(x·w_ck/gamma) x·w_ck, cross entropy of la·(S'_c − margin·[c = y]); gamma is a
-    temperature. `tau` is the weight of the regulariser, which the caller adds: it is not used here.
+    temperature. `tau` is the weight of the regularizer, which the caller adds: it is not used here.
     """
     s = cosines(embeddings, proxies)
     units: list[Unit] = []
     for i, y in enumerate(labels):
         logits: list[float] = []
         for c in range(len(proxies) // centers):
-            own = [s[i][j] for j in centres_of(c, centers)]
+            own = [s[i][j] for j in centers_of(c, centers)]
             weights = [math.exp(weight) for weight in log_softmax([cos / gamma for cos in own])]
             relaxed = dot(weights, own)
             logits.append(la * (relaxed - margin if c == y else relaxed))
@@ -224,9 +224,9 @@ def soft_triple(
 
 
 def soft_triple_regularizer(proxies: list[Vector], centers: int = 10, tau: float = 0.2) -> float:
-    """Qian et al. 2019, the L2,1 term that merges centres of a class, as in the authors' code.
+    """Qian et al. 2019, the L2,1 term that merges centers of a class, as in the authors' code.
 
-    tau · Σ_c Σ_{k<l} √(2 + 1e-5 − 2 w_ck·w_cl) / (C K (K − 1)); zero for one centre per class.
+    tau · Σ_c Σ_{k<l} √(2 + 1e-5 − 2 w_ck·w_cl) / (C K (K − 1)); zero for one center per class.
     """
     if centers == 1:
         return 0.0
@@ -234,8 +234,8 @@ def soft_triple_regularizer(proxies: list[Vector], centers: int = 10, tau: float
     s = cosines(proxies, proxies)
     total = 0.0
     for c in range(num_classes):
-        for k in centres_of(c, centers):
-            for m in centres_of(c, centers):
+        for k in centers_of(c, centers):
+            for m in centers_of(c, centers):
                 if k < m:
                     total += math.sqrt(2.0 + 1e-5 - 2.0 * s[k][m])
     return tau * total / (num_classes * centers * (centers - 1))
@@ -246,12 +246,12 @@ def proxy_gml(
     labels: list[int],
     proxies: list[Vector],
     centers: int = 3,
-    neighbours: int = 8,
+    neighbors: int = 8,
     weight: float = 0.3,
 ) -> Terms:
     """Zhu et al. 2020, ProxyGML (overview Eq. 21-27, corrected), in the form of the authors' code.
 
-    Term 1, a unit per sample: of its proxies K = `neighbours` are kept, all M = `centers` positive ones first
+    Term 1, a unit per sample: of its proxies K = `neighbors` are kept, all M = `centers` positive ones first
     and then the K − M most similar others (lower index first among equals); with K < M just the positives.
     The cosines of the kept proxies are summed per class; cross entropy over the classes that have a kept proxy
     (the mask of Eq. 22: a class is left out because nothing of it was kept, not because its sum is zero).
@@ -262,9 +262,9 @@ def proxy_gml(
     s = cosines(embeddings, proxies)
     samples: list[Unit] = []
     for i, y in enumerate(labels):
-        positive = list(centres_of(y, centers))
+        positive = list(centers_of(y, centers))
         others = sorted((-s[i][j], j) for j in range(len(proxies)) if j not in positive)
-        kept = positive + [j for _, j in others[: max(neighbours - centers, 0)]]
+        kept = positive + [j for _, j in others[: max(neighbors - centers, 0)]]
         sums: dict[int, float] = {}
         for j in kept:
             sums[j // centers] = sums.get(j // centers, 0.0) + s[i][j]
@@ -273,7 +273,7 @@ def proxy_gml(
     between = cosines(proxies, proxies)
     regularizer: list[Unit] = []
     for j in range(len(proxies)):
-        logits = [sum(between[j][k] for k in centres_of(c, centers)) for c in range(num_classes)]
+        logits = [sum(between[j][k] for k in centers_of(c, centers)) for c in range(num_classes)]
         regularizer.append((j, weight * cross_entropy(logits, j // centers)))
     return [samples, regularizer]
 
@@ -336,7 +336,7 @@ def proxy_repulsion(
     return [proxies_attract(s, labels, len(proxies), margin, alpha), repel]
 
 
-# ---------------------------------------------------------------------------------------- direction regularised
+# ---------------------------------------------------------------------------------------- direction regularized
 
 
 def direction_triplet(
@@ -417,7 +417,7 @@ def direction_proxy_nca(
     return [units]
 
 
-# ------------------------------------------------------------------------------------------- other regularisers
+# ------------------------------------------------------------------------------------------- other regularizers
 
 
 def language_guidance(
@@ -454,5 +454,5 @@ def embedding_norm(embeddings: list[Vector], p: float = 2.0) -> float:
 
 
 def zero_mean(embeddings: list[Vector]) -> float:
-    """Yuan et al. 2019, zero-mean regulariser: mean over the raw embeddings of |Σ_k x_k|."""
+    """Yuan et al. 2019, zero-mean regularizer: mean over the raw embeddings of |Σ_k x_k|."""
     return mean([abs(sum(x)) for x in embeddings])

@@ -24,7 +24,7 @@ u = sqrt(2 - sqrt(3))
 A, B, C, D = [1.0, 0.0], [0.5, h], [0.0, 1.0], [-1.0, 0.0]
 CIRCLE = losses.batch([A, B, C, D], [0, 0, 1, 1])
 ONE_CLASS = losses.batch([A, B], [0, 0])
-ALONE = losses.batch([A, C], [0, 1])
+SINGLE_PROCESS = losses.batch([A, C], [0, 1])
 
 
 def near(value: float) -> object:
@@ -46,7 +46,7 @@ def nonzero_of(terms: losses.Terms, anchors: int = 4) -> float:
 
 
 def test_similarities_of_two_vectors_that_are_not_of_unit_norm():
-    """a = (3, 0), b = (0, 2): normalised they are (1, 0) and (0, 1), at a right angle and √2 apart.
+    """a = (3, 0), b = (0, 2): normalized they are (1, 0) and (0, 1), at a right angle and √2 apart.
 
     Noise b − a = (−1, 1) has variance 1, the anchor (1, 0) has variance 1/4: ratio 4.
     """
@@ -67,7 +67,7 @@ def test_the_signal_to_noise_ratio_depends_on_which_vector_is_the_anchor():
     assert losses.similarity("snr", B, A) == near(-(((h + 0.5) / (h - 0.5)) ** 2))
 
 
-def test_a_zero_vector_normalises_to_a_zero_vector():
+def test_a_zero_vector_normalizes_to_a_zero_vector():
     """Its cosine with anything is 0, its distance to a unit vector is 1; without signal or noise snr is 0."""
     zero = [0.0, 0.0]
     assert losses.similarity("cosine", zero, A) == 0.0
@@ -219,7 +219,7 @@ def test_angular():
     assert mean_of(terms) == near((ab + cd) / 2)
 
 
-def test_angular_normalises_negatives_too():
+def test_angular_normalizes_negatives_too():
     """The length of an embedding does not matter."""
     longer = losses.batch([A, B, [0.0, 7.0], [-0.1, 0.0]], [0, 0, 1, 1])
     assert mean_of(losses.angular(longer)) == near(mean_of(losses.angular(CIRCLE)))
@@ -414,12 +414,12 @@ def test_anchors_that_lack_a_positive_or_a_negative():
     ]
     for loss in both:
         assert loss(ONE_CLASS)[0] == []
-        assert loss(ALONE)[0] == []
+        assert loss(SINGLE_PROCESS)[0] == []
     assert losses.fast_ap(ONE_CLASS) == [[(0, near(0.0)), (1, near(0.0))]]
-    assert losses.fast_ap(ALONE) == [[]]
+    assert losses.fast_ap(SINGLE_PROCESS) == [[]]
     assert losses.multi_similarity(ONE_CLASS)[0] == [(0, near(log(2) / 2)), (1, near(log(2) / 2))]
-    assert losses.multi_similarity(ALONE, beta=4.0)[0][0] == (0, near(log(1 + exp(-2)) / 4))
-    assert losses.raw(ONE_CLASS) == losses.raw(ALONE) == [[(0, 0.0), (1, 0.0)]]
+    assert losses.multi_similarity(SINGLE_PROCESS, beta=4.0)[0][0] == (0, near(log(1 + exp(-2)) / 4))
+    assert losses.raw(ONE_CLASS) == losses.raw(SINGLE_PROCESS) == [[(0, 0.0), (1, 0.0)]]
 
 
 def test_references_are_not_excluded():

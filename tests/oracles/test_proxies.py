@@ -1,4 +1,4 @@
-"""The oracles of proxy losses and regularisers against numbers worked out on paper.
+"""The oracles of proxy losses and regularizers against numbers worked out on paper.
 
 Points on the unit circle, with h = √3/2: A at 0°, B at 60°, C at 90°, D at 180°, E at −90°, F at −60°. Unless
 a case says otherwise the samples are x = 2A of class 0 and x' = B of class 1 and the proxies 3A, C/2 and D of
@@ -109,8 +109,8 @@ def test_sphere_face():
     assert values(terms) == near(expected)
 
 
-def test_sphere_face_scaled_or_normalised():
-    """m = 3, 3D of class 0: ψ(180°) = 1 − 6 = −5. Scale ½ halves the logits; normalised the 3 is dropped."""
+def test_sphere_face_scaled_or_normalized():
+    """m = 3, 3D of class 0: ψ(180°) = 1 − 6 = −5. Scale ½ halves the logits; normalized the 3 is dropped."""
     scaled = proxies.sphere_face([[-3.0, 0.0]], [0], W, margin=3, scale=0.5)
     assert values(scaled) == near([log(exp(-7.5) + 1 + exp(1.5)) + 7.5])
     unit = proxies.sphere_face([[-3.0, 0.0]], [0], W, margin=3, normalize=True)
@@ -156,9 +156,9 @@ def test_arc_face_past_pi():
 
 
 def test_sub_center_arc_face():
-    """Centres A, B of class 0 and 2C, D of class 1; margin 30°, scale 2.
+    """Centers A, B of class 0 and 2C, D of class 1; margin 30°, scale 2.
 
-    B of class 1: best centres B (1) and C (h, 30°, becomes 60°): logits 2, 1. A of class 0: A (becomes 30°) and
+    B of class 1: best centers B (1) and C (h, 30°, becomes 60°): logits 2, 1. A of class 0: A (becomes 30°) and
     C (0): logits 2h, 0. D of class 0: B (120°, becomes 150°) and D (1): logits −2h, 2.
     """
     terms = proxies.sub_center_arc_face([B, A, D], [1, 0, 0], [A, B, [0.0, 2.0], D], 2, 30.0, 2.0)
@@ -166,11 +166,11 @@ def test_sub_center_arc_face():
     assert values(terms) == near([log(1 + exp(1)), log(1 + exp(-2 * h)), log(1 + exp(2 + 2 * h))])
 
 
-# ------------------------------------------------------------------------------------ several centres per class
+# ------------------------------------------------------------------------------------ several centers per class
 
 
 def test_soft_triple():
-    """Centres A, B of class 0 and C, D of class 1; gamma ½, la 2, margin ¼. Sample 5A: cosines 1, ½ | 0, −1.
+    """Centers A, B of class 0 and C, D of class 1; gamma ½, la 2, margin ¼. Sample 5A: cosines 1, ½ | 0, −1.
 
     S'_0 = (e² + e/2)/(e² + e), S'_1 = −e^−2/(1 + e^−2). Of class 0 the logits differ by 2(S'_1 − S'_0 + ¼), of
     class 1 by 2(S'_0 − S'_1 + ¼).
@@ -181,8 +181,8 @@ def test_soft_triple():
     assert values(terms) == near([log(1 + exp(2 * (second - first + 0.25))), log(1 + exp(2 * (first - second + 0.25)))])
 
 
-def test_soft_triple_with_one_centre_is_cos_face():
-    """One centre has weight 1 whatever gamma is."""
+def test_soft_triple_with_one_center_is_cos_face():
+    """One center has weight 1 whatever gamma is."""
     expected = values(proxies.cos_face(X, Y, W, margin=0.25, scale=2.0))
     assert values(proxies.soft_triple(X, Y, W, 1, 2.0, 0.1, 0.25)) == near(expected)
 
@@ -190,7 +190,7 @@ def test_soft_triple_with_one_centre_is_cos_face():
 def test_soft_triple_regularizer():
     """Class 0: 2A and B, w·w' = ½, √(1 + 1e-5); class 1: C and D, 0, √(2 + 1e-5). C K (K − 1) = 4.
 
-    Three centres A, C, D of one class: pairs 0, −1, 0 and C K (K − 1) = 6. One centre per class: 0.
+    Three centers A, C, D of one class: pairs 0, −1, 0 and C K (K − 1) = 6. One center per class: 0.
     """
     two = proxies.soft_triple_regularizer([[2.0, 0.0], B, C, D], centers=2, tau=0.2)
     assert two == near(0.2 * (sqrt(1 + 1e-5) + sqrt(2 + 1e-5)) / 4)
@@ -199,11 +199,11 @@ def test_soft_triple_regularizer():
     assert proxies.soft_triple_regularizer([A, C, D], centers=1, tau=1.0) == 0.0
 
 
-SIX = [A, B, C, [-2.0, 0.0], E, F]  # two centres of each of three classes
+SIX = [A, B, C, [-2.0, 0.0], E, F]  # two centers of each of three classes
 
 
 @pytest.mark.parametrize(
-    ("label", "neighbours", "expected"),
+    ("label", "neighbors", "expected"),
     [
         (0, 1, 0.0),
         (0, 2, 0.0),
@@ -215,7 +215,7 @@ SIX = [A, B, C, [-2.0, 0.0], E, F]  # two centres of each of three classes
         (2, 5, log(1 + exp(1) + exp(-0.5))),
     ],
 )
-def test_proxy_gml_samples(label: int, neighbours: int, expected: float):
+def test_proxy_gml_samples(label: int, neighbors: int, expected: float):
     """Sample 4A: cosines 1, ½ | 0, −1 | 0, ½.
 
     Of class 0: K = 1 or 2 keeps the two positives alone, −log 1; K = 3 adds F, sums 3/2 and ½, class 1 is not
@@ -223,16 +223,16 @@ def test_proxy_gml_samples(label: int, neighbours: int, expected: float):
     sums 1 and −1. Of class 2: K = 4 keeps E, F, A, B, sums 3/2 and ½; K = 5 adds C, whose class is then in the
     denominator although its sum is 0.
     """
-    terms = proxies.proxy_gml([[4.0, 0.0]], [label], SIX, centers=2, neighbours=neighbours)
+    terms = proxies.proxy_gml([[4.0, 0.0]], [label], SIX, centers=2, neighbors=neighbors)
     assert terms[0] == [(0, near(expected))]
 
 
 def test_proxy_gml_proxies():
-    """Centres 2A, B of class 0 and C, D of class 1, weight ½.
+    """Centers 2A, B of class 0 and C, D of class 1, weight ½.
 
     Sums with class 0 and class 1, self included: A 3/2, −1; B 3/2, h − ½; C h, 1; D −3/2, 1.
     """
-    terms = proxies.proxy_gml([A], [0], [[2.0, 0.0], B, C, D], centers=2, neighbours=4, weight=0.5)
+    terms = proxies.proxy_gml([A], [0], [[2.0, 0.0], B, C, D], centers=2, neighbors=4, weight=0.5)
     assert indices(terms, 1) == [0, 1, 2, 3]
     assert values(terms, 1) == near(
         [
@@ -246,7 +246,7 @@ def test_proxy_gml_proxies():
 
 def test_proxy_gml_takes_its_means_separately():
     """Two samples, four proxies: mean of the first term plus mean of the second."""
-    terms = proxies.proxy_gml([A, B], [0, 1], [A, B, C, D], centers=2, neighbours=4, weight=0.5)
+    terms = proxies.proxy_gml([A, B], [0, 1], [A, B, C, D], centers=2, neighbors=4, weight=0.5)
     assert [len(term) for term in terms] == [2, 4]
     expected = sum(values(terms)) / 2 + sum(values(terms, 1)) / 4
     assert losses.reduce(terms, "mean", 4) == near(expected)
@@ -314,7 +314,7 @@ def test_proxy_repulsion_does_not_overflow():
     assert math.isfinite(values(proxies.arc_face([D], [0], W, scale=1e4))[0])
 
 
-# ---------------------------------------------------------------------------------------- direction regularised
+# ---------------------------------------------------------------------------------------- direction regularized
 
 
 def test_direction_triplet():
@@ -377,12 +377,12 @@ def test_without_gamma_there_is_no_direction():
     points, labels = [A, B, C, D], [0, 0, 1, 1]
     pairs = losses.batch(points, labels)
     assert values(proxies.direction_triplet(points, labels, gamma=0.0)) == near(values(losses.triplet(pairs)))
-    regularised = proxies.direction_multi_similarity(points, labels, gamma=0.0)
-    assert values(regularised) == near(values(losses.multi_similarity(pairs)))
+    regularized = proxies.direction_multi_similarity(points, labels, gamma=0.0)
+    assert values(regularized) == near(values(losses.multi_similarity(pairs)))
     assert values(proxies.direction_proxy_nca(X, Y, W, 3.0, gamma=0.0)) == near(values(proxies.proxy_nca(X, Y, W, 3.0)))
 
 
-# ------------------------------------------------------------------------------------------- other regularisers
+# ------------------------------------------------------------------------------------------- other regularizers
 
 
 def test_language_guidance():

@@ -78,10 +78,10 @@ UNFAIR = {
     "config.model.freeze_bn": (True, {"frozen batch norm"}),
     "config.model.in_channels": (1, {"input channels"}),
     "config.images": ("cub128", {"augmentation", "crop size"}),
-    "optimizer.name": ("Adam", {"optimiser"}),
-    "optimizer.weight_decay": (0.01, {"optimiser"}),
-    "optimizer.betas": ([0.5, 0.999], {"optimiser"}),
-    "optimizer.eps": (1e-3, {"optimiser"}),
+    "optimizer.name": ("Adam", {"optimizer"}),
+    "optimizer.weight_decay": (0.01, {"optimizer"}),
+    "optimizer.betas": ([0.5, 0.999], {"optimizer"}),
+    "optimizer.eps": (1e-3, {"optimizer"}),
     "schedule.name": ("constant", {"schedule"}),
     "schedule.warmup": (1.0, {"schedule"}),
     "schedule.floor": (0.1, {"schedule"}),
@@ -168,16 +168,16 @@ def test_a_learning_rate_of_the_loss_is_the_methods_own():
     assert found(base(), other) == {}
 
 
-def test_settings_that_an_optimiser_does_not_use_do_not_matter():
+def test_settings_that_an_optimizer_does_not_use_do_not_matter():
     assert found(base(), changed("optimizer.momentum", 0.9)) == {}
     one, other = (changed("optimizer.name", "SGD") for _ in range(2))
     told = found(one, changed("optimizer.momentum", 0.9, other))
-    assert str(told["optimiser"]) == "optimiser: momentum 0 (a), momentum 0.9 (b)"
+    assert str(told["optimizer"]) == "optimizer: momentum 0 (a), momentum 0.9 (b)"
 
 
 def test_only_keys_that_differ_are_shown():
     told = found(base(), changed("optimizer.weight_decay", 0.01))
-    assert dict(told["optimiser"].values) == {"a": {"weight_decay": 0.0001}, "b": {"weight_decay": 0.01}}
+    assert dict(told["optimizer"].values) == {"a": {"weight_decay": 0.0001}, "b": {"weight_decay": 0.01}}
 
 
 def test_multipliers_are_ratios():

@@ -78,11 +78,11 @@ def test_unequal_results_are_refused_with_all_that_differs():
     for part in (
         "trunk: resnet50 (margin), googlenet (triplet)",
         "embedding size: 512 (margin), 64 (triplet)",
-        "optimiser: weight_decay 0.0001 (margin), weight_decay 0.01 (triplet)",
+        "optimizer: weight_decay 0.0001 (margin), weight_decay 0.01 (triplet)",
         "even_if_unfair=True",
     ):
         assert part in message
-    assert {each.what for each in refusal.value.differences} == {"trunk", "embedding size", "optimiser"}
+    assert {each.what for each in refusal.value.differences} == {"trunk", "embedding size", "optimizer"}
 
 
 def test_an_unfair_ranking_says_so_in_the_table_itself():

@@ -122,10 +122,10 @@ def test_figure_is_a_figure_and_the_same_every_time():
     drawn = draw(series)
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
     assert draw(series) == drawn
-    for colour in (b"#e08a1e", b"#3b8edb", b"#2aa876", b"#c2559d"):
-        assert colour in drawn
+    for color in (b"#e08a1e", b"#3b8edb", b"#2aa876", b"#c2559d"):
+        assert color in drawn
     image = Image.open(io.BytesIO(draw(series, "png")))
-    assert image.getpixel((0, 0))[3] == 0  # nothing behind it: the page's colour shows
+    assert image.getpixel((0, 0))[3] == 0  # nothing behind it: the page's color shows
 
 
 def test_without_matplotlib(monkeypatch):

@@ -12,7 +12,7 @@ from scipy import stats
 
 from likewise.protocols.pairs import NoPairs, compare, compare_all, compare_sides
 from likewise.protocols.published import published
-from likewise.protocols.repeats import name_of, per_cent, shared_labels, summarise
+from likewise.protocols.repeats import name_of, per_cent, shared_labels, summarize
 from likewise.protocols.significance import flip_p, holm, paired_p
 
 METRIC = "test MAP@R"
@@ -32,7 +32,7 @@ def table(**scores: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("count", [2, 3, 5, 10, 40])
 def test_the_interval_is_students(count: int):
     values = np.random.default_rng(count).normal(0.4, 0.02, count)
-    [found] = summarise(table(a=values), METRIC, confidence=0.9)
+    [found] = summarize(table(a=values), METRIC, confidence=0.9)
     low, high = stats.t.interval(0.9, count - 1, values.mean(), stats.sem(values))
     assert (found.interval.mean, found.interval.low, found.interval.high) == pytest.approx((values.mean(), low, high))
     assert found.interval.count == count
@@ -42,7 +42,7 @@ def test_folds_are_combined_before_seeds():
     """Ten seeds of four folds are ten repeats, not forty."""
     values = np.random.default_rng(0).normal(0.2, 0.01, (10, 4))
     rows = [row("a", seed, values[seed, fold], fold) for seed, fold in product(range(10), range(4))]
-    [found] = summarise(rows)
+    [found] = summarize(rows)
     means = values.mean(axis=1)
     expected = stats.t.interval(0.95, 9, means.mean(), stats.sem(means))
     assert (found.interval.low, found.interval.high) == pytest.approx(expected)
@@ -53,27 +53,27 @@ def test_folds_are_combined_before_seeds():
 
 def test_a_seed_without_all_its_folds_is_left_out_and_counted():
     rows = [row("a", seed, 0.1 * seed, fold) for seed in (1, 2, 3) for fold in (0, 1)][:-1]
-    [found] = summarise(rows)
+    [found] = summarize(rows)
     assert (set(found.scores), found.incomplete) == ({1, 2}, 1)
     assert found.interval.mean == pytest.approx(0.15)
 
 
 def test_one_seed_has_no_interval_and_says_so():
-    [found] = summarise([row("a", 0, 0.5)])
+    [found] = summarize([row("a", 0, 0.5)])
     assert isinf(found.interval.low)
     assert str(found) == "a: 50.00 (one seed: no interval)"
 
 
 def test_failed_trainings_are_counted_not_averaged():
     rows = [*table(a=(0.5, 0.6)), row("a", 2, None) | {"status": "failed"}, row("b", 0, None) | {"status": "failed"}]
-    [found] = summarise(rows)
+    [found] = summarize(rows)
     assert (found.interval.mean, found.failed) == (pytest.approx(0.55), 1)
 
 
 def test_stages_are_not_mixed():
     rows = [row("a", 0, 0.5, stage="final"), row("a", 0, 0.1, stage="search"), row("a", 0, 0.2, stage="search", fold=1)]
-    assert summarise(rows)[0].interval.mean == 0.5
-    assert summarise(rows, stage="search")[0].interval.mean == pytest.approx(0.15)
+    assert summarize(rows)[0].interval.mean == 0.5
+    assert summarize(rows, stage="search")[0].interval.mean == pytest.approx(0.15)
 
 
 def test_settings_are_not_mixed():
@@ -81,10 +81,10 @@ def test_settings_are_not_mixed():
     with pytest.raises(
         ValueError, match=r"^rows of 'a' must be repeats of one setting, but they differ in dim \(64, 128\)"
     ):
-        summarise(rows)
-    assert [each.name for each in summarise(rows, by=("method", "dim"))] == ["a, dim 64", "a, dim 128"]
+        summarize(rows)
+    assert [each.name for each in summarize(rows, by=("method", "dim"))] == ["a, dim 64", "a, dim 128"]
     with pytest.raises(ValueError, match=r"differ in loss\.alpha"):
-        summarise([row("a", 0, 0.5) | {"loss.alpha": 1.0}, row("a", 1, 0.6) | {"loss.alpha": 2.0}])
+        summarize([row("a", 0, 0.5) | {"loss.alpha": 1.0}, row("a", 1, 0.6) | {"loss.alpha": 2.0}])
 
 
 @pytest.mark.parametrize(
@@ -101,20 +101,20 @@ def test_settings_are_not_mixed():
 )
 def test_bad_rows_are_refused_in_one_sentence(rows: list[dict[str, Any]], message: str):
     with pytest.raises(ValueError, match=message):
-        summarise(rows)
+        summarize(rows)
 
 
 @pytest.mark.parametrize("metric", ["seconds", "openings", "MAP@R", "dim"])
 def test_only_metrics_of_which_more_is_better_can_be_compared(metric: str):
     rows = [row("a", 0, 0.5, seconds=3.0, openings=1, dim=64)]
     with pytest.raises(ValueError, match="metric must be one of"):
-        summarise(rows, metric)
+        summarize(rows, metric)
 
 
 def test_names_and_labels():
     assert name_of({"method": "a", "dim": 64}, ("method", "dim")) == "a, dim 64"
     assert shared_labels([row("a", 0, 0.5, dim=64, loss="L", run="r", year=2019) | {"loss.alpha": 2.0}]) == ["dim"]
-    assert per_cent(summarise(table(a=(0.2, 0.22, 0.21)))[0].interval) == "21.00 (95% interval 18.52 to 23.48, 3 seeds)"
+    assert per_cent(summarize(table(a=(0.2, 0.22, 0.21)))[0].interval) == "21.00 (95% interval 18.52 to 23.48, 3 seeds)"
 
 
 # ---- p-values

@@ -19,7 +19,7 @@ import pytest
 
 import likewise.losses
 import likewise.miners
-from likewise.core import hyperparameters
+from likewise.formula import hyperparameters
 from likewise.losses import MultiSimilarityLoss, SphereFaceLoss
 from likewise.miners import MultiSimilarityMiner
 from likewise.protocols.bayes import Bayesian, Random

@@ -28,7 +28,7 @@ const LENS = (() => {
     return gradient;
   };
   const pairs = (about, formula, parameters, weigh) => ({
-    about, cite: null, formula, similarity: "cosine", centres: 0, parameters, exact: true,
+    about, cite: null, formula, similarity: "cosine", centers: 0, parameters, exact: true,
     run(x, labels, n, d, proxies, classes, given) {
       const a = units(x, n, d), s = products(a, a, n, n, d), slopes = new Float64Array(n * n);
       const value = weigh(s, slopes, labels, n, given);
@@ -79,7 +79,7 @@ const LENS = (() => {
   const proxyAnchor = {
     about: "Each proxy is an anchor that gathers its class and pushes the others away.", cite: "Kim et al. 2020",
     formula: "\\frac{1}{|P^+|}\\sum_{p\\in P^+}\\log\\Bigl(1+\\sum_{x\\in X_p^+}e^{-\\alpha(s(x,p)-\\delta)}\\Bigr)",
-    similarity: "cosine", centres: 1, exact: true,
+    similarity: "cosine", centers: 1, exact: true,
     parameters: [slider("margin", "the margin", 0.1, 0, 0.5), slider("alpha", "the scale", 32, 4, 128, true)],
     run(x, labels, n, d, proxies, classes, [margin, alpha]) {
       const a = units(proxies, classes, d), b = units(x, n, d), s = products(a, b, classes, n, d), slopes = new Float64Array(classes * n);

@@ -63,11 +63,11 @@ def make_part(
     size: tuple[int, int] = (40, 40),
     roles: bool = False,
 ) -> Part:
-    """Noisy clusters, whose images are patches of one colour for each class."""
+    """Noisy clusters, whose images are patches of one color for each class."""
     chance = torch.Generator().manual_seed(seed)
     labels = torch.arange(classes).repeat_interleave(per_class)
-    centres = torch.randn(classes, 16, generator=chance)
-    points = centres[labels] + noise * torch.randn(len(labels), 16, generator=chance)
+    centers = torch.randn(classes, 16, generator=chance)
+    points = centers[labels] + noise * torch.randn(len(labels), 16, generator=chance)
 
     def image(row: int) -> Image.Image:
         label = int(labels[row])

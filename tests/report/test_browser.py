@@ -74,7 +74,7 @@ addEventListener("load", () => {
   const fill = (selector) => getComputedStyle(map.querySelector(selector)).fill;
   const before = fill("g circle:not(.m)");
   $("[data-by=right]").click();
-  seen.colours = [before !== fill("g circle:not(.m)"), fill("g circle:not(.m)") !== fill("g circle.m")];
+  seen.colors = [before !== fill("g circle:not(.m)"), fill("g circle:not(.m)") !== fill("g circle.m")];
 
   const chart = $("#training .chart");
   point(chart.querySelector("svg"), 360, 100, "pointermove");
@@ -150,7 +150,7 @@ def test_a_desktop_reader_can_use_it(page: Path, tmp_path: Path):
     assert seen["left"] is True
     assert seen["walked"]
     assert seen["escaped"] is True
-    assert seen["colours"] == [True, True]
+    assert seen["colors"] == [True, True]
     assert re.fullmatch(r"epoch 4: raw 0.25 · a rather-long-name-for-a-run 0.25", seen["readout"])
     assert "of the pairs of one class" in seen["bar"]
     assert seen["unnamed"] == 0
@@ -184,9 +184,9 @@ def test_it_is_dark_where_the_reader_wants_it_dark(page: Path, tmp_path: Path, s
     result = chromium(tmp_path, page, *flags)
     assert "CONSOLE" not in result.stderr
     with Image.open(picture) as image:
-        colours = image.convert("RGB").getcolors(2**20) or []
-        assert len(colours) > 20  # something is drawn
-        ground = max(colours)[1]
+        colors = image.convert("RGB").getcolors(2**20) or []
+        assert len(colors) > 20  # something is drawn
+        ground = max(colors)[1]
     assert ground == ((19, 21, 24) if dark else (250, 250, 248))
 
 

@@ -24,7 +24,7 @@ def decoded(sheet: Sheet) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(sheet.data.split(",")[1])))
 
 
-def test_tsne_is_the_same_every_time_and_keeps_neighbours():
+def test_tsne_is_the_same_every_time_and_keeps_neighbors():
     part = make_part(classes=15, per_class=8, noise=0.2)
     places, name = lay_out(part.embeddings, "tsne", seed=0)
     assert name == "t-SNE"
@@ -41,8 +41,8 @@ def test_a_handful_of_points_is_laid_out_by_principal_components():
     points = torch.nn.functional.normalize(torch.tensor([[1.0, 0.2], [0.9, -0.4], [0.1, 1.0]], dtype=torch.float64))
     places, name = lay_out(points, "tsne", seed=0)
     assert name == "principal components"
-    centred = (points - points.mean(dim=0)).numpy()
-    along = centred @ np.linalg.svd(centred)[2][0]
+    centered = (points - points.mean(dim=0)).numpy()
+    along = centered @ np.linalg.svd(centered)[2][0]
     expected = (along - along.min()) / np.ptp(along)
     assert np.allclose(places[:, 0], expected) or np.allclose(places[:, 0], 1.0 - expected)
 
@@ -71,15 +71,15 @@ def test_an_unknown_layout_is_refused():
 
 def test_a_tile_is_where_the_style_sheet_looks():
     """CSS places an image of c columns so that x% of (c − 1) tiles are to the left."""
-    colours = {row: (row * 5 % 256, row * 3 % 256, 90) for row in range(70)}
-    sheets, tiles = sprite_sheets({row: Image.new("RGB", (32, 32), c) for row, c in colours.items()}, first=2)
+    colors = {row: (row * 5 % 256, row * 3 % 256, 90) for row in range(70)}
+    sheets, tiles = sprite_sheets({row: Image.new("RGB", (32, 32), c) for row, c in colors.items()}, first=2)
     assert [(sheet.number, sheet.columns, sheet.rows) for sheet in sheets] == [(2, 32, 3)]
     page = decoded(sheets[0])
     assert page.size == (32 * 32, 3 * 32)
     for row, tile in tiles.items():
         left, top = round(tile.x / 100 * 31) * 32, round(tile.y / 100 * 2) * 32
         seen = np.asarray(page.convert("RGB").crop((left + 8, top + 8, left + 24, top + 24)), dtype=float).mean((0, 1))
-        assert np.abs(seen - colours[row]).max() < 12
+        assert np.abs(seen - colors[row]).max() < 12
 
 
 def test_images_that_are_not_square_stand_free():

@@ -1,4 +1,4 @@
-"""Neighbours, confusions, measurements and what is chosen of them, against loops and by hand."""
+"""Neighbors, confusions, measurements and what is chosen of them, against loops and by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from likewise.metrics import bootstrap, retrieval
 from likewise.report import Part
 from likewise.report.chosen import shown_points, shown_queries
 from likewise.report.measure import measure, similarities
-from likewise.report.neighbours import confusions, nearest
+from likewise.report.neighbors import confusions, nearest
 from likewise.report.view import view
 from tests.report.runs import make_part
 
@@ -33,9 +33,9 @@ def brute_force(part: Part, k: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("roles", [False, True])
-def test_neighbours_are_those_of_a_loop(roles: bool, monkeypatch: pytest.MonkeyPatch):
+def test_neighbors_are_those_of_a_loop(roles: bool, monkeypatch: pytest.MonkeyPatch):
     part = make_part(classes=6, per_class=4, noise=1.5, roles=roles)
-    monkeypatch.setattr("likewise.report.neighbours.ENTRIES", 50)  # several blocks
+    monkeypatch.setattr("likewise.report.neighbors.ENTRIES", 50)  # several blocks
     assert nearest(part, 5).index.tolist() == brute_force(part, 5)
 
 
@@ -163,7 +163,7 @@ def test_each_image_is_asked_for_once():
     assert sorted(asked) == list(range(72))
 
 
-def test_gallery_points_of_the_map_have_neighbours_in_the_gallery():
+def test_gallery_points_of_the_map_have_neighbors_in_the_gallery():
     part = make_part(noise=0.01, roles=True)
     found = view(part, layout="pca", seed=0, first=0, budget=10**6)
     assert all(point[5] == point[6] and point[7] > 0.9 for point in found.map.data["points"])

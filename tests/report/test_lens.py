@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.weights import pair_weights, weigh
 from likewise.losses import ContrastiveLoss, MultiSimilarityLoss
 from likewise.report.lens import loss_names, write_lens
@@ -58,8 +58,8 @@ def test_nothing_runs_but_what_its_policy_names(text: str):
 
 
 def test_every_loss_is_on_it(text: str):
-    assert dict(loss_names()) == {name: entry.kind.__name__ for name, entry in catalogue().items()}
-    for name in catalogue():
+    assert dict(loss_names()) == {name: entry.kind.__name__ for name, entry in catalog().items()}
+    for name in catalog():
         assert json.dumps(name) in text or f"'{name}'" in text
 
 
@@ -415,8 +415,8 @@ def test_dark_where_the_reader_wants_it_dark(lens: Lens, tmp_path: Path):
         lens.browser.picture(tmp_path / "page.png")
         box = "(({left, top, right, bottom}) => [left, top, right, bottom])(document.querySelector('.ring').getBoundingClientRect())"
         with Image.open(tmp_path / "page.png") as image:
-            grey = image.convert("L").crop([int(each) for each in lens.browser.ask(box)])
-            return image.convert("RGB").getpixel((1, 1)), *grey.getextrema()
+            gray = image.convert("L").crop([int(each) for each in lens.browser.ask(box)])
+            return image.convert("RGB").getpixel((1, 1)), *gray.getextrema()
 
     lens.open()
     ground, darkest, _ = extremes()
@@ -495,9 +495,9 @@ def test_every_loss_of_the_library_can_be_looked_at(browser: Browser, whole: str
         browser.ask(
             "[...document.querySelectorAll('.picker')[0].querySelectorAll('[data-name]')].map((e) => e.dataset.name)"
         )
-    ) == sorted(catalogue())
+    ) == sorted(catalog())
     seen = browser.ask(LOOK_AT_ALL)
-    assert list(seen) == list(catalogue())
+    assert list(seen) == list(catalog())
     for name, (before, after, formula) in seen.items():
         assert all(math.isfinite(float(each)) for each in (*before, *after)), name
         assert before[1] in (132, 36, 108, 360)  # pairs of 12 points, or of 12 points and their proxies
@@ -507,7 +507,7 @@ def test_every_loss_of_the_library_can_be_looked_at(browser: Browser, whole: str
 
 
 @needs_chromium
-def test_centres_are_as_many_as_asked_for(browser: Browser, whole: str):
+def test_centers_are_as_many_as_asked_for(browser: Browser, whole: str):
     browser.complaints.clear()
     lens = Lens(browser, whole)
     lens.open("#loss=SoftTriple&classes=3&each=4&point=40")  # a proxy, of ten for each class
@@ -515,8 +515,8 @@ def test_centres_are_as_many_as_asked_for(browser: Browser, whole: str):
     assert lens.numbers()[1] == str(12 * 30)
     browser.ask("(location.hash = 'loss=SoftTriple&classes=3&each=4&centers=2', 0)")
     browser.wait("document.querySelector('.says').textContent.includes(' 72 pairs')")
-    centres = "[...document.querySelectorAll('.tune .slider')].find((each) => each.textContent.startsWith('centers'))"
-    browser.ask(f"{centres}.querySelector('input').focus()")
+    centers = "[...document.querySelectorAll('.tune .slider')].find((each) => each.textContent.startsWith('centers'))"
+    browser.ask(f"{centers}.querySelector('input').focus()")
     browser.press("Home")
     assert lens.numbers()[1] == str(12 * 3)
     browser.press("+")  # a slider is no place for it

@@ -60,7 +60,7 @@ def test_the_whole_page(run: Path):
     text = text_of(page)
     assert "RAWLoss with convnet on Glyphs" in text
     assert re.search(
-        r"On test, the nearest neighbour is of the right class for [\d.]+% of 72 queries \(95% interval", text
+        r"On test, the nearest neighbor is of the right class for [\d.]+% of 72 queries \(95% interval", text
     )
     assert re.search(r"[\d.]+ points (above|below) raw pixels\.", text)
     assert "over the 12 classes of test, the 12 classes of validation" in text
@@ -199,7 +199,7 @@ def test_runs_side_by_side(tmp_path: Path):
     assert "3 runs on test, in the order they were given, not ranked." in text
     assert "58.0–64.0" in text
     assert "What differs between the runs: 2 settings" in text
-    assert "Below are 2 runs, a colour each." in text
+    assert "Below are 2 runs, a color each." in text
     assert text.count("this run") == 1
     charts = training_charts([("raw", 0, read_run(ours)), ("triplet", 1, read_run(theirs))])
     assert [chart.title for chart in charts][:3] == ["Loss", "Validation MAP@R", "Validation R@1"]
@@ -282,7 +282,7 @@ def test_a_part_with_nothing_to_find(run: Path):
 
 def test_queries_and_gallery(run: Path):
     text = text_of(write_report(run, [make_part(roles=True)], layout="pca").read_text())
-    assert "nearest neighbours in the gallery" in text
+    assert "nearest neighbors in the gallery" in text
     assert "24 queries and a gallery of 48" in text
 
 

@@ -25,8 +25,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def clustered(rows: int, seed: int = 0) -> np.ndarray:
     chance = np.random.default_rng(seed)
-    centres = np.random.default_rng(99).normal(size=(60, DIM))
-    return centres[chance.integers(0, 60, rows)] + 0.5 * chance.normal(size=(rows, DIM))
+    centers = np.random.default_rng(99).normal(size=(60, DIM))
+    return centers[chance.integers(0, 60, rows)] + 0.5 * chance.normal(size=(rows, DIM))
 
 
 def made(folder: Path, kind: str, storage: str = "float32") -> Index:
@@ -107,9 +107,9 @@ def test_searches_where_another_library_has_changed_faiss(kind: str, tmp_path: P
         "approximate.FEW = 100\n"
         "index = Index.open(sys.argv[1])\n"
         "assert index.manifest.near\n"
-        "print(*index.neighbours(7, k=3).ids[0])\n"
+        "print(*index.neighbors(7, k=3).ids[0])\n"
         "index.rebuild(approximate=sys.argv[2])\n"
-        "print(*index.neighbours(7, k=3).ids[0])\n"
+        "print(*index.neighbors(7, k=3).ids[0])\n"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "a.index"), kind]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

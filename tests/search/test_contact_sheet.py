@@ -12,12 +12,12 @@ from likewise.search.contact_sheet import CELL, EDGE, GAP, Shot, contact_sheet
 from likewise.search.thumbnails import thumbnail
 
 
-def plain(colour: str, size: tuple[int, int] = (50, 50)) -> Image.Image:
-    return Image.new("RGB", size, colour)
+def plain(color: str, size: tuple[int, int] = (50, 50)) -> Image.Image:
+    return Image.new("RGB", size, color)
 
 
 def at(sheet: Image.Image, column: int, line: int, top: int = EDGE) -> tuple[int, ...]:
-    """The colour in the middle of a picture's place."""
+    """The color in the middle of a picture's place."""
     tall = CELL + 2 * 19 + 6
     pixel = sheet.getpixel((EDGE + column * (CELL + GAP) + CELL // 2, top + line * (tall + GAP) + CELL // 2))
     assert isinstance(pixel, tuple)
@@ -25,15 +25,15 @@ def at(sheet: Image.Image, column: int, line: int, top: int = EDGE) -> tuple[int
 
 
 def test_a_long_row_goes_on_under_what_was_found():
-    colours = [(20 * number, 10, 200) for number in range(8)]
-    row = [Shot(plain("rgb({}, {}, {})".format(*each)), "x", lead=not number) for number, each in enumerate(colours)]
+    colors = [(20 * number, 10, 200) for number in range(8)]
+    row = [Shot(plain("rgb({}, {}, {})".format(*each)), "x", lead=not number) for number, each in enumerate(colors)]
     sheet = contact_sheet([row], columns=4)
-    assert [at(sheet, column, 0) for column in range(4)] == colours[:4]
-    assert [at(sheet, column, 1) for column in range(1, 4)] == colours[4:7]
+    assert [at(sheet, column, 0) for column in range(4)] == colors[:4]
+    assert [at(sheet, column, 1) for column in range(1, 4)] == colors[4:7]
     assert at(sheet, 0, 1) == (255, 255, 255)  # the query stands alone in its column
-    assert at(sheet, 1, 2) == colours[7]
+    assert at(sheet, 1, 2) == colors[7]
     without = [Shot(shot.image, shot.title) for shot in row]
-    assert at(contact_sheet([without], columns=4), 0, 1) == colours[4]
+    assert at(contact_sheet([without], columns=4), 0, 1) == colors[4]
 
 
 def test_nothing_is_drawn_over_the_edge():

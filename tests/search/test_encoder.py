@@ -34,11 +34,11 @@ def file(model: Embedder, tmp_path: Path) -> Path:
 
 
 def by_hand(model: Embedder, image: Image.Image) -> np.ndarray:
-    """The recipe glyphs: the whole image at 32 px, grey."""
-    grey = image.resize((32, 32), Image.Resampling.BILINEAR).convert("L")
+    """The recipe glyphs: the whole image at 32 px, gray."""
+    gray = image.resize((32, 32), Image.Resampling.BILINEAR).convert("L")
     assert model.preprocessing is not None
     with torch.inference_mode():
-        return model(model.preprocessing(torch.from_numpy(np.asarray(grey).copy())[None, None])).numpy()[0]
+        return model(model.preprocessing(torch.from_numpy(np.asarray(gray).copy())[None, None])).numpy()[0]
 
 
 def test_files_bytes_and_pictures_are_the_same(model: Embedder, tmp_path: Path):

@@ -111,7 +111,7 @@ def test_preprocessing_is_the_evaluations(recipe: str):
 
 
 def test_orders_and_scales():
-    """Grey and blue-first channels, of one red pixel, worked out on paper."""
+    """Gray and blue-first channels, of one red pixel, worked out on paper."""
     red = torch.tensor([255, 0, 0], dtype=torch.uint8).view(1, 1, 1, 3)
     for name, expected in (("convnet", [0.299 * 2.0 - 1.0]), ("bninception", [-104.0, -117.0, 255.0 - 128.0])):
         scale = Embedder(name, 8).preprocessing

@@ -48,12 +48,12 @@ def test_search_takes_arrays_tensors_lists_and_one_vector(make):
     assert np.isneginf(index.search(queries, k=61).scores[:, -1]).all()
 
 
-def test_neighbours_leave_the_item_out(make):
+def test_neighbors_leave_the_item_out(make):
     index = make()
     expected, _ = brute(index.vectors([5]), index.vectors(), 4)
-    assert index.neighbours(5, 3).ids.tolist() == [expected[0, 1:].tolist()]
+    assert index.neighbors(5, 3).ids.tolist() == [expected[0, 1:].tolist()]
     index.add(index.vectors([5, 5]), ["copy", "another"])
-    assert index.neighbours(61, 2).ids.tolist() == [[5, 60]]
+    assert index.neighbors(61, 2).ids.tolist() == [[5, 60]]
 
 
 def test_a_filter_is_applied_before_the_best_are_taken(make):
@@ -156,7 +156,7 @@ def test_rebuild_keeps_numbers_and_drops_what_was_removed(make):
 
 
 @pytest.mark.parametrize(("storage", "least"), [("float16", 0.99), ("int8", 0.9)])
-def test_fewer_bits_cost_a_measured_share_of_the_neighbours(storage: str, least: float, tmp_path: Path):
+def test_fewer_bits_cost_a_measured_share_of_the_neighbors(storage: str, least: float, tmp_path: Path):
     vectors = units(800, 32)
     index = Index.create(tmp_path / "a.index", dim=32, storage=storage)
     index.add(vectors, [str(row) for row in range(800)])

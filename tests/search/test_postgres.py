@@ -166,7 +166,7 @@ def test_search_is_the_folders(both: tuple[Index, PostgresIndex]):
     expected, found = folder.search(queries, 7), database.search(queries, 7)
     assert np.abs(found.scores - expected.scores).max() < 1e-5
     assert (found.ids == expected.ids).mean() > 0.999
-    assert np.array_equal(database.neighbours(4, 5).ids, folder.neighbours(4, 5).ids)
+    assert np.array_equal(database.neighbors(4, 5).ids, folder.neighbors(4, 5).ids)
     few = database.search(queries[:2], 5, where='label == "wren" and year == 2005')
     assert few.ids.shape == (2, 5)
     assert (few.ids[:, -1] == -1).all()

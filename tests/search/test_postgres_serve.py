@@ -107,9 +107,9 @@ def vector(seed: int = 1) -> list[float]:
 IMAGE = as_file(draw("square", "gold", 99))
 RINGS = 'label == "ring" and size >= 3'
 QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
-    ("GET", "/api/items/5/neighbours", {"params": {"k": 6, "place": True}}),
-    ("GET", "/api/items/5/neighbours", {"params": {"k": 1000}}),
-    ("GET", "/api/items/5/neighbours", {"params": {"k": 6, "exact": True, "where": RINGS}}),
+    ("GET", "/api/items/5/neighbors", {"params": {"k": 6, "place": True}}),
+    ("GET", "/api/items/5/neighbors", {"params": {"k": 1000}}),
+    ("GET", "/api/items/5/neighbors", {"params": {"k": 6, "exact": True, "where": RINGS}}),
     ("POST", "/api/search", {"json": {"id": 3, "where": RINGS, "k": 5}}),
     ("POST", "/api/search", {"json": {"id": 3, "where": "size > 99"}}),
     ("POST", "/api/search", {"json": {"vector": vector(), "k": 7, "place": True}}),
@@ -131,7 +131,7 @@ QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/api/items/999", {}),
     ("GET", "/api/items/999/thumbnail", {}),
     ("GET", "/api/items/999/image", {}),
-    ("GET", "/api/items/999/neighbours", {}),
+    ("GET", "/api/items/999/neighbors", {}),
     ("GET", "/api/items/9223372036854775807", {}),
     ("POST", "/api/verify", {"json": {"first": 4, "second": 999}}),
     ("POST", "/api/why", {"json": {"query": 999, "item": 9}}),
@@ -202,7 +202,7 @@ def test_many_threads_at_once_are_answered_each_its_own(pair: tuple[Index, Postg
             given = {"vector": folder.vectors([item])[0].tolist(), "k": 6}
             answer = client.post("/api/search", json=given)
         else:
-            answer = client.get(f"/api/items/{item}/neighbours?k=5")
+            answer = client.get(f"/api/items/{item}/neighbors?k=5")
             expected = [each for each in expected if each != item][:5]
         found = answer.json().get("answers", [{"found": []}])[0]["found"]
         return None if [each["id"] for each in found] == expected else f"{number}: {answer.text}"
@@ -392,7 +392,7 @@ def test_a_database_that_goes_away_and_comes_back(running: Server, url: str, cap
         ("GET", "/api/items", {}),
         ("GET", "/api/items/3", {}),
         ("GET", "/api/map", {}),
-        ("GET", "/api/items/3/neighbours", {}),
+        ("GET", "/api/items/3/neighbors", {}),
         ("POST", "/api/search", {"json": {"vector": vector()}}),
         ("POST", "/api/search", {"files": {"image": IMAGE}}),
         ("POST", "/api/verify", {"json": {"first": 1, "second": 2}}),
@@ -429,7 +429,7 @@ def test_an_index_that_is_dropped_meanwhile(url: str):
             "/api/items",
             "/api/items/3",
             "/api/items/3/thumbnail",
-            "/api/items/3/neighbours",
+            "/api/items/3/neighbors",
         ):
             answer = client.get(address)
             assert (answer.status_code, answer.json()["error"]) == (503, AWAY), address

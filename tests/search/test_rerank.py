@@ -64,15 +64,15 @@ def literal_k_reciprocal(
 )
 def test_k_reciprocal_is_the_papers(seed: int, n: int, k1: int, k2: int, weight: float):
     chance = np.random.default_rng(seed)
-    centres = chance.normal(size=(3, 4))
-    points = centres[chance.integers(0, 3, n + 1)] + 0.6 * chance.normal(size=(n + 1, 4))
+    centers = chance.normal(size=(3, 4))
+    points = centers[chance.integers(0, 3, n + 1)] + 0.6 * chance.normal(size=(n + 1, 4))
     found = k_reciprocal(points[0], points[1:], k1=k1, k2=k2, weight=weight)
     truth = literal_k_reciprocal(points[0].tolist(), points[1:].tolist(), k1, k2, weight)
     assert np.allclose(found, truth, atol=1e-9)
 
 
 def test_an_impostor_between_two_groups_falls_back():
-    """The query's own group stands together; one stray neighbour is nearer than half of it, and nobody else's."""
+    """The query's own group stands together; one stray neighbor is nearer than half of it, and nobody else's."""
     degrees = np.radians([0.0, 3.0, -4.0, 5.0, -6.0, 9.0])  # the query, its group, and at 5 degrees a stray
     group = np.stack([np.cos(degrees), np.sin(degrees), np.zeros(6)], axis=1)
     stray = np.array([[np.cos(np.radians(8)), 0.0, np.sin(np.radians(8))]])
@@ -93,7 +93,7 @@ def test_nothing_but_copies():
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(0, 6), alpha=st.floats(0.0, 5.0))
 def test_query_expansion_is_the_papers(seed: int, n: int, alpha: float):
-    """Radenović et al. 2019: the query and its neighbours, each weighted by its similarity to the power α."""
+    """Radenović et al. 2019: the query and its neighbors, each weighted by its similarity to the power α."""
     chance = np.random.default_rng(seed)
     points = chance.normal(size=(n + 1, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)

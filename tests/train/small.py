@@ -53,19 +53,19 @@ def linear(seed: int = 0, dim: int = 4, features: int = 6) -> nn.Linear:
 
 
 def vectors(count: int = 3, size: int = 8, *, classes: int = 4, seed: int = 0) -> list[Batch]:
-    """Batches of vectors around a centre for each class."""
+    """Batches of vectors around a center for each class."""
     chance = torch.Generator().manual_seed(seed)
-    centres = torch.randn(classes, 6, generator=chance)
+    centers = torch.randn(classes, 6, generator=chance)
     labels = torch.arange(size) % classes
-    return [(centres[labels] + 0.7 * torch.randn(size, 6, generator=chance), labels) for _ in range(count)]
+    return [(centers[labels] + 0.7 * torch.randn(size, 6, generator=chance), labels) for _ in range(count)]
 
 
 def pictures(count: int = 3, size: int = 8, *, classes: int = 4, seed: int = 0) -> list[Batch]:
     """Batches of images of 8 x 8 pixels."""
     chance = torch.Generator().manual_seed(seed)
-    centres = torch.randn(classes, 3, 8, 8, generator=chance)
+    centers = torch.randn(classes, 3, 8, 8, generator=chance)
     labels = torch.arange(size) % classes
-    return [(centres[labels] + torch.randn(size, 3, 8, 8, generator=chance), labels) for _ in range(count)]
+    return [(centers[labels] + torch.randn(size, 3, 8, 8, generator=chance), labels) for _ in range(count)]
 
 
 def draw(folder: Path, classes: int = 6, images: int = 6) -> ImageCache:

@@ -90,7 +90,7 @@ LINE = torch.tensor([[1.0, 0.0], [0.9, 0.3], [0.5, 0.8], [0.0, 1.0], [-0.3, 1.0]
 LABELS = torch.tensor([0, 0, 1, 1, 1, 0])
 
 
-def neighbours(queries: list[int], gallery: list[int]) -> float:
+def neighbors(queries: list[int], gallery: list[int]) -> float:
     """Recall at one by looking."""
     units = LINE / LINE.norm(dim=1, keepdim=True)
     right = 0
@@ -104,7 +104,7 @@ def neighbours(queries: list[int], gallery: list[int]) -> float:
 def test_metrics_of_all_against_all():
     found = evaluate(Embedded(LINE, LABELS), ks=(1, 3))
     everyone = list(range(6))
-    assert found["R@1"] == pytest.approx(neighbours(everyone, everyone))
+    assert found["R@1"] == pytest.approx(neighbors(everyone, everyone))
     assert found["R@1"] < 1.0
     assert {"R@1", "R@3", "P@1", "RP", "MAP@R", "MRR", "mAP", "queries", "queries_without_positive"} == set(found)
 
@@ -113,7 +113,7 @@ def test_metrics_of_queries_and_gallery():
     is_query = torch.tensor([True, False, True, False, False, True])
     found = evaluate(Embedded(LINE, LABELS), is_query)
     assert found["queries"] == 3
-    assert found["R@1"] == pytest.approx(neighbours([0, 2, 5], [1, 3, 4]))
+    assert found["R@1"] == pytest.approx(neighbors([0, 2, 5], [1, 3, 4]))
 
 
 @pytest.mark.parametrize("is_query", [[1, 0, 1, 0, 0, 1], [True, False], [1.0] * 6])

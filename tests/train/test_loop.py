@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def make(settings: Optimizer, rows: list[dict[str, object]], **flags: bool) -> torch.optim.Optimizer:
-    """The optimiser as its settings describe it, written down by hand."""
+    """The optimizer as its settings describe it, written down by hand."""
     if settings.name == "SGD":
         return torch.optim.SGD(rows, momentum=settings.momentum, weight_decay=settings.weight_decay, **flags)
     if settings.name == "RMSprop":
@@ -85,7 +85,7 @@ def test_it_is_a_loop_by_hand(tmp_path, name):
         schedule=Schedule("step", step=2, gamma=0.5),
         plan=Plan(epochs=epochs, clip=clip, log_every=1),
     )
-    same_flags = {"foreach": True} if name == "RMSprop" else {"fused": True}
+    same_flags = {"foreach": True} if name == "RMSprop" else {"triton": True}
     expected, expected_loss, losses = by_hand(**same_flags)
     assert same(model.state_dict(), expected.state_dict())
     assert torch.equal(loss.proxies, expected_loss.proxies)
@@ -218,7 +218,7 @@ def test_a_warmup_needs_a_trunk(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def grey(count: int = 2) -> list[Batch]:
+def gray(count: int = 2) -> list[Batch]:
     chance = torch.Generator().manual_seed(0)
     return [(torch.rand(8, 1, 8, 8, generator=chance), torch.arange(8) // 2) for _ in range(count)]
 
@@ -228,7 +228,7 @@ def test_batch_norm(tmp_path, frozen):
     torch.manual_seed(0)
     model = Embedder("convnet", 4, freeze_bn=frozen)
     before = copy.deepcopy(model.state_dict())
-    go(tmp_path / "run", model, ContrastiveLoss(), grey(), grey(), optimizer=SETTINGS["AdamW"], plan=Plan(epochs=2))
+    go(tmp_path / "run", model, ContrastiveLoss(), gray(), gray(), optimizer=SETTINGS["AdamW"], plan=Plan(epochs=2))
     norms = {name for name in before if ".norms." in name}
     assert norms
     after = model.state_dict()
@@ -249,7 +249,7 @@ def test_channels_last(tmp_path):
 def test_channels_last_in_an_embedder(tmp_path):
     model = Embedder("convnet", 4)
     plan = Plan(epochs=1, channels_last=True)
-    run = go(tmp_path / "run", model, ContrastiveLoss(), grey(), grey(), optimizer=SETTINGS["SGD"], plan=plan)
+    run = go(tmp_path / "run", model, ContrastiveLoss(), gray(), gray(), optimizer=SETTINGS["SGD"], plan=plan)
     assert same(Embedder.load(run.folder / "model.safetensors").state_dict(), model.state_dict())
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from likewise.train import Run
 from tests.train.small import linear, same
-from tests.train.two import Centres, share
+from tests.train.two import Centers, share
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,7 +55,7 @@ def start(folder: Path, *what: str, seconds: float = 120.0) -> tuple[list[int | 
 
 def by_hand(groups: list[list[int]], what: str = "") -> tuple[torch.nn.Module, torch.Tensor]:
     """Gradients of both shares, averaged; a group of batches is a step."""
-    model, loss = linear(), Centres()
+    model, loss = linear(), Centers()
     optimizer = torch.optim.SGD([*model.parameters(), *loss.parameters()], lr=0.05, momentum=0.9)
     for _ in range(2):
         for group in groups:
@@ -65,7 +65,7 @@ def by_hand(groups: list[list[int]], what: str = "") -> tuple[torch.nn.Module, t
                     images, labels = batches[place]
                     (loss(model(images), labels) / (2 * len(group))).backward()
             optimizer.step()
-    return model, loss.centres.detach()
+    return model, loss.centers.detach()
 
 
 ONE_BY_ONE, TWO_AT_A_TIME = [[0], [1], [2]], [[0, 1], [2]]
@@ -91,10 +91,10 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_gradients_are_averaged(ended, what, groups):
     one, other = (torch.load(ended / f"{what}-{rank}.pt") for rank in range(2))
     assert same(one["model"], other["model"])
-    assert torch.equal(one["centres"], other["centres"])
-    model, centres = by_hand(groups, what)
+    assert torch.equal(one["centers"], other["centers"])
+    model, centers = by_hand(groups, what)
     assert all(torch.allclose(one["model"][name], tensor, atol=1e-6) for name, tensor in model.state_dict().items())
-    assert torch.allclose(one["centres"], centres, atol=1e-6)
+    assert torch.allclose(one["centers"], centers, atol=1e-6)
     assert same(load_file(ended / what / "model.safetensors"), one["model"])
 
 

@@ -92,7 +92,7 @@ def test_cutting_back(run):
     assert run.size() == size
 
 
-class Colour(str, Enum):  # noqa: UP042
+class Color(str, Enum):  # noqa: UP042
     RED = "red"
 
 
@@ -120,7 +120,7 @@ def test_plain():
     [
         (np.float64(0.5), 0.5),
         (np.str_("x"), "x"),
-        (Colour.RED, "red"),
+        (Color.RED, "red"),
         (np.arange(3), [0, 1, 2]),
         (torch.arange(3), [0, 1, 2]),
         (np.array(4), 4),

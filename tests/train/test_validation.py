@@ -197,29 +197,29 @@ def test_no_batches(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-class Centres(nn.Module):
+class Centers(nn.Module):
     """A loss of somebody's own that learns."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.centres = nn.Parameter(torch.zeros(4, 4))
+        self.centers = nn.Parameter(torch.zeros(4, 4))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        return (embeddings - self.centres[labels]).square().sum(dim=1).mean() + (self.centres.norm() - 2).square()
+        return (embeddings - self.centers[labels]).square().sum(dim=1).mean() + (self.centers.norm() - 2).square()
 
 
 def test_a_loss_of_ones_own(tmp_path):
-    model, loss = linear(), Centres()
+    model, loss = linear(), Centers()
     run = go(
         tmp_path / "run",
         model,
         loss,
         vectors(),
         plan=Plan(epochs=5),
-        optimizer=Optimizer(lr=1e-2, lrs={"centres": 0.1}),
+        optimizer=Optimizer(lr=1e-2, lrs={"centers": 0.1}),
     )
-    assert run.description["groups"]["centres"] == {"lr": 0.1, "parameters": 16}
-    assert loss.centres.abs().max() > 0.1
+    assert run.description["groups"]["centers"] == {"lr": 0.1, "parameters": 16}
+    assert loss.centers.abs().max() > 0.1
     losses = [line["loss"] for line in run.metrics("train")]
     assert losses[-1] < losses[0]
 

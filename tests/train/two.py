@@ -16,16 +16,16 @@ from tests.train.small import Interrupted, draw, linear, loader, terminate, vect
 SETTINGS = Optimizer("SGD", lr=0.05, momentum=0.9, weight_decay=0.0)
 
 
-class Centres(nn.Module):
+class Centers(nn.Module):
     """A loss that learns."""
 
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(1)
-        self.centres = nn.Parameter(torch.randn(4, 4))
+        self.centers = nn.Parameter(torch.randn(4, 4))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        return (embeddings - self.centres[labels]).square().sum(dim=1).mean()
+        return (embeddings - self.centers[labels]).square().sum(dim=1).mean()
 
 
 def share(rank: int, what: str = "") -> list[tuple[Tensor, ...]]:
@@ -50,7 +50,7 @@ PLANS = {
 }
 
 
-class Ill(Centres):
+class Ill(Centers):
     """No number from one of its calls on; and only four classes."""
 
     def __init__(self, call: int) -> None:
@@ -114,7 +114,7 @@ def main(folder: str, what: str) -> None:
     except NotFinite as raised:
         error = str(raised)
     complete = (place / what / "model.safetensors").exists() and "end" in (place / what / "metrics.jsonl").read_text()
-    ended = {"model": model.state_dict(), "centres": loss.centres.detach(), "complete": complete}
+    ended = {"model": model.state_dict(), "centers": loss.centers.detach(), "complete": complete}
     torch.save({**ended, "error": error, "met": Counting.met}, place / f"{what}-{rank}.pt")
 
 

@@ -169,7 +169,7 @@ def test_fresh_networks_neither_vanish_nor_explode(name: str):
 
 
 @pytest.mark.parametrize("name", TRUNKS)
-def test_grey_and_colour(name: str):
+def test_gray_and_color(name: str):
     for channels in (1, 3):
         trunk = build(name, in_channels=channels).eval()
         with torch.no_grad():

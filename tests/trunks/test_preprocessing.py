@@ -36,11 +36,11 @@ def test_efficientnet_lite_is_exact():
 
 
 def test_googlenet_undoes_what_torchvision_does_twice():
-    """ImageNet's normalisation, then torchvision's ``transform_input``, is pixels from −1 to 1."""
+    """ImageNet's normalization, then torchvision's ``transform_input``, is pixels from −1 to 1."""
     once = build("googlenet").preprocessing(BYTES)
-    normalised = IMAGENET(BYTES)
+    normalized = IMAGENET(BYTES)
     for index, (mean, std) in enumerate(zip((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), strict=True)):
-        twice = normalised[:, index] * (std / 0.5) + (mean - 0.5) / 0.5
+        twice = normalized[:, index] * (std / 0.5) + (mean - 0.5) / 0.5
         torch.testing.assert_close(once[:, index], twice, rtol=1e-5, atol=1e-6)
 
 

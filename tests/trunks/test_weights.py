@@ -113,9 +113,9 @@ def test_faults_are_named(state, tmp_path: Path):
     with pytest.raises(ValueError, match=message):
         load_state(trunk, wrong)
     assert equal(trunk, before)  # nothing half loaded
-    torch.save(arithmetic_state(build("resnet18")), tmp_path / "colour.pt")
+    torch.save(arithmetic_state(build("resnet18")), tmp_path / "color.pt")
     with pytest.raises(ValueError, match=r"resnet18's: 'conv1.weight' has the shape \(64, 3, 7, 7\)"):
-        build("resnet18", weights=tmp_path / "colour.pt", in_channels=1)
+        build("resnet18", weights=tmp_path / "color.pt", in_channels=1)
 
 
 class Trap:

@@ -1,6 +1,6 @@
 """The lens: what a loss does to the pairs of a batch."""
 
-from likewise.analysis.catalogue import Entry, catalogue
+from likewise.analysis.catalog import Entry, catalog
 from likewise.analysis.closed import closed_weights, no_closed_form, weight_formulas
 from likewise.analysis.curves import GRID, Curve, Curves, sensitivities, sensitivity, weight_curves
 from likewise.analysis.equivalence import (
@@ -38,7 +38,7 @@ __all__ = [
     "Weighing",
     "WeightedEquivalent",
     "animate",
-    "catalogue",
+    "catalog",
     "closed_weights",
     "derive",
     "draw_curves",

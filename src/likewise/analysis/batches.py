@@ -22,10 +22,10 @@ class Batch(NamedTuple):
 
 
 TIGHT = (1.0, 0.3, 1e-2, 1e-4)
-"""How far the members of a class lie from its centre, whose entries are of the order of one."""
+"""How far the members of a class lie from its center, whose entries are of the order of one."""
 
 CLOSE = (1.0, 0.3, 1e-2)
-"""How far the centres of classes lie from each other."""
+"""How far the centers of classes lie from each other."""
 
 
 def random_batches(number: int, *, classes: int = 5, dim: int = 8, seed: int = 0) -> Iterator[Batch]:
@@ -54,9 +54,9 @@ def random_batches(number: int, *, classes: int = 5, dim: int = 8, seed: int = 0
     for index in range(number):
         size = 4 + pick(21)
         labels = torch.randint(2 + pick(max(classes - 1, 1)), (size,), generator=generator) % classes
-        centres = normal(1, dim) + CLOSE[pick(len(CLOSE))] * normal(classes, dim)
+        centers = normal(1, dim) + CLOSE[pick(len(CLOSE))] * normal(classes, dim)
         lengths = torch.exp(0.5 * normal(size, 1))
-        embeddings = lengths * (centres[labels] + TIGHT[pick(len(TIGHT))] * normal(size, dim))
+        embeddings = lengths * (centers[labels] + TIGHT[pick(len(TIGHT))] * normal(size, dim))
         if index % 4 == 3:
             labels = labels[torch.randperm(size, generator=generator)]
         yield Batch(embeddings, labels)

@@ -6,7 +6,7 @@ curve ``a`` passes to each of its pairs
     log-sum-exp: e^(a − F)      sum: 1      mean: 1 / n      max, min: 1 / ties at the extreme, else 0      count: 0
 
 times the slope of the curve.  Of a fold inside another's curve the loss's slope is a sum of the outer one's slopes, which
-is a fold again; of a total over the batch it is a total.  What takes no gradient (`likewise.core.frozen`) has none here,
+is a fold again; of a total over the batch it is a total.  What takes no gradient (`likewise.formula.stop_gradient`) has none here,
 and numbers that the batch gives per anchor or reference (a class's boundary, a length) are constants.
 """
 
@@ -20,28 +20,44 @@ from torch import Tensor
 
 from likewise.analysis.simplify import simplified
 from likewise.analysis.weights import Weighed, before_mining, name_of, seen_by, untouched
-from likewise.backends import DenseEngine, dense_masks
-from likewise.backends.passes import schedule
-from likewise.core.checks import full_precision
-from likewise.core.folds import NEGATIVES, POSITIVES, Count, Fold, LogSumExp, Max, Mean, Min, Side, Sum, add_up, count
-from likewise.core.formula import (
+from likewise.engines import DenseEngine, dense_masks, schedule
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Count,
+    Declaration,
+    Fold,
     Folded,
     Formula,
+    Labels,
+    LogSumExp,
+    Max,
+    Mean,
+    Min,
     Number,
+    PairBatch,
+    Part,
+    Reduction,
+    Relation,
+    Side,
+    Sum,
     Total,
+    Triplets,
+    add_up,
+    as_similarity,
     at_least,
+    batch_from_embeddings,
+    count,
     evaluate,
     exp,
+    full_precision,
     ingredients,
+    parts_of,
     s,
     slope,
     walk,
     where,
 )
-from likewise.core.problem import Problem, problem_from_embeddings
-from likewise.core.relation import Labels, Relation, Triplets
-from likewise.core.similarity import as_similarity
-from likewise.core.spec import Declaration, Part, Reduction, parts_of
 from likewise.losses import Between, PairLoss, ProxyLoss
 from likewise.miners import TripletMiner
 
@@ -100,8 +116,8 @@ def _reason(loss: Any) -> str | None:
         return "it is defined on triplets that a miner names one by one"
     for declaration in declarations.values():
         items = declaration if isinstance(declaration, tuple) else (declaration,)
-        parts, penalties, _ = parts_of(declaration)
-        if len(parts) + len(penalties) < len(items):
+        parts, regularizers, _ = parts_of(declaration)
+        if len(parts) + len(regularizers) < len(items):
             return "it is a function of the whole matrix and no formula"
     return None
 
@@ -115,8 +131,8 @@ def _declared(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | None:
         declaration = None
         # a rule that needs to know no batch
         if loss.miner.choices(lambda: None) is not None:
-            nobody = Problem(Labels(torch.zeros(1, dtype=torch.int64)), similarities=torch.zeros(1, 1))
-            declaration = loss.declare_choices(loss.miner, nobody, "streamed")
+            nobody = PairBatch(Labels(torch.zeros(1, dtype=torch.int64)), similarities=torch.zeros(1, 1))
+            declaration = loss.declare_choices(loss.miner, nobody, "chunked")
     return None if declaration is None else {"samples": declaration}
 
 
@@ -145,7 +161,7 @@ def part_slopes(part: Part, reduction: Reduction = "sum") -> dict[Side, Formula]
         reduction: how the part is averaged; its counts have no slope.
 
     Examples:
-        >>> from likewise.core import NEGATIVES, per_pair, relu, s
+        >>> from likewise.formula import NEGATIVES, per_pair, relu, s
         >>> part_slopes(per_pair(NEGATIVES, relu(s - 0.5)), "mean")[NEGATIVES]
         where(0.0 < (s - 0.5), 1.0 / at_least(total(count[negatives](1.0)), 1), 0.0)
     """
@@ -228,8 +244,8 @@ def closed_weights(
 ) -> tuple[Weighed, ...]:
     """The weights of every pair by the formulas of `weight_formulas`, without differentiating anything.
 
-    Where the similarities to a class's centres are pooled, the formulas are about classes, and the slope of the pooling
-    carries them to the centres.
+    Where the similarities to a class's centers are pooled, the formulas are about classes, and the slope of the pooling
+    carries them to the centers.
 
     Args:
         loss: a loss that is declared in formulas.
@@ -257,14 +273,14 @@ def closed_weights(
             problems = {problem.between: problem for problem, _ in seen}
             return tuple(_with_proxies(loss, between, each, problems) for between, each in formulas.items())
         with full_precision(embeddings):
-            problem = problem_from_embeddings(
+            problem = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, relation, as_similarity(loss.similarity)
             )
             (each,) = formulas.values()
             return (_weighed(problem, _slopes(_mined(loss, problem), each)),)
 
 
-def _mined(loss: PairLoss, problem: Problem) -> Problem:
+def _mined(loss: PairLoss, problem: PairBatch) -> PairBatch:
     miner = loss.miner
     if miner is None:
         if loss.takes_triplets and isinstance(problem.relation, Triplets):
@@ -279,7 +295,7 @@ def _mined(loss: PairLoss, problem: Problem) -> Problem:
 
 
 def _with_proxies(
-    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], problems: dict[str, Problem]
+    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], problems: dict[str, PairBatch]
 ) -> Weighed:
     if between != Between.SAMPLES_CLASSES.value:
         problem = problems[between]
@@ -287,16 +303,16 @@ def _with_proxies(
     problem = problems[Between.SAMPLES_PROXIES.value]
     assert isinstance(problem.relation, Labels)
     assert problem.relation.reference_labels is not None
-    centres = loss.proxies_per_class
-    classes = Labels(problem.relation.labels, problem.relation.reference_labels[::centres])
+    centers = loss.proxies_per_class
+    classes = Labels(problem.relation.labels, problem.relation.reference_labels[::centers])
     with torch.enable_grad():
-        of_centres = problem.similarities().detach().requires_grad_()
-        pooled = loss.pool(of_centres.reshape(len(of_centres), -1, centres))  # (m, classes)
-        slopes = _slopes(Problem(classes, similarities=pooled.detach()), formulas)
-        return _weighed(problem, torch.autograd.grad(pooled, of_centres, slopes)[0])
+        of_centers = problem.similarities().detach().requires_grad_()
+        pooled = loss.pool(of_centers.reshape(len(of_centers), -1, centers))  # (m, classes)
+        slopes = _slopes(PairBatch(classes, similarities=pooled.detach()), formulas)
+        return _weighed(problem, torch.autograd.grad(pooled, of_centers, slopes)[0])
 
 
-def _slopes(problem: Problem, formulas: dict[Side, Formula]) -> Tensor:
+def _slopes(problem: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
     """``∂L/∂s`` of every pair, zero for pairs that are neither positive nor negative after mining."""
     positive, negative = dense_masks(problem)
     of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], problem)
@@ -304,13 +320,13 @@ def _slopes(problem: Problem, formulas: dict[Side, Formula]) -> Tensor:
 
 
 @torch.no_grad()
-def evaluate_pairs(formulas: list[Formula], problem: Problem) -> list[Tensor]:
+def evaluate_pairs(formulas: list[Formula], problem: PairBatch) -> list[Tensor]:
     """The values of formulas for every pair of a batch, ``(m, n)`` each, without a gradient.
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Labels, NEGATIVES, Problem, largest, s
-        >>> problem = Problem(Labels(torch.tensor([0, 1])), similarities=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
+        >>> from likewise.formula import Labels, NEGATIVES, PairBatch, largest, s
+        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
         >>> evaluate_pairs([s - largest(s, NEGATIVES)], problem)
         [tensor([[0.7500, 0.0000],
                 [0.0000, 0.5000]])]
@@ -332,6 +348,6 @@ def evaluate_pairs(formulas: list[Formula], problem: Problem) -> list[Tensor]:
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]
 
 
-def _weighed(problem: Problem, slopes: Tensor) -> Weighed:
+def _weighed(problem: PairBatch, slopes: Tensor) -> Weighed:
     masks = before_mining(problem.relation).masks()
     return Weighed(problem.between, problem.similarities().detach(), slopes.detach(), *masks)

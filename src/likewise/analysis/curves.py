@@ -1,7 +1,7 @@
 """Weight against similarity: the curves by which the unified view tells losses apart (its figure 1).
 
 One pair of a batch gets another cosine, all others keep theirs, and the loss is asked for that pair's weight; for any loss,
-because the matrix that it makes is changed under its hands (`likewise.core.problem.watched`).
+because the matrix that it makes is changed under its hands (`likewise.formula.similarity_hook`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from torch import Tensor
 
 from likewise.analysis.stage import NEGATIVES, POSITIVES, Stage, Typical, real, show, typical
 from likewise.analysis.weights import Loss
-from likewise.core.checks import whole_number
-from likewise.core.hyper import Hyper, hyperparameters
+from likewise.formula import Hyper, hyperparameters, whole_number
 from likewise.losses import PairLoss, ProxyLoss
 
 GRID = (torch.arange(200, dtype=torch.float64) + 0.5) / 100.0 - 1.0
@@ -90,7 +89,7 @@ def weight_curves(
 ) -> Curves:
     """Weight against cosine, for a positive and a negative pair, of one loss or several.
 
-    In the row of an anchor one pair is given every cosine in turn; its neighbours keep theirs.  The weight is
+    In the row of an anchor one pair is given every cosine in turn; its neighbors keep theirs.  The weight is
     ``(1 − 2 I) ∂L/∂cos``: that of `pair_weights` where a loss looks at cosines, and for a loss on distances what is left of
     it after the chain rule, so that all losses are comparable.  A loss that is defined on unordered pairs gets both
     entries of the pair, and their weights are added.

@@ -17,9 +17,7 @@ from torch import Tensor, nn
 
 from likewise.analysis.batches import Batch, random_batches, sizes_for
 from likewise.analysis.weights import Loss, Weighed, as_leaf, gradients, merged, name_of, seen_by, untouched, weigh
-from likewise.core.checks import whole_number
-from likewise.core.relation import Relation
-from likewise.core.similarity import SimilarityLike
+from likewise.formula import Relation, SimilarityLike, whole_number
 
 
 @dataclass(frozen=True)

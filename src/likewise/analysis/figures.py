@@ -1,6 +1,6 @@
 """The pictures of the lens: weight curves and mined pairs.  The only file of the room that asks for matplotlib.
 
-Drawn for light and dark pages alike: the background is transparent and every colour lies between the two.  The same input
+Drawn for light and dark pages alike: the background is transparent and every color lies between the two.  The same input
 gives the same bytes.
 """
 
@@ -18,14 +18,12 @@ from torch import Tensor
 
 from likewise.analysis.curves import Curve, Curves
 from likewise.analysis.weights import before_mining, pair_weights
-from likewise.core.checks import one_of, whole_number
-from likewise.core.problem import problem_from_embeddings
-from likewise.core.similarity import as_similarity
+from likewise.formula import as_similarity, batch_from_embeddings, one_of, whole_number
 from likewise.losses import PairLoss
 
-GREY = "#858585"
+GRAY = "#858585"
 PULL, PUSH = "#2a9d8f", "#e07a1f"
-"""What positive pairs do, and what negative pairs do; told apart by lines, too, for those who see no colours."""
+"""What positive pairs do, and what negative pairs do; told apart by lines, too, for those who see no colors."""
 
 CLASSES = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1", "#d1495b", "#6b8e23", "#20a4a4")
 Form = Literal["svg", "png"]
@@ -78,17 +76,17 @@ def _curve(axis: Any, curve: Curve, name: str) -> None:
         (curve.positive, curve.positives, PULL, "-", "a positive pair"),
         (curve.negative, curve.negatives, PUSH, (0, (4, 1.6)), "a negative pair"),
     )
-    for place, (weights, cosines, colour, dashes, label) in enumerate(parts):
-        _histogram(axis, cosines, colour)
+    for place, (weights, cosines, color, dashes, label) in enumerate(parts):
+        _histogram(axis, cosines, color)
         largest = float(weights.abs().max())
         relative = weights / largest if largest else weights
         lowest = min(lowest, float(relative.min()))
         for line in relative if len(relative) > 1 else ():
-            axis.plot(*thinned(curve.similarities, line), color=colour, linewidth=0.7, alpha=0.35)
+            axis.plot(*thinned(curve.similarities, line), color=color, linewidth=0.7, alpha=0.35)
         middle = thinned(curve.similarities, relative.median(dim=0).values)
-        axis.plot(*middle, color=colour, linestyle=dashes, linewidth=1.7, label=label)
+        axis.plot(*middle, color=color, linestyle=dashes, linewidth=1.7, label=label)
         # what the one at the top of the panel stands for
-        axis.text(-1.04, 1.03 - 0.15 * place, f"{largest:.2g}", color=colour, fontsize=6.5, ha="right", va="center")
+        axis.text(-1.04, 1.03 - 0.15 * place, f"{largest:.2g}", color=color, fontsize=6.5, ha="right", va="center")
     axis.set_title(name, loc="left", fontsize=9)
     axis.set_ylim(min(1.1 * lowest, -0.06), 1.08)
     axis.set_xlim(-1.0, 1.0)
@@ -125,7 +123,7 @@ def thinned(across: Tensor, up: Tensor, tolerance: float = 0.003) -> tuple[Any, 
     return across[order].numpy(), up[order].numpy()
 
 
-def _histogram(axis: Any, cosines: Tensor, colour: str) -> None:
+def _histogram(axis: Any, cosines: Tensor, color: str) -> None:
     """How often each similarity occurs, as a shade half as high as the panel."""
     if not len(cosines):
         return
@@ -134,7 +132,7 @@ def _histogram(axis: Any, cosines: Tensor, colour: str) -> None:
     some = slice(int(there[0]), int(there[-1]) + 1)
     edges = torch.linspace(-1.0, 1.0, 21)[some.start : some.stop + 1]
     heights = 0.5 * counts[some] / counts.max()
-    axis.stairs(heights.numpy(), edges.numpy(), fill=True, color=colour, alpha=0.16, linewidth=0)
+    axis.stairs(heights.numpy(), edges.numpy(), fill=True, color=color, alpha=0.16, linewidth=0)
 
 
 def draw_sensitivity(of: Mapping[str, Curves], form: Form = "svg", *, width: float = 2.6) -> bytes:
@@ -158,22 +156,22 @@ def draw_sensitivity(of: Mapping[str, Curves], form: Form = "svg", *, width: flo
         figure = Figure(figsize=(width * len(of), 1.9 * width), layout="constrained")
         axes = figure.subplots(2, len(of), sharex=True, squeeze=False)
         for column, curves in enumerate(of.values()):
-            for row, (side, colour) in enumerate((("positive", PULL), ("negative", PUSH))):
-                _family(axes[row, column], curves, side, colour)
+            for row, (side, color) in enumerate((("positive", PULL), ("negative", PUSH))):
+                _family(axes[row, column], curves, side, color)
             axes[1, column].set_xlabel("cosine")
         axes[0, 0].set_ylabel("positive pair")
         axes[1, 0].set_ylabel("negative pair")
         return as_bytes(figure, form)
 
 
-def _family(axis: Any, curves: Curves, side: str, colour: str) -> None:
+def _family(axis: Any, curves: Curves, side: str, color: str) -> None:
     """The curves of one side for several values, from faint to strong."""
     for place, (name, curve) in enumerate(curves.of.items()):
         line = getattr(curve, side).median(dim=0).values
         share = (place + 1.0) / len(curves)
         axis.plot(
             *thinned(curve.similarities, line, 0.003 * float(line.abs().max())),
-            color=colour,
+            color=color,
             alpha=0.25 + 0.75 * share,
             linewidth=0.8 + share,
             label=name,
@@ -214,7 +212,7 @@ def draw_mining(
     if margin is None:
         raise ValueError(f"loss must have a miner with a margin for the hardest pairs, but its miner is {loss.miner!r}")
     weights = pair_weights(loss, embeddings, labels).detach()
-    problem = problem_from_embeddings(embeddings, labels, None, None, None, as_similarity(loss.similarity))
+    problem = batch_from_embeddings(embeddings, labels, None, None, None, as_similarity(loss.similarity))
     S = problem.similarities().detach()
     positive, negative = before_mining(problem.relation).masks()
     with styled() as Figure:
@@ -222,7 +220,7 @@ def draw_mining(
         for axis, anchor in zip(figure.subplots(1, len(anchors), squeeze=False)[0], anchors, strict=True):
             sides = [(S[anchor][mask[anchor]], weights[anchor][mask[anchor]]) for mask in (positive, negative)]
             _mined(axis, sides[0], sides[1], float(margin))
-        marks = [axis.scatter([], [], s=24, color=GREY), axis.scatter([], [], s=18, facecolors="none", edgecolors=GREY)]
+        marks = [axis.scatter([], [], s=24, color=GRAY), axis.scatter([], [], s=18, facecolors="none", edgecolors=GRAY)]
         words = ("informative, as high as its weight", "left out")
         figure.legend(marks, words, loc="outside upper center", ncols=2, frameon=False)
         return as_bytes(figure, form)
@@ -231,22 +229,20 @@ def draw_mining(
 def _mined(axis: Any, positives: tuple[Tensor, Tensor], negatives: tuple[Tensor, Tensor], margin: float) -> None:
     """One anchor: its positive pairs above the axis, its negative pairs below."""
     base = 0.1
-    for (places, weights), colour, up in ((positives, PULL, 1.0), (negatives, PUSH, -1.0)):
+    for (places, weights), color, up in ((positives, PULL, 1.0), (negatives, PUSH, -1.0)):
         kept = weights != 0.0
         height = up * (base + 0.82 * weights / weights.abs().max().clamp_min(1e-30))
-        axis.vlines(places[kept], up * base, height[kept], color=colour, linewidth=1.3)
-        axis.scatter(places[kept], height[kept], s=24, color=colour, zorder=3, linewidths=0)
+        axis.vlines(places[kept], up * base, height[kept], color=color, linewidth=1.3)
+        axis.scatter(places[kept], height[kept], s=24, color=color, zorder=3, linewidths=0)
         idle = places[~kept]
-        axis.scatter(
-            idle, up * base * torch.ones(len(idle)), s=18, facecolors="none", edgecolors=colour, linewidths=0.9
-        )
+        axis.scatter(idle, up * base * torch.ones(len(idle)), s=18, facecolors="none", edgecolors=color, linewidths=0.9)
     lowest, highest = float(positives[0].min()), float(negatives[0].max())
-    for place, colour, up, text, side in (
+    for place, color, up, text, side in (
         (lowest - margin, PUSH, -1.0, f"negatives above {lowest:.2f} − {margin:g}", "left"),
         (highest + margin, PULL, 1.0, f"positives below {highest:.2f} + {margin:g}", "right"),
     ):
-        axis.vlines(place, 0.0, up * 1.1, color=colour, linewidth=1.0, linestyle=(0, (3, 2)))
-        axis.text(place, up * 1.22, text, color=colour, fontsize=7.5, ha=side, va="center")
+        axis.vlines(place, 0.0, up * 1.1, color=color, linewidth=1.0, linestyle=(0, (3, 2)))
+        axis.text(place, up * 1.22, text, color=color, fontsize=7.5, ha=side, va="center")
     axis.set_ylim(-1.35, 1.35)
     axis.set_xlim(-1.0, 1.0)
     axis.set_xticks([-1, -0.5, 0, 0.5, 1], ["-1", "-0.5", "0", "0.5", "1"])
@@ -270,7 +266,7 @@ def bare(axis: Any) -> None:
     for side, spine in axis.spines.items():
         spine.set_visible(side == "bottom")
         spine.set_alpha(0.5)
-    axis.axhline(0.0, color=GREY, linewidth=0.7, alpha=0.6)
+    axis.axhline(0.0, color=GRAY, linewidth=0.7, alpha=0.6)
 
 
 @contextmanager
@@ -278,7 +274,7 @@ def styled(paper: str = "none") -> Iterator[Any]:
     """Matplotlib's `Figure` under our style, which no setting of the reader's machine changes.
 
     Args:
-        paper: the colour of the background.
+        paper: the color of the background.
 
     Examples:
         >>> with styled() as Figure:
@@ -291,7 +287,7 @@ def styled(paper: str = "none") -> Iterator[Any]:
     except ImportError as missing:
         raise ImportError("the lens draws with matplotlib; install the extra likewise[docs]") from missing
     ours = {
-        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), GREY),
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), GRAY),
         **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), paper),
         "font.family": "DejaVu Sans",  # it comes with matplotlib
         "font.size": 8,

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.analysis.weights import Loss, as_leaf, before_mining, gradients, seen_by, untouched
-from likewise.core.checks import embeddings_of, whole_number
-from likewise.core.similarity import unit
+from likewise.formula import embeddings_of, unit, whole_number
 from likewise.losses import ProxyLoss
 
 

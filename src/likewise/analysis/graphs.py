@@ -75,7 +75,7 @@ class Graphs:
         versions: for each combination of choices, the last varying fastest, the cases by size.
         choices: the hyper-parameters that are no inputs, and the values that they can have.
         idle: the hyper-parameters that change nothing.
-        centres: proxies per class, unless a hyper-parameter says otherwise.
+        centers: proxies per class, unless a hyper-parameter says otherwise.
 
     Examples:
         >>> Graphs((), {}, frozenset(), 0).choices
@@ -85,7 +85,7 @@ class Graphs:
     versions: tuple[tuple[Case, ...], ...]
     choices: dict[str, tuple[float, ...]]
     idle: frozenset[str]
-    centres: int
+    centers: int
 
 
 def graphs_of(subject: Subject) -> Graphs:
@@ -113,7 +113,7 @@ def graphs_of(subject: Subject) -> Graphs:
         chosen = dict(zip(choices, values, strict=True))
         begun = first if chosen == fixed else trace(subject, free, TRACED, chosen)
         versions.append(_cases(subject, begun, free, chosen))
-    return Graphs(tuple(versions), choices, idle, first.centres)
+    return Graphs(tuple(versions), choices, idle, first.centers)
 
 
 def is_exact(subject: Subject) -> bool:
@@ -133,7 +133,7 @@ def is_exact(subject: Subject) -> bool:
     return max(found) < CLOSE
 
 
-def batch(sizes: Sizes, centres: int, seed: int) -> tuple[Tensor, Tensor, Tensor | None]:
+def batch(sizes: Sizes, centers: int, seed: int) -> tuple[Tensor, Tensor, Tensor | None]:
     """Samples, labels and proxies at random.
 
     Examples:
@@ -143,8 +143,8 @@ def batch(sizes: Sizes, centres: int, seed: int) -> tuple[Tensor, Tensor, Tensor
     chance = torch.Generator().manual_seed(seed)
     samples = torch.randn(sizes.samples, sizes.dimensions, generator=chance, dtype=torch.float64)
     labels = torch.randint(0, sizes.classes, (sizes.samples,), generator=chance)
-    shape = (sizes.classes * centres, sizes.dimensions)
-    return samples, labels, torch.randn(shape, generator=chance, dtype=torch.float64) if centres else None
+    shape = (sizes.classes * centers, sizes.dimensions)
+    return samples, labels, torch.randn(shape, generator=chance, dtype=torch.float64) if centers else None
 
 
 def evaluated(
@@ -188,7 +188,7 @@ def agrees(subject: Subject, graph: Trace, values: Mapping[str, float], sizes: S
         >>> agrees(subject, trace(subject, {}, Sizes(7, 3, 5)), {}, Sizes(4, 2, 3))
         True
     """
-    samples, labels, proxies = batch(sizes, graph.centres, seed=sizes.samples)
+    samples, labels, proxies = batch(sizes, graph.centers, seed=sizes.samples)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a deviation of one sample
@@ -262,10 +262,10 @@ def _shapes_proxies(subject: Subject, name: str) -> bool:
     if not subject.has_proxies:
         return False
     more = {name: subject.adjustable[name].value + 1}
-    return bool(_centres(subject, more) != _centres(subject, {}))
+    return bool(_centers(subject, more) != _centers(subject, {}))
 
 
-def _centres(subject: Subject, values: Mapping[str, float]) -> Any:
+def _centers(subject: Subject, values: Mapping[str, float]) -> Any:
     loss: Any = subject.build(2, 2, {**subject.defaults(), **values})
     return loss.proxies_per_class
 

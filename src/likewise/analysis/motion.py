@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.analysis.figures import CLASSES, GREY, PULL, PUSH, Form, as_bytes, film, styled
+from likewise.analysis.figures import CLASSES, GRAY, PULL, PUSH, Form, as_bytes, film, styled
 from likewise.analysis.forces import Forces, Rolled
-from likewise.core.checks import one_of, whole_number
+from likewise.formula import one_of, whole_number
 
 
 def draw_forces(
@@ -30,7 +30,7 @@ def draw_forces(
 
     Args:
         panels: forces by title, on two- or three-dimensional embeddings.
-        labels: the points' labels, by which they are coloured.
+        labels: the points' labels, by which they are colored.
         names: what to write at the points, one for each, or nothing.
         form: ``"svg"`` or ``"png"``.
         view: where the eye is, for three dimensions; by default above the mean of the points.
@@ -52,7 +52,7 @@ def draw_forces(
         for axis, (title, found) in zip(axes, panels.items(), strict=True):
             _arrows(axis, found, labels, names, view)
             axis.set_title(title, fontsize=9)
-        handles = [axes[0].plot([], [], color=colour, linewidth=2.0)[0] for colour in (PULL, PUSH, GREY)]
+        handles = [axes[0].plot([], [], color=color, linewidth=2.0)[0] for color in (PULL, PUSH, GRAY)]
         words = ("from positive pairs", "from negative pairs", "together")
         figure.legend(handles, words, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
         return as_bytes(figure, form)
@@ -62,28 +62,28 @@ def _arrows(axis: Any, found: Forces, labels: Tensor, names: tuple[str, ...], vi
     points = found.embeddings.detach().double()
     eye = _eye(points, view)
     flat = points @ eye
-    centre, reach = (flat.amin(dim=0) + flat.amax(dim=0)) / 2.0, float((flat.amax(dim=0) - flat.amin(dim=0)).max())
-    parts = [(part.double() @ eye, colour) for part, colour in ((found.attraction, PULL), (found.repulsion, PUSH))]
+    center, reach = (flat.amin(dim=0) + flat.amax(dim=0)) / 2.0, float((flat.amax(dim=0) - flat.amin(dim=0)).max())
+    parts = [(part.double() @ eye, color) for part, color in ((found.attraction, PULL), (found.repulsion, PUSH))]
     whole = found.whole.double() @ eye
     longest = max(float(part.norm(dim=1).max()) for part in (whole, *(part for part, _ in parts)))
     scale = 0.45 * reach / longest if longest else 0.0
-    for arrows, colour, size in ((whole, GREY, 3.4), *((part, colour, 1.5) for part, colour in parts)):
+    for arrows, color, size in ((whole, GRAY, 3.4), *((part, color, 1.5) for part, color in parts)):
         for start, arrow in zip(flat.tolist(), (scale * arrows).tolist(), strict=True):
             if math.hypot(*arrow) > 0.015 * reach:
                 tip = [a + b for a, b in zip(start, arrow, strict=True)]
-                look = {"arrowstyle": "-|>", "color": colour, "linewidth": size, "shrinkA": 0, "shrinkB": 0}
-                axis.annotate("", tip, start, arrowprops={**look, "alpha": 0.45 if colour == GREY else 1.0})
+                look = {"arrowstyle": "-|>", "color": color, "linewidth": size, "shrinkA": 0, "shrinkB": 0}
+                axis.annotate("", tip, start, arrowprops={**look, "alpha": 0.45 if color == GRAY else 1.0})
     axis.scatter(*flat.T, color=[CLASSES[int(label) % len(CLASSES)] for label in labels], s=34, zorder=4)
     # on the side away from the force
     away = -torch.nn.functional.normalize(whole, dim=1) * torch.tensor([26.0, 12.0], dtype=whole.dtype)
     for name, place, shift in zip(names, flat.tolist(), away.tolist(), strict=False):
         shift = shift if any(shift) else [0.0, -12.0]
-        axis.annotate(name, place, shift, textcoords="offset points", fontsize=8, ha="center", va="center", color=GREY)
+        axis.annotate(name, place, shift, textcoords="offset points", fontsize=8, ha="center", va="center", color=GRAY)
     if points.shape[1] == 2 and torch.allclose(points.norm(dim=1), torch.ones(len(points), dtype=points.dtype)):
         _circle(axis)
-        centre, reach = torch.zeros(2), 1.6
-    axis.set_xlim(float(centre[0]) - 0.85 * reach, float(centre[0]) + 0.85 * reach)
-    axis.set_ylim(float(centre[1]) - 0.85 * reach, float(centre[1]) + 0.85 * reach)
+        center, reach = torch.zeros(2), 1.6
+    axis.set_xlim(float(center[0]) - 0.85 * reach, float(center[0]) + 0.85 * reach)
+    axis.set_ylim(float(center[1]) - 0.85 * reach, float(center[1]) + 0.85 * reach)
     axis.set_aspect("equal")
     axis.set_axis_off()
 
@@ -160,17 +160,15 @@ def _frame(axis: Any, rolled: Rolled, step: int, name: str) -> None:
     # from a corner, so that all three axes are seen
     view = torch.tensor([1.0, 0.8, 1.2], dtype=points.dtype)
     eye = _eye(points, view)
-    colours = [CLASSES[int(label) % len(CLASSES)] for label in rolled.labels]
+    colors = [CLASSES[int(label) % len(CLASSES)] for label in rolled.labels]
     depth = points @ view if points.shape[1] == 3 else torch.ones(len(points))
-    axis.scatter(
-        *(points @ eye).T, color=colours, s=22, alpha=[1.0 if each >= 0.0 else 0.25 for each in depth.tolist()]
-    )
+    axis.scatter(*(points @ eye).T, color=colors, s=22, alpha=[1.0 if each >= 0.0 else 0.25 for each in depth.tolist()])
     if rolled.proxies is not None:
         proxies = rolled.proxies[step].double()
         classes = int(rolled.labels.max()) + 1
         each = max(len(proxies) // classes, 1)
-        colours = [CLASSES[place // each % len(CLASSES)] for place in range(len(proxies))]
-        axis.scatter(*(proxies @ eye).T, c=colours, marker="x", s=50, linewidths=1.8)
+        colors = [CLASSES[place // each % len(CLASSES)] for place in range(len(proxies))]
+        axis.scatter(*(proxies @ eye).T, c=colors, marker="x", s=50, linewidths=1.8)
     axis.set_title(f"{name}\nstep {step}, loss {float(rolled.values[step]):.3f}".strip(), fontsize=8)
     axis.set_xlim(-1.15, 1.15)
     axis.set_ylim(-1.15, 1.15)
@@ -179,4 +177,4 @@ def _frame(axis: Any, rolled: Rolled, step: int, name: str) -> None:
 
 def _circle(axis: Any) -> None:
     around = torch.linspace(0.0, 2.0 * math.pi, 121)
-    axis.plot(around.cos().numpy(), around.sin().numpy(), color=GREY, linewidth=0.8, alpha=0.6)
+    axis.plot(around.cos().numpy(), around.sin().numpy(), color=GRAY, linewidth=0.8, alpha=0.6)

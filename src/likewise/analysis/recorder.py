@@ -14,9 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.analysis.weights import Weighed, Weighing, weigh
-from likewise.core.checks import whole_number
-from likewise.core.relation import Labels
-from likewise.core.similarity import unit
+from likewise.formula import Labels, unit, whole_number
 from likewise.losses import CrossBatchMemory, Gathered, PairLoss, ProxyLoss, ShardedProxies
 
 ENTRIES = 2**20

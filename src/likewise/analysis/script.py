@@ -3,7 +3,7 @@
 `script_of` traces a loss, checks the graph against the loss itself on batches of many sizes and at the ends of every
 hyper-parameter's range, and writes it down.  A hyper-parameter that Python decides by, or a whole number, becomes a
 choice between few values, each with code of its own.  ``python -m likewise.analysis.script`` writes all losses of the
-catalogue into the file that the page is made of.
+catalog into the file that the page is made of.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
-from likewise.analysis.catalogue import Entry, catalogue
+from likewise.analysis.catalog import Entry, catalog
 from likewise.analysis.graphs import Case, Graphs, graphs_of, is_exact
 from likewise.analysis.javascript.arrays import arrays_of
 from likewise.analysis.javascript.kernels import number_text, text_key
 from likewise.analysis.javascript.writer import Body, body_of, condition_text, size_text
 from likewise.analysis.subjects import Adjustable, Source, Subject, similarity_name, subject_of
-from likewise.core.similarity import SimilarityLike
+from likewise.formula import SimilarityLike
 
 PAGE = Path(__file__).parents[1] / "report" / "lens_losses.js"
 """The file that the page of the lens is made of."""
@@ -91,7 +91,7 @@ def script_of(source: Source, *, name: str | None = None, similarity: Similarity
     """Write a loss as JavaScript.
 
     Args:
-        source: an entry of the catalogue; a loss of the library's kind, or its class; any module that takes embeddings
+        source: an entry of the catalog; a loss of the library's kind, or its class; any module that takes embeddings
             and labels; or a function of a similarity matrix and labels.
         name: what to call it.
         similarity: how embeddings are compared, for a function; losses of the library know.
@@ -116,18 +116,18 @@ def script_of(source: Source, *, name: str | None = None, similarity: Similarity
 
 
 def scripts(losses: Mapping[str, Entry] | None = None) -> str:
-    """Every loss of a catalogue in one file, which defines ``LENS``.
+    """Every loss of a catalog in one file, which defines ``LENS``.
 
     Args:
-        losses: the catalogue; by default `likewise.analysis.catalogue.catalogue`'s.
+        losses: the catalog; by default `likewise.analysis.catalog.catalog`'s.
 
     Examples:
-        >>> from likewise.analysis.catalogue import catalogue
-        >>> text = scripts({"Softmax": catalogue()["Softmax"]})
+        >>> from likewise.analysis.catalog import catalog
+        >>> text = scripts({"Softmax": catalog()["Softmax"]})
         >>> "const LENS" in text
         True
     """
-    entries = catalogue() if losses is None else losses
+    entries = catalog() if losses is None else losses
     made = []
     for name, entry in entries.items():
         made.append(script_of(entry, name=name))
@@ -137,7 +137,7 @@ def scripts(losses: Mapping[str, Entry] | None = None) -> str:
 
 
 def write_scripts(path: Path = PAGE) -> Path:
-    """Write every loss of the catalogue into the file that the page is made of.
+    """Write every loss of the catalog into the file that the page is made of.
 
     Args:
         path: the file; it is written aside and renamed.
@@ -193,7 +193,7 @@ def _entry(subject: Subject, graphs: Graphs, parameters: tuple[Parameter, ...], 
         "miner": subject.miner,
         "formula": formula[1].strip() if formula else "",
         "similarity": similarity_name(subject.similarity),
-        "centres": graphs.centres,
+        "centers": graphs.centers,
         "parameters": [asdict(parameter) for parameter in parameters],
         "exact": is_exact(subject),
     }

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from likewise.analysis.batches import CLOSE, TIGHT, Batch, random_batches, sizes_for
 from likewise.analysis.weights import Loss, Weighed, weigh
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 
 ROUNDING = 1e-9
 """A weight is negative if it is below minus this much of the batch's largest: what is less may be rounding."""

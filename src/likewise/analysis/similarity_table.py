@@ -24,7 +24,7 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from likewise.analysis.catalogue import catalogue
+from likewise.analysis.catalog import catalog
 from likewise.analysis.curves import with_value
 from likewise.analysis.stage import Shown, Stage, Typical, show, typical
 from likewise.analysis.weights import Loss
@@ -66,7 +66,7 @@ class Depends:
     """What the weight of a pair depends on.
 
     Args:
-        itself: the pair's own similarity, its neighbours held fixed.
+        itself: the pair's own similarity, its neighbors held fixed.
         S: similarity as such: what changes when all similarities move alike.
         N: other negative pairs.
         P: other positive pairs.
@@ -94,7 +94,7 @@ def similarity_table(losses: Mapping[str, PairLoss | ProxyLoss] | None = None) -
     """What the weights of every loss depend on.
 
     Args:
-        losses: the losses by name; by default the whole `catalogue`.
+        losses: the losses by name; by default the whole `catalog`.
 
     Returns:
         For each loss what the weight of a ``"negative"`` and of a ``"positive"`` pair depends on.
@@ -105,7 +105,7 @@ def similarity_table(losses: Mapping[str, PairLoss | ProxyLoss] | None = None) -
         'P'
     """
     if losses is None:
-        losses = {name: entry.make(CLASSES, 8).double() for name, entry in catalogue().items()}
+        losses = {name: entry.make(CLASSES, 8).double() for name, entry in catalog().items()}
     return {name: derive(loss) for name, loss in losses.items()}
 
 
@@ -150,11 +150,11 @@ def as_markdown(table: Mapping[str, Mapping[str, Depends]]) -> str:
 PRINTED = {
     "Contrastive": "S",
     "Triplet": "P",
-    "Generalised lifted structure": "N",
+    "Generalized lifted structure": "N",
     "N-pairs": "N",
     "Multi-similarity + its miner": "SNP",
 }
-"""Table 1 of the thesis, which is about negative pairs; its lifted structure is Eq. 2.21, the generalised one."""
+"""Table 1 of the thesis, which is about negative pairs; its lifted structure is Eq. 2.21, the generalized one."""
 
 
 def differences(table: Mapping[str, Mapping[str, Depends]]) -> dict[str, tuple[str, str]]:
@@ -177,7 +177,7 @@ def _depends(loss: Loss, stages: list[Stage], sign: str) -> Depends:
         square = start.between == "samples against samples"
         both_ways = square and not getattr(loss, "takes_references", True)
         for pair in _pairs(start, sign, square):
-            for name, places in _neighbourhoods(start, pair, square).items():
+            for name, places in _neighborhoods(start, pair, square).items():
                 if found.get(name) is not Follows.SMOOTHLY:
                     seen = _followed(loss, stage, start, pair, places, uniform=name == "together", both_ways=both_ways)
                     found[name] = max(found.get(name, Follows.NOT), seen)
@@ -209,7 +209,7 @@ def _pairs(start: Shown, sign: str, square: bool) -> list[tuple[int, int]]:
     return [(int(places[place, 0]), int(places[place, 1])) for place in dict.fromkeys(chosen)]
 
 
-def _neighbourhoods(start: Shown, pair: tuple[int, int], square: bool) -> dict[str, Tensor]:
+def _neighborhoods(start: Shown, pair: tuple[int, int], square: bool) -> dict[str, Tensor]:
     """Sets of entries to move, by name; of a square matrix with their mirror images, for a similarity is one number."""
     i, j = pair
     row, column, own = (torch.zeros_like(start.positive) for _ in range(3))

@@ -7,7 +7,7 @@ from functools import reduce
 
 from torch import Tensor
 
-from likewise.core.formula import Apply, Formula, Number, where
+from likewise.formula import Apply, Formula, Number, where
 
 PRODUCTS = ("mul", "div", "neg")
 SUMS = ("add", "sub")
@@ -20,7 +20,7 @@ def simplified(formula: Formula) -> Formula:
     node, computed once.
 
     Examples:
-        >>> from likewise.core import relu, s, slope
+        >>> from likewise.formula import relu, s, slope
         >>> slope(3.0 * relu(0.2 - s) / 3.0, s)
         (1.0 / 3.0) * (3.0 * (where(0.0 < (0.2 - s), 1, 0) * -1.0))
         >>> simplified(slope(3.0 * relu(0.2 - s) / 3.0, s))
@@ -82,7 +82,7 @@ def negated(node: Formula) -> Formula:
     """Minus a formula, with the sign inside a sum.
 
     Examples:
-        >>> from likewise.core import exp, s
+        >>> from likewise.formula import exp, s
         >>> negated(s - exp(s)), negated(-2.0 * s)
         (exp(s) - s, 2.0 * s)
     """

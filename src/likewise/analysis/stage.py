@@ -1,6 +1,6 @@
 """A batch on which a loss is looked at, real or typical, and what the loss does when its matrix is changed.
 
-A loss asks for its similarity matrix; what it gets is ours (`likewise.core.problem.watched`).  So one entry can be moved
+A loss asks for its similarity matrix; what it gets is ours (`likewise.formula.similarity_hook`).  So one entry can be moved
 while all others stay, which no set of embeddings could do, and a batch can be given by the distribution of its cosines.
 """
 
@@ -13,9 +13,17 @@ import torch
 from torch import Tensor, nn
 
 from likewise.analysis.weights import Loss, before_mining, gradients, name_of, on_dense_engine, untouched
-from likewise.core.checks import embeddings_of, full_precision, labels_of, whole_number
-from likewise.core.problem import Problem, problem_from_embeddings, watched
-from likewise.core.similarity import Cosine, unit
+from likewise.formula import (
+    Cosine,
+    PairBatch,
+    batch_from_embeddings,
+    embeddings_of,
+    full_precision,
+    labels_of,
+    similarity_hook,
+    unit,
+    whole_number,
+)
 from likewise.losses import ProxyLoss
 
 
@@ -134,9 +142,9 @@ def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosine
         >>> float(show(NTXentLoss(), stage, lambda cosines: cosines + 0.1).values[0, 1])
         0.10000000149011612
     """
-    seen: list[tuple[Problem, Tensor]] = []
+    seen: list[tuple[PairBatch, Tensor]] = []
 
-    def see(problem: Problem, matrix: Tensor) -> Tensor:
+    def see(problem: PairBatch, matrix: Tensor) -> Tensor:
         if problem.between == "proxies against proxies":
             return matrix
         own, of_own = _linked(problem, stage) if cosines else (_own(problem, matrix, stage), lambda values: values)
@@ -147,7 +155,7 @@ def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosine
     with (
         torch.enable_grad(),
         untouched(loss, stage.embeddings),
-        watched(see),
+        similarity_hook(see),
         on_dense_engine(loss),
         full_precision(stage.embeddings),
     ):
@@ -159,12 +167,12 @@ def _value(loss: Loss, stage: Stage) -> Tensor:
     if isinstance(loss, nn.Module):
         result: Tensor = loss(stage.embeddings, stage.labels)
         return result
-    problem = problem_from_embeddings(stage.embeddings, stage.labels, None, None, None, Cosine())
+    problem = batch_from_embeddings(stage.embeddings, stage.labels, None, None, None, Cosine())
     return loss(problem.similarities(), stage.labels)
 
 
 @torch.enable_grad()
-def _summed(value: Tensor, seen: list[tuple[Problem, Tensor]], name: str) -> Shown:
+def _summed(value: Tensor, seen: list[tuple[PairBatch, Tensor]], name: str) -> Shown:
     """The slopes in what a loss saw, added where it made the same matrix several times."""
     if not seen:
         raise ValueError(
@@ -182,12 +190,12 @@ def _summed(value: Tensor, seen: list[tuple[Problem, Tensor]], name: str) -> Sho
     return Shown(leaf.detach(), slopes, positive, negative, between)
 
 
-def _turned(problem: Problem, matrix: Tensor) -> Tensor:
+def _turned(problem: PairBatch, matrix: Tensor) -> Tensor:
     """Samples in rows, whoever is the anchor; and back again."""
     return matrix.T if problem.between == "proxies against samples" else matrix
 
 
-def _own(problem: Problem, matrix: Tensor, stage: Stage) -> Tensor:
+def _own(problem: PairBatch, matrix: Tensor, stage: Stage) -> Tensor:
     """The loss's own similarities: of the real batch, or those that belong to the typical cosines."""
     if stage.design is None:
         return matrix.detach()
@@ -195,7 +203,7 @@ def _own(problem: Problem, matrix: Tensor, stage: Stage) -> Tensor:
     return of_cosines(cosines)
 
 
-def _linked(problem: Problem, stage: Stage) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+def _linked(problem: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """The cosines of a problem, and what its similarity makes of others in their place.
 
     A similarity is a function of inner products and squared norms.  Of unit vectors the product is the cosine, or shifted
@@ -220,7 +228,7 @@ def _linked(problem: Problem, stage: Stage) -> tuple[Tensor, Callable[[Tensor], 
     return cosines, lambda values: similarity.link(products + scale * (values - cosines), *squares)
 
 
-def _designed(problem: Problem, design: tuple[Typical, Typical]) -> Tensor:
+def _designed(problem: PairBatch, design: tuple[Typical, Typical]) -> Tensor:
     """A matrix of typical cosines.
 
     The multiples of the golden ratio, taken modulo one, are spread evenly however many one takes: so every row and every

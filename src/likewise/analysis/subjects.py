@@ -1,4 +1,4 @@
-"""What a script is written for: an entry of the catalogue, a loss, a class of losses, or a function of similarities."""
+"""What a script is written for: an entry of the catalog, a loss, a class of losses, or a function of similarities."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from likewise.analysis.catalogue import Entry
+from likewise.analysis.catalog import Entry
 from likewise.analysis.weights import Loss
-from likewise.core.hyper import Hyper
-from likewise.core.similarity import SIMILARITIES, SimilarityLike
+from likewise.formula import SIMILARITIES, Hyper, SimilarityLike
 from likewise.losses import PairLoss, ProxyLoss
 
 Source = Entry | Loss | type[PairLoss] | type[ProxyLoss]
@@ -94,7 +93,7 @@ def subject_of(source: Source, *, name: str | None = None, similarity: Similarit
     """Whatever can be looked at, as one thing.
 
     Args:
-        source: an entry of the catalogue; a loss of the library's kind, or its class; any module that takes embeddings
+        source: an entry of the catalog; a loss of the library's kind, or its class; any module that takes embeddings
             and labels; or a function of a similarity matrix and labels.
         name: what to call it.
         similarity: how embeddings are compared, for a function; losses of the library know.
@@ -113,7 +112,7 @@ def subject_of(source: Source, *, name: str | None = None, similarity: Similarit
         return _of_module(source, called)
     if not callable(source):
         raise TypeError(
-            f"source must be a loss, an entry of the catalogue or a function of similarities and labels, "
+            f"source must be a loss, an entry of the catalog or a function of similarities and labels, "
             f"but it is a {type(source).__name__}"
         )
     function: Any = source
@@ -151,7 +150,7 @@ def _of_module(loss: nn.Module, name: str) -> Subject:
             made.num_classes, made.embedding_dim = classes, dimensions
             made.proxies = nn.Parameter(torch.empty(classes * made.proxies_per_class, dimensions))
             with torch.no_grad():
-                made.initialise(made.proxies)
+                made.initialize(made.proxies)
         for key in values.keys() & own.keys():
             setattr(made, key, values[key])
         _set_miner(made, values)
@@ -200,7 +199,7 @@ def similarity_name(similarity: SimilarityLike) -> str:
     """The name of a similarity, where it has one.
 
     Examples:
-        >>> from likewise.core import Cosine, Dot
+        >>> from likewise.formula import Cosine, Dot
         >>> similarity_name(Cosine()), similarity_name(Dot(normalize=True))
         ('cosine', 'Dot(normalize=True)')
     """

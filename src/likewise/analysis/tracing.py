@@ -21,9 +21,14 @@ from torch import Tensor, nn
 from likewise.analysis.sliders import Slider, Substitutes, nothing_forgotten
 from likewise.analysis.subjects import Subject
 from likewise.analysis.weights import on_dense_engine
-from likewise.core.checks import check_values, full_precision
-from likewise.core.problem import Problem, problem_from_embeddings, watched
-from likewise.core.similarity import as_similarity
+from likewise.formula import (
+    PairBatch,
+    as_similarity,
+    batch_from_embeddings,
+    check_values,
+    full_precision,
+    similarity_hook,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Trace:
             matrix and its slopes, the gradient by samples and by proxies out.
         free: the hyper-parameters that are inputs.
         constants: tensors that the loss holds and that are inputs of the graph.
-        centres: proxies per class; 0 without proxies.
+        centers: proxies per class; 0 without proxies.
         between: what each matrix compares, in words.
         symbols: the names of sizes in the graph: ``"n"``, ``"d"`` and ``"c"``.
         guards: what the path that was traced took for granted about them.
@@ -66,7 +71,7 @@ class Trace:
     module: torch.fx.GraphModule
     free: tuple[str, ...]
     constants: tuple[Tensor, ...]
-    centres: int
+    centers: int
     between: tuple[str, ...]
     symbols: dict[sympy.Symbol, str]
     guards: tuple[sympy.Basic, ...]
@@ -76,9 +81,9 @@ class Trace:
     ) -> list[Tensor]:
         """Run the graph on a batch."""
         given = [samples, labels]
-        if self.centres:
+        if self.centers:
             assert proxies is not None
-            given.append(proxies.reshape(-1, self.centres, proxies.shape[1]))
+            given.append(proxies.reshape(-1, self.centers, proxies.shape[1]))
         numbers = [torch.tensor(float(values[name]), dtype=torch.float64) for name in self.free]
         results: list[Tensor] = list(self.module(*given, *self.constants, *numbers))
         return results
@@ -135,7 +140,7 @@ def trace(
     sliders = {name: Slider(value, lambda name=name: numbers[name]) for name, value in free.items()}  # type: ignore[misc]
     with nothing_forgotten():
         loss: Any = subject.build(sizes.classes, sizes.dimensions, {**(fixed or {}), **sliders})
-    centres = loss.proxies_per_class if subject.has_proxies else 0
+    centers = loss.proxies_per_class if subject.has_proxies else 0
     held = _held(loss, free, subject.has_proxies)
     between: list[str] = []
 
@@ -145,15 +150,15 @@ def trace(
     symbols = {size.node.expr: name for size, name in zip((n, d, c), "ndc", strict=True)}
     with mode:
         inputs = [torch.empty(n, d, dtype=torch.float64), torch.zeros(n, dtype=torch.int64)]
-        if centres:
-            inputs.append(torch.empty(c, centres, d, dtype=torch.float64))
+        if centers:
+            inputs.append(torch.empty(c, centers, d, dtype=torch.float64))
         inputs += [torch.empty(tensor.shape, dtype=tensor.dtype) for _, _, tensor in held]
         inputs += [torch.empty((), dtype=torch.float64) for _ in free]
 
     def run(samples: Tensor, labels: Tensor, *more: Tensor) -> list[Tensor]:
         rest = list(more)
         samples = samples.detach().requires_grad_()
-        proxies = rest.pop(0).flatten(0, 1).detach().requires_grad_() if centres else None
+        proxies = rest.pop(0).flatten(0, 1).detach().requires_grad_() if centers else None
         if proxies is not None:
             _put(loss, "proxies", proxies)
             loss.num_classes, loss.embedding_dim = c, d
@@ -177,7 +182,7 @@ def trace(
     if not of_one_size:
         _check_sizes(subject.name, sizes, guards, symbols)
     constants = tuple(tensor for _, _, tensor in held)
-    return Trace(subject.name, module, tuple(free), constants, centres, tuple(between), symbols, guards)
+    return Trace(subject.name, module, tuple(free), constants, centers, tuple(between), symbols, guards)
 
 
 def _value_and_gradients(
@@ -186,17 +191,17 @@ def _value_and_gradients(
     """The loss, each matrix with its slopes, and the gradients: what `likewise.analysis.weigh` says, and proxies'."""
     seen: list[tuple[str, Tensor]] = []
 
-    def see(problem: Problem, matrix: Tensor) -> Tensor:
+    def see(problem: PairBatch, matrix: Tensor) -> Tensor:
         seen.append((problem.between, matrix))
         return matrix
 
-    with torch.enable_grad(), check_values(False), watched(see), on_dense_engine(loss):
+    with torch.enable_grad(), check_values(False), similarity_hook(see), on_dense_engine(loss):
         if isinstance(loss, nn.Module):
             value = loss(samples, labels)
         else:
             with full_precision(samples):
                 similarity = as_similarity(subject.similarity)
-                problem = problem_from_embeddings(samples, labels, None, None, None, similarity)
+                problem = batch_from_embeddings(samples, labels, None, None, None, similarity)
                 value = loss(problem.similarities(), labels)
         total = value.sum()
     used = [(words, matrix) for words, matrix in seen if matrix.requires_grad and total.requires_grad]

@@ -20,10 +20,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.core.checks import full_precision
-from likewise.core.problem import Problem, problem_from_embeddings, watched
-from likewise.core.relation import Mined, Relation
-from likewise.core.similarity import SimilarityLike, as_similarity
+from likewise.formula import (
+    Mined,
+    PairBatch,
+    Relation,
+    SimilarityLike,
+    as_similarity,
+    batch_from_embeddings,
+    full_precision,
+    similarity_hook,
+)
 
 Loss = nn.Module | Callable[[Tensor, Tensor], Tensor]
 """A loss of the library, or anybody's function of a similarity matrix and labels."""
@@ -155,7 +161,7 @@ def seen_by(
     *,
     relation: Relation | None = None,
     similarity: SimilarityLike = "cosine",
-) -> tuple[Tensor, list[tuple[Problem, Tensor]]]:
+) -> tuple[Tensor, list[tuple[PairBatch, Tensor]]]:
     """The value of a loss and every similarity matrix that it made, each with the problem it was made for, all on one graph.
 
     Examples:
@@ -169,16 +175,16 @@ def seen_by(
         raise TypeError(
             f"loss must be a loss, or a function of similarities and labels, but it is a {type(loss).__name__}"
         )
-    seen: list[tuple[Problem, Tensor]] = []
+    seen: list[tuple[PairBatch, Tensor]] = []
 
-    def see(problem: Problem, matrix: Tensor) -> Tensor:
+    def see(problem: PairBatch, matrix: Tensor) -> Tensor:
         # what compares constants has weights as well
         matrix = matrix if matrix.requires_grad else matrix.detach().requires_grad_()
         seen.append((problem, matrix))
         return matrix
 
     others = {"references": references, "reference_labels": reference_labels, "relation": relation}
-    with torch.enable_grad(), watched(see), on_dense_engine(loss):
+    with torch.enable_grad(), similarity_hook(see), on_dense_engine(loss):
         if isinstance(loss, nn.Module):
             value: Tensor = loss(
                 embeddings, labels, **{name: each for name, each in others.items() if each is not None}
@@ -200,7 +206,7 @@ def _of_function(
     if others["relation"] is not None:
         raise ValueError("relation must be None for a function of similarities and labels, but it was given")
     with full_precision(embeddings):
-        problem = problem_from_embeddings(embeddings, labels, **others, similarity=as_similarity(similarity))
+        problem = batch_from_embeddings(embeddings, labels, **others, similarity=as_similarity(similarity))
         assert labels is not None
         value = function(problem.similarities(), labels)
     if not isinstance(value, Tensor) or value.ndim != 0 or not value.requires_grad:
@@ -216,7 +222,7 @@ def before_mining(relation: Relation) -> Relation:
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Labels
+        >>> from likewise.formula import Labels
         >>> before_mining(Labels(torch.tensor([0, 0]))).masks()[0].tolist()
         [[False, True], [True, False]]
     """

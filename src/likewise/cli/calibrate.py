@@ -1,4 +1,4 @@
-"""``likewise calibrate``: what a model's similarities mean, learned from labelled images and kept in its file."""
+"""``likewise calibrate``: what a model's similarities mean, learned from labeled images and kept in its file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LISTED = 20
 
 
 def run(words: Sequence[str]) -> int:
-    """Learn thresholds and probabilities from labelled images, and write them into the model's file.
+    """Learn thresholds and probabilities from labeled images, and write them into the model's file.
 
     Examples:
         >>> run(["nowhere", "photos"])
@@ -71,7 +71,7 @@ def run(words: Sequence[str]) -> int:
 def _options() -> Arguments:
     options = Arguments(
         "calibrate",
-        "Learn from labelled images, of classes that the model was not trained on, which similarity means that two show "
+        "Learn from labeled images, of classes that the model was not trained on, which similarity means that two show "
         "the same, and how likely; it is written into the model's file.",
     )
     options.add_argument(

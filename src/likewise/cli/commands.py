@@ -38,7 +38,7 @@ COMMANDS = {
     "search": Command(WORK, "find look-alikes, near-duplicates and clusters in an index", "likewise.cli.search"),
     "serve": Command(WORK, "a search page for an index, or for a folder of pictures", "likewise.cli.serve"),
     "verify": Command(WORK, "are two images of the same thing? with a probability", "likewise.cli.verify"),
-    "calibrate": Command(WORK, "learn that from labelled images, and keep it with the model", "likewise.cli.calibrate"),
+    "calibrate": Command(WORK, "learn that from labeled images, and keep it with the model", "likewise.cli.calibrate"),
     "export": Command(WORK, "a model for other programs: ONNX, torch.export, a hub's folder", "likewise.cli.export"),
     "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "report"),
     "compare": Command(

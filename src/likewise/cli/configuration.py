@@ -60,8 +60,8 @@ class Model:
         head: linear, mlp or none.
         normalize: scale embeddings to unit length.
         freeze_bn: keep the trunk's batch norms as they are.
-        layer_norm: normalise the pooled features before the head.
-        in_channels: 3, or 1 for grey; by default what the trunk is made for.
+        layer_norm: normalize the pooled features before the head.
+        in_channels: 3, or 1 for gray; by default what the trunk is made for.
 
     Examples:
         >>> Model().dim

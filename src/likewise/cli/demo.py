@@ -137,7 +137,7 @@ def _why(best: str) -> Opening:
 
 
 def _pixels(part: Part) -> Tensor:
-    """The images of a part, grey, ``(n, 1, h, w)`` bytes."""
+    """The images of a part, gray, ``(n, 1, h, w)`` bytes."""
     return torch.from_numpy(
         np.stack([np.asarray(part.image(row).convert("L"))[None] for row in range(len(part.labels))])
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from likewise.cli.arguments import Arguments
-from likewise.cli.catalogue import Entry, entries, heading
+from likewise.cli.catalog import Entry, entries, heading
 from likewise.cli.mistakes import Mistake, nearest
 from likewise.cli.objects import KINDS, Kind, needed
 from likewise.cli.screen import bold, columns, paragraph
@@ -173,7 +173,7 @@ def _describe_class(kind: Kind, name: str, key: str) -> None:
 
 def _options(kind: Kind, thing: Any, told: dict[str, str]) -> Iterable[tuple[str, str, str]]:
     """Every option: its name, its default, and what it means within which limits."""
-    from likewise.core.hyper import hyperparameters
+    from likewise.formula import hyperparameters
 
     declared = hyperparameters(thing) if hasattr(thing, "__dataclass_fields__") else {}
     inherited = _inherited(thing)

@@ -11,9 +11,9 @@ from typing import Any
 
 from likewise.cli.mistakes import making
 from likewise.cli.objects import KINDS, imported, make
-from likewise.core.checks import whole_number
 from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds
 from likewise.data import Split as ClassSplit
+from likewise.formula import whole_number
 
 Tree = Mapping[str, Any]
 

@@ -18,15 +18,15 @@ from likewise.cli.mistakes import Mistake, making
 from likewise.cli.objects import KINDS, imported, make, needed
 from likewise.cli.parts import Parts, read_parts
 from likewise.cli.screen import note
-from likewise.core.checks import whole_number
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached
 from likewise.data.memory import free_memory
+from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
 from likewise.train import Data, Optimizer, Plan, Run, Schedule, Sealed, train
 from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
-    from likewise.analysis.recorder import Recorder
+    from likewise.analysis import Recorder
 
 Tree = Mapping[str, Any]
 
@@ -263,7 +263,7 @@ def make_lens(config: Tree, loss: nn.Module) -> Recorder | None:
     said = config.get("lens") or {}  # runs of before have none
     if not said.get("every"):
         return None
-    from likewise.analysis.recorder import Recorder
+    from likewise.analysis import Recorder
 
     with making("--lens"):
         return Recorder(loss, said["every"], _make_beside(said))

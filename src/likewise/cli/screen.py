@@ -1,4 +1,4 @@
-"""What is written to a terminal: tables that fit its width, notes, and no colour where nobody sees it."""
+"""What is written to a terminal: tables that fit its width, notes, and no color where nobody sees it."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _options() -> Arguments:
         "--rerank",
         choices=sorted(RERANKS),
         help="order the best anew: expansion searches again with a query that is moved towards what it found, k-reciprocal "
-        "asks who shares the query's neighbours",
+        "asks who shares the query's neighbors",
     )
     options.add_argument("--exact", action="store_true", help="compare with every item, whatever the index has")
     options.add_argument(
@@ -136,7 +136,7 @@ def _search(index: Anywhere, given: argparse.Namespace) -> int:
     if given.item is not None:
         with making("--item"):
             found = _refusing(
-                lambda: index.neighbours(
+                lambda: index.neighbors(
                     given.item, given.k, where=given.where, exact=given.exact or None, rerank=_rerank(given)
                 )
             )

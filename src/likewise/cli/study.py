@@ -17,7 +17,7 @@ from likewise.cli.defaults import Tree, defaults_for, merged
 from likewise.cli.mistakes import Mistake, nearest, sentence
 from likewise.cli.objects import KINDS
 from likewise.cli.trials import METRICS
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.protocols.board import Board
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.protocol import PROTOCOLS, Protocol, fixed_share, k_fold
@@ -26,7 +26,7 @@ from likewise.protocols.trial import COLUMNS, Label, Trial
 FILE = "study.yaml"
 KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric", "board")
 SETTINGS = {"data": "data", "model.trunk": "trunk", "model.dim": "dim"}
-"""What every trial is labelled with, by its path."""
+"""What every trial is labeled with, by its path."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from likewise.cli.pool import fitting, run_workers
 from likewise.cli.screen import bold, columns, paragraph
 from likewise.cli.study import StudyFile, begin, board_of, with_aside, write_study
 from likewise.cli.tournament import INTERRUPTED, conclude, write_rows
-from likewise.core import hyperparameters
+from likewise.formula import hyperparameters
 from likewise.protocols.bayes import Bayesian, Random
 from likewise.protocols.grid import CoordinateGrid
 from likewise.protocols.protocol import PROTOCOLS

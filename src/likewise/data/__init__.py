@@ -5,7 +5,7 @@ from likewise.data.augment import Augment, Normalize
 from likewise.data.broken import find_broken
 from likewise.data.cache import ImageCache, cached
 from likewise.data.cars import Cars196
-from likewise.data.colour import ColorJitter
+from likewise.data.color import ColorJitter
 from likewise.data.crops import CenterCrop, RandomCrop, RandomResizedCrop, RandomShift
 from likewise.data.cub import CUB200
 from likewise.data.dataset import ImageDataset, ImageFiles

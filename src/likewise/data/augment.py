@@ -1,4 +1,4 @@
-"""From stored bytes to a network's input: crop, flip, colours and scaling of a whole batch, in one resampling."""
+"""From stored bytes to a network's input: crop, flip, colors and scaling of a whole batch, in one resampling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from likewise.data.colour import LUMA, ColorJitter, grey
+from likewise.data.color import LUMA, ColorJitter, gray
 from likewise.data.crops import Crop, canvas
 from likewise.data.resample import (
     FRACTION,
@@ -52,7 +52,7 @@ class PixelScale(Protocol):
 
     @property
     def order(self) -> str:
-        """The order of the channels: ``"RGB"``, ``"BGR"`` or ``"L"`` for grey."""
+        """The order of the channels: ``"RGB"``, ``"BGR"`` or ``"L"`` for gray."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Normalize:
         mean: what is subtracted from each channel.
         std: what each channel is divided by.
         white: what white is before that: 1.0, or 255.0 for networks that were trained on bytes.
-        order: ``"RGB"``, ``"BGR"``, or ``"L"`` for one grey channel.
+        order: ``"RGB"``, ``"BGR"``, or ``"L"`` for one gray channel.
 
     Examples:
         >>> Normalize().mean
@@ -120,7 +120,7 @@ class Augment:
         resize: crop as if the images had been resized first, to this length of the shorter side, or to this height and
             width.  They are not: the crop is resampled once, from the stored pixels.
         flip: how likely an image is mirrored.
-        jitter: how colours are changed, if they are.
+        jitter: how colors are changed, if they are.
         normalize: what the network expects of pixels, such as a trunk's ``preprocessing``; by default 0 to 1.
         dtype: the result's floating-point dtype.
         channels_last: lay the result out in memory as ``(n, h, w, c)``; its shape stays ``(n, c, h, w)``.
@@ -169,7 +169,7 @@ class Augment:
         return torch.rand(count, numbers, generator=generator, dtype=torch.float64)
 
     def order(self, generator: Generator) -> tuple[int, ...]:
-        """The order in which a batch's colours are changed."""
+        """The order in which a batch's colors are changed."""
         return () if self.jitter is None else tuple(torch.randperm(4, generator=generator).tolist())
 
     def place(self, sizes: Tensor, chance: Tensor, order: tuple[int, ...] = ()) -> Draw:
@@ -267,7 +267,7 @@ class Augment:
         if self.normalize.order == "BGR":
             pixels = pixels.flip(1)
         elif self.normalize.order == "L":
-            pixels = grey(pixels)
+            pixels = gray(pixels)
         slope, shift = (_constant(each, pixels.device) for each in _coefficients(self.normalize))
         layout = torch.channels_last if self.channels_last else torch.contiguous_format
         return torch.addcmul(shift, pixels, slope).to(self.dtype, memory_format=layout)

@@ -59,7 +59,7 @@ class RandomResizedCrop:
     """A box of random area and shape at a random place, as torchvision's transform of this name draws it.
 
     Up to ten times an area and an aspect ratio are drawn, uniformly and log-uniformly; the first box that fits is put
-    anywhere in the image.  If none fits, it is the largest centred box whose shape is allowed.
+    anywhere in the image.  If none fits, it is the largest centered box whose shape is allowed.
 
     Args:
         scale: the box's area as a share of the image's, from least to most.

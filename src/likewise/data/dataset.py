@@ -271,7 +271,7 @@ class _View(ImageDataset):
         else:
             base, positions = whole, indices
         chosen = torch.from_numpy(indices)
-        labels, names = _relabelled(whole.labels[chosen], whole.class_names, relabel)
+        labels, names = _relabeled(whole.labels[chosen], whole.class_names, relabel)
         super().__init__(
             whole.name,
             labels,
@@ -342,7 +342,7 @@ def missing_files(folder: str | os.PathLike[str], paths: Sequence[str]) -> list[
     return missing
 
 
-def _relabelled(labels: Tensor, names: tuple[str, ...], relabel: bool) -> tuple[Tensor, tuple[str, ...]]:
+def _relabeled(labels: Tensor, names: tuple[str, ...], relabel: bool) -> tuple[Tensor, tuple[str, ...]]:
     if not relabel:
         return labels, names
     fresh, kept = contiguous(labels.tolist())

@@ -63,8 +63,8 @@ class Broken:
 def decode(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> Image.Image:
     """Read an image from a file or from a file's bytes: RGB and upright, whatever it was.
 
-    Grey, palette, CMYK, LAB and 16-bit images are converted; transparent ones are laid on white; of an animation the
-    first frame is taken; a camera's EXIF orientation is applied.  Colour profiles are not.
+    Gray, palette, CMYK, LAB and 16-bit images are converted; transparent ones are laid on white; of an animation the
+    first frame is taken; a camera's EXIF orientation is applied.  Color profiles are not.
 
     Args:
         source: a path, or the bytes of a file.
@@ -110,11 +110,11 @@ def to_rgb(image: Image.Image) -> Image.Image:
     """
     turn = _UPRIGHT.get(_orientation(image))
     if image.mode.startswith("I") or image.mode == "F":
-        rgb = _from_deep_grey(image)
+        rgb = _from_deep_gray(image)
     elif image.mode == "LAB":
         rgb = _from_lab(image)
     elif image.mode in ("LA", "RGBA", "PA", "La", "RGBa") or "transparency" in image.info:
-        # premultiplied grey knows only one way out
+        # premultiplied gray knows only one way out
         clear = (image.convert("LA") if image.mode == "La" else image).convert("RGBA")
         rgb = Image.alpha_composite(Image.new("RGBA", image.size, "white"), clear).convert("RGB")
     else:
@@ -160,16 +160,16 @@ def _from_lab(image: Image.Image) -> Image.Image:
     return rgb
 
 
-def _from_deep_grey(image: Image.Image) -> Image.Image:
+def _from_deep_gray(image: Image.Image) -> Image.Image:
     """Scale 16 bits to 8; Pillow's own conversion would cut everything above 255 off."""
     sixteen = image.mode.startswith("I;16") or (image.mode == "I" and image.format in ("PNG", "PPM"))
     if not sixteen:
         raise ValueError(f"its 32-bit values (mode {image.mode}) have no agreed white, save it with 8 or 16 bits")
     values = np.asarray(image).astype(np.int64)
-    grey = ((values + 128) // 257).clip(0, 255).astype(np.uint8)  # 65535 = 257 · 255
+    gray = ((values + 128) // 257).clip(0, 255).astype(np.uint8)  # 65535 = 257 · 255
     if isinstance(image.info.get("transparency"), int):
-        grey[values == image.info["transparency"]] = 255
-    return Image.fromarray(grey).convert("RGB")
+        gray[values == image.info["transparency"]] = 255
+    return Image.fromarray(gray).convert("RGB")
 
 
 def _sentence(error: Exception) -> str:

@@ -88,7 +88,7 @@ class Glyphs(ImageDataset):
         font_folder()  # a missing font is said here and not in a worker
 
     def image(self, index: int) -> Image.Image:
-        """The image, drawn now unless `pixels` has drawn it; grey, but RGB like every other data set's."""
+        """The image, drawn now unless `pixels` has drawn it; gray, but RGB like every other data set's."""
         if self._pixels is not None:
             return Image.fromarray(self._pixels[index, 0].numpy()).convert("RGB")
         label, number = divmod(int(index), self.images_per_class)
@@ -172,7 +172,7 @@ def _strokes(shapes: Array, rounds: int) -> Array:
 
 
 def _wider(shapes: Array) -> Array:
-    """The largest of each pixel and its eight neighbours."""
+    """The largest of each pixel and its eight neighbors."""
     for axis in (1, 2):
         moved = np.moveaxis(shapes, axis, 0)
         largest = moved.copy()
@@ -200,13 +200,13 @@ def _maps(amounts: Array, size: int) -> list[tuple[float, ...]]:
 
 
 def _printed(ink: Array, levels: Array, words: Array) -> Array:
-    """Ink on paper, each of its own grey, with noise over both; whole numbers throughout."""
+    """Ink on paper, each of its own gray, with noise over both; whole numbers throughout."""
     dark, light, spread = levels[:, 0], 255 - levels[:, 1], levels[:, 2]
-    grey = light[:, None, None] - ((light - dark)[:, None, None] * ink + 127) // 255
+    gray = light[:, None, None] - ((light - dark)[:, None, None] * ink + 127) // 255
     # A sum of four bytes is close to normal, with standard deviation 148.
     parts = np.ascontiguousarray(words[:, _WORDS:]).astype("<u8").view(np.uint8)
     sums = parts.reshape(len(words), -1, 4).sum(axis=2, dtype=np.int32)[:, : ink[0].size].reshape(ink.shape) - 510
-    soiled: Array = grey + (sums * spread[:, None, None] + 74) // 148
+    soiled: Array = gray + (sums * spread[:, None, None] + 74) // 148
     return soiled.clip(0, 255).astype(np.uint8)
 
 

@@ -2,7 +2,7 @@
 
 A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
 thesis, Section 1.2).  Before each epoch, or as often as it pays, embed the whole training set and call ``update``.
-The embeddings are only read there: a table of neighbours is kept, and it is part of the sampler's state.
+The embeddings are only read there: a table of neighbors is kept, and it is part of the sampler's state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HardBatchSampler(ResumableSampler):
     """Classes that are near each other, and as many images of each: ``classes`` x ``per_class``, class by class.
 
     Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
-    (cosine) and that are not in the batch yet.  A nearest-neighbour pass before each epoch is the idea of Harwood et
+    (cosine) and that are not in the batch yet.  A nearest-neighbor pass before each epoch is the idea of Harwood et
     al. 2017; with classes in place of samples, it serves losses that use the whole batch.  How hard the pairs are
     that count is left to the loss and its miner.
 
@@ -34,7 +34,7 @@ class HardBatchSampler(ResumableSampler):
         labels: one for each image.
         classes: how many different classes make a batch.
         per_class: how many images of each class; of one that has fewer, some come again.
-        anchors: how many of the classes are dealt; the others are their neighbours, the same number for each.
+        anchors: how many of the classes are dealt; the others are their neighbors, the same number for each.
         steps: batches in an epoch; by default as many as there are images for.
         seed: of all choices.
         rank: which share of each batch this process takes: whole classes.
@@ -76,10 +76,10 @@ class HardBatchSampler(ResumableSampler):
         enough_classes(classes, len(np.unique(self.labels)))
         divisible("classes", classes, "anchors", anchors)
         divisible("classes", classes, "world_size", world_size)
-        self._neighbours: Array | None = None
+        self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
-        """Look for each class's neighbours.
+        """Look for each class's neighbors.
 
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
@@ -88,18 +88,18 @@ class HardBatchSampler(ResumableSampler):
         numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
         sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
         means = torch.nn.functional.normalize(sums, dim=1)
-        # A batch holds classes - 1 others: so many neighbours are always enough to fill it.
-        self._neighbours = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
+        # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
+        self._neighbors = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
     def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        near = _updated(self._neighbours)
+        near = _updated(self._neighbors)
         images = Decks(self.labels, chance)
         deck = Deck(np.arange(len(images.classes)), chance)
         while True:
             chosen: list[int] = []
             for group in range(1, self.anchors + 1):
                 anchor = deck.deal(1)[0]
-                while anchor in chosen:  # it came as a neighbour; that was its turn
+                while anchor in chosen:  # it came as a neighbor; that was its turn
                     anchor = deck.deal(1)[0]
                 chosen.append(anchor)
                 wanted = group * self.classes // self.anchors - len(chosen)
@@ -107,33 +107,33 @@ class HardBatchSampler(ResumableSampler):
             yield [index for number in chosen for index in images.deal(number, self.per_class)]
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbours."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbours": _packed(self._neighbours)}
+        """As for every sampler, with the table of neighbors."""
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _packed(self._neighbors)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbours."""
+        """As for every sampler, with the table of neighbors."""
         super().load_state_dict(state)
-        self._neighbours = _unpacked(state.get("neighbours"))
+        self._neighbors = _unpacked(state.get("neighbors"))
 
 
 class HardPairSampler(ResumableSampler):
-    """A few positive pairs and then their hard neighbours (Oh Song et al. 2016; figure 18 of the thesis).
+    """A few positive pairs and then their hard neighbors (Oh Song et al. 2016; figure 18 of the thesis).
 
     Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
     similar to either of the two (cosine), nearest first and in turn, and that are not in the batch yet.  Where the
-    neighbours kept for a pair are all in the batch, images at random take their places.
+    neighbors kept for a pair are all in the batch, images at random take their places.
 
-    A class with one image has no pair, but its image may come as a neighbour; a warning says how many there are.
+    A class with one image has no pair, but its image may come as a neighbor; a warning says how many there are.
     Every process must be given the same embeddings, or the shares will not fit together.
 
     Args:
         labels: one for each image.
         batch_size: of the batch that all processes share.
         pairs: how many positive pairs a batch has, each of another class; they share the rest of it evenly.
-        neighbours: how many hard neighbours are kept for each image.
+        neighbors: how many hard neighbors are kept for each image.
         steps: batches in an epoch; by default as many as there are images for.
         seed: of all choices.
-        rank: which share of each batch this process takes: whole pairs with their neighbours.
+        rank: which share of each batch this process takes: whole pairs with their neighbors.
         world_size: how many processes share each batch.
 
     Examples:
@@ -152,17 +152,17 @@ class HardPairSampler(ResumableSampler):
         *,
         batch_size: int = 128,
         pairs: int = 16,
-        neighbours: int = 32,
+        neighbors: int = 32,
         steps: int | None = None,
         seed: int = 0,
         rank: int = 0,
         world_size: int = 1,
     ):
-        self.pairs, self.neighbours = whole_number("pairs", pairs, 1), whole_number("neighbours", neighbours, 1)
+        self.pairs, self.neighbors = whole_number("pairs", pairs, 1), whole_number("neighbors", neighbors, 1)
         super().__init__(
             labels,
             batch_size=batch_size,
-            settings={"pairs": self.pairs, "neighbours": self.neighbours},
+            settings={"pairs": self.pairs, "neighbors": self.neighbors},
             steps=steps,
             seed=seed,
             rank=rank,
@@ -180,19 +180,19 @@ class HardPairSampler(ResumableSampler):
             raise ValueError(
                 f"pairs must be at most {len(self._paired)}, the classes with two images or more, but it is {pairs}"
             )
-        self._neighbours: Array | None = None
+        self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
-        """Look for each image's neighbours among the images of other classes.
+        """Look for each image's neighbors among the images of other classes.
 
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
         """
         units = _units(embeddings, len(self.labels))
-        self._neighbours = _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbours)
+        self._neighbors = _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
 
     def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        near = _updated(self._neighbours)
+        near = _updated(self._neighbors)
         images, deck = Decks(self.labels, chance), Deck(self._paired, chance)
         others = Deck(np.arange(len(self.labels)), chance)
         size = self.batch_size // self.pairs
@@ -213,13 +213,13 @@ class HardPairSampler(ResumableSampler):
             yield [index for group in groups for index in group]
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbours."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbours": _packed(self._neighbours)}
+        """As for every sampler, with the table of neighbors."""
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _packed(self._neighbors)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbours."""
+        """As for every sampler, with the table of neighbors."""
         super().load_state_dict(state)
-        self._neighbours = _unpacked(state.get("neighbours"))
+        self._neighbors = _unpacked(state.get("neighbors"))
 
 
 def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
@@ -253,15 +253,15 @@ def _said(value: object) -> str:
     return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
-def _updated(neighbours: Array | None) -> Array:
-    if neighbours is None:
+def _updated(neighbors: Array | None) -> Array:
+    if neighbors is None:
         raise RuntimeError("update(embeddings) must be called before batches are drawn: nobody knows who is near whom")
-    return neighbours
+    return neighbors
 
 
-def _packed(neighbours: Array | None) -> Tensor | None:
-    return None if neighbours is None else torch.from_numpy(neighbours)
+def _packed(neighbors: Array | None) -> Tensor | None:
+    return None if neighbors is None else torch.from_numpy(neighbors)
 
 
-def _unpacked(neighbours: Tensor | None) -> Array | None:
-    return None if neighbours is None else neighbours.cpu().numpy()
+def _unpacked(neighbors: Tensor | None) -> Array | None:
+    return None if neighbors is None else neighbors.cpu().numpy()

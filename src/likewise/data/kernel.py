@@ -14,9 +14,9 @@ ORDERS = {"RGB": 0, "BGR": 1, "L": 2}
 
 
 @triton.jit
-def _weight(place, centre, reach, support):
+def _weight(place, center, reach, support):
     """The triangle, of the pixels that the box touches."""
-    weight = tl.maximum(1.0 - tl.abs(place.to(tl.float32) + 0.5 - centre) / support, 0.0)
+    weight = tl.maximum(1.0 - tl.abs(place.to(tl.float32) + 0.5 - center) / support, 0.0)
     return tl.where((place >= 0) & (place < reach), weight, 0.0)
 
 
@@ -45,28 +45,28 @@ def _resample(
     x = tl.program_id(2) * COLUMNS + tl.arange(0, COLUMNS)
     from_x = tl.where(flip > 0, width - 1 - x, x)
     support_y, support_x = tl.maximum(scale_y, 1.0), tl.maximum(scale_x, 1.0)
-    centre_y = offset_y + (y.to(tl.float32) + 0.5) * scale_y
-    centre_x = offset_x + (from_x.to(tl.float32) + 0.5) * scale_x
-    first_y = tl.floor(centre_y - support_y + 0.5).to(tl.int32)
-    first_x = tl.floor(centre_x - support_x + 0.5).to(tl.int32)
+    center_y = offset_y + (y.to(tl.float32) + 0.5) * scale_y
+    center_x = offset_x + (from_x.to(tl.float32) + 0.5) * scale_x
+    first_y = tl.floor(center_y - support_y + 0.5).to(tl.int32)
+    first_x = tl.floor(center_x - support_x + 0.5).to(tl.int32)
     taps_y, taps_x = (2.0 * support_y).to(tl.int32) + 2, (2.0 * support_x).to(tl.int32) + 2
 
     total_x = tl.zeros([COLUMNS], tl.float32)
     for tap in range(taps_x):
-        total_x += _weight(first_x + tap, centre_x, reach_x, support_x)
+        total_x += _weight(first_x + tap, center_x, reach_x, support_x)
     total_y = tl.zeros([ROWS], tl.float32)
     sum0 = tl.zeros([ROWS, COLUMNS], tl.float32)
     sum1 = tl.zeros([ROWS, COLUMNS], tl.float32)
     sum2 = tl.zeros([ROWS, COLUMNS], tl.float32)
     for tap_y in range(taps_y):
         place_y = first_y + tap_y
-        weight_y = _weight(place_y, centre_y, reach_y, support_y)
+        weight_y = _weight(place_y, center_y, reach_y, support_y)
         total_y += weight_y
         # what hangs over an image's edge repeats the edge
         line = start + tl.minimum(tl.maximum(top + place_y, 0), image_height - 1) * image_width
         for tap_x in range(taps_x):
             place_x = first_x + tap_x
-            weight = weight_y[:, None] * _weight(place_x, centre_x, reach_x, support_x)[None, :]
+            weight = weight_y[:, None] * _weight(place_x, center_x, reach_x, support_x)[None, :]
             column = tl.minimum(tl.maximum(left + place_x, 0), image_width - 1)
             at = pixels + (line[:, None] + column[None, :]) * 3
             sum0 += weight * tl.load(at).to(tl.float32)
@@ -78,8 +78,8 @@ def _resample(
     there = (y < height)[:, None] & (x < width)[None, :]
     to = out + image * by_image + y[:, None] * by_row + x[None, :] * by_column
     if ORDER == 2:
-        grey = tl.load(scaling + 6) * sum0 + tl.load(scaling + 7) * sum1 + tl.load(scaling + 8) * sum2
-        _store(to, grey, scaling, there)
+        gray = tl.load(scaling + 6) * sum0 + tl.load(scaling + 7) * sum1 + tl.load(scaling + 8) * sum2
+        _store(to, gray, scaling, there)
     else:
         if ORDER == 1:
             sum0, sum2 = sum2, sum0
@@ -94,7 +94,7 @@ def resample(pixels: Tensor, table: Tensor, scaling: Tensor, out: Tensor, order:
     Args:
         pixels: bytes ``(p, 3)`` of all images.
         table: what is known of each image and its box, ``(n, 12)``, as `likewise.data.resample.table_of` makes it.
-        scaling: three slopes and three shifts of the channels, and what red, green and blue count for grey, ``(9,)``.
+        scaling: three slopes and three shifts of the channels, and what red, green and blue count for gray, ``(9,)``.
         out: the batch.
         order: ``"RGB"``, ``"BGR"`` or ``"L"``.
         fraction: the unit of fractions of pixels in the table.

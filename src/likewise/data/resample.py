@@ -4,7 +4,7 @@ Both engines mean the same: cut the box out (of whole pixels around it, if it is
 Where that enlarges, it is plain bilinear interpolation; where it shrinks, the triangle is as wide as an output pixel, so
 that every input pixel counts and nothing aliases.
 
-- On the host, image by image: torch's kernel for bytes, which is Pillow's arithmetic vectorised; Pillow itself for boxes
+- On the host, image by image: torch's kernel for bytes, which is Pillow's arithmetic vectorized; Pillow itself for boxes
   with fractions of pixels.  Values are rounded to bytes, as Pillow does.
 - On a device, the whole batch: one gather of the boxes, then the filter as two batched matrix products, horizontally and
   vertically, in float32 and without rounding.  A flip is a reversed matrix and costs nothing.
@@ -200,8 +200,8 @@ def triangle_weights(offset: Tensor, extent: Tensor, reach: Tensor, size: int, s
     pixels = torch.arange(span, device=offset.device, dtype=torch.float32)
     scale = (extent / size).to(torch.float32)[:, None, None]  # (n, 1, 1) input pixels for each output pixel
     middle = torch.arange(size, device=offset.device, dtype=torch.float32) + 0.5
-    centre = offset.to(torch.float32)[:, None, None] + scale * middle[:, None]
-    weights = (1.0 - (pixels + 0.5 - centre).abs() / scale.clamp_min(1.0)).clamp_min(0.0)
+    center = offset.to(torch.float32)[:, None, None] + scale * middle[:, None]
+    weights = (1.0 - (pixels + 0.5 - center).abs() / scale.clamp_min(1.0)).clamp_min(0.0)
     weights = weights * (pixels < reach[:, None, None])
     return weights / weights.sum(2, keepdim=True)
 

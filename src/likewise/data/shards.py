@@ -222,11 +222,11 @@ def build(
     Examples:
         >>> import tempfile
         >>> from PIL import Image
-        >>> class Grey:
+        >>> class Gray:
         ...     __len__ = lambda self: 2
         ...     image = lambda self, index: Image.new("RGB", (4, 3))
         ...     source = lambda self, index: "nowhere"
-        >>> build(Grey(), Path(tempfile.mkdtemp()), Shape(8, 3.0))[0].heights
+        >>> build(Gray(), Path(tempfile.mkdtemp()), Shape(8, 3.0))[0].heights
         [3, 3]
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
 """Losses: declarations over one similarity matrix."""
 
+from likewise.losses.base import PairLoss
 from likewise.losses.gathered import Gathered
 from likewise.losses.memory import CrossBatchMemory
-from likewise.losses.module import PairLoss
-from likewise.losses.nca import NCALoss, NPairsLoss, NTXentLoss, SupConLoss, TupletMarginLoss
+from likewise.losses.neighborhood import NCALoss, NPairsLoss, NTXentLoss, SupConLoss, TupletMarginLoss
 from likewise.losses.pair import (
     BinomialDevianceLoss,
     CircleLoss,
@@ -15,16 +15,8 @@ from likewise.losses.pair import (
     SNRContrastiveLoss,
 )
 from likewise.losses.proxy import ProxyAnchorLoss, ProxyGMLLoss, ProxyNCALoss, ProxyNCAPPLoss, ProxyRepulsionLoss
-from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 from likewise.losses.ranking import FastAPLoss, HistogramLoss
-from likewise.losses.regularisers import (
-    DirectionRegularized,
-    EmbeddingNorm,
-    LanguageGuidance,
-    Matryoshka,
-    WeightedSum,
-    ZeroMean,
-)
 from likewise.losses.sharded import ShardedProxies
 from likewise.losses.softmax import (
     ArcFaceLoss,
@@ -38,6 +30,14 @@ from likewise.losses.softmax import (
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
+from likewise.losses.wrappers import (
+    DirectionRegularized,
+    EmbeddingNorm,
+    LanguageGuidance,
+    Matryoshka,
+    WeightedSum,
+    ZeroMean,
+)
 
 __all__ = [
     "AngularLoss",

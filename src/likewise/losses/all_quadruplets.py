@@ -9,14 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from likewise.backends import dense_masks
-from likewise.backends.streamed import panels
-from likewise.core.problem import Problem, is_watched
-from likewise.core.relation import Labels
-from likewise.core.similarity import SNR
-from likewise.core.slots import Slots, similarities_at
-from likewise.core.spec import PartValues
-from likewise.core.spread import ALONE
+from likewise.distributed import SINGLE_PROCESS
+from likewise.engines import PositiveIndex, dense_masks, panels, similarities_at
+from likewise.formula import SNR, Labels, PairBatch, TermValues, has_similarity_hook
 
 
 class Thresholds(NamedTuple):
@@ -47,7 +42,7 @@ class Tally(NamedTuple):
     of_class: Tensor
 
 
-def all_quadruplets(problem: Problem, margin: float, slots: Slots | None, engine: str) -> PartValues:
+def all_quadruplets(problem: PairBatch, margin: float, slots: PositiveIndex | None, engine: str) -> TermValues:
     r"""Every positive pair's hinges against the negative pairs that do not touch its class.
 
     A negative pair touches two classes.  So: all negative pairs, less those with their first member in the class, less
@@ -61,7 +56,7 @@ def all_quadruplets(problem: Problem, margin: float, slots: Slots | None, engine
         engine: the name of the engine; with any but the dense one the matrix is made in panels.
     """
     assert problem.labels is not None
-    everyones = problem.everybodys(problem.labels)
+    everyones = problem.gather(problem.labels)
     # a number for each class that is below the number of samples, and is known without counting classes
     classes = torch.searchsorted(everyones.sort().values, everyones)
     own = classes if problem.share is None else classes[problem.share.own]
@@ -86,14 +81,14 @@ def all_quadruplets(problem: Problem, margin: float, slots: Slots | None, engine
     excess = above(tally.sums, tally.class_sums) - numbers * limits.double()
     total = torch.where(exists, excess, 0.0).sum(dim=1).clamp_min(0.0).to(limits.dtype)
     eligible = tally.numbers.sum() - tally.of_class[own]
-    return PartValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))
+    return TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))
 
 
-def _thresholds(limits: Tensor, own: Tensor, problem: Problem) -> Thresholds:
+def _thresholds(limits: Tensor, own: Tensor, problem: PairBatch) -> Thresholds:
     """Everybody's thresholds in order."""
     flat, which = limits.reshape(-1), own[:, None].expand_as(limits).reshape(-1)
     first = 0
-    if problem.spread is not ALONE:
+    if problem.spread is not SINGLE_PROCESS:
         rows = problem.spread.rows(flat)
         first = rows.offset
         flat, which = problem.spread.gather(flat, rows), problem.spread.gather(which, rows)
@@ -107,14 +102,16 @@ def _inverse(order: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
 
 
-def _tally(problem: Problem, thresholds: Thresholds, own: Tensor, classes: Tensor, engine: str) -> Tally:
+def _tally(problem: PairBatch, thresholds: Thresholds, own: Tensor, classes: Tensor, engine: str) -> Tally:
     """Count and add up the negative pairs between any two thresholds, over all processes."""
     size, n = len(thresholds.ordered) + 1, len(classes)
     # a pair stands in the matrix twice where everything is mutual: what touches with its second member did with its first;
     # whoever watches wants every entry to have what is its own
-    mutual = isinstance(problem.relation, Labels) and not isinstance(problem.similarity, SNR) and not is_watched()
+    mutual = (
+        isinstance(problem.relation, Labels) and not isinstance(problem.similarity, SNR) and not has_similarity_hook()
+    )
 
-    def of_panel(panel: Problem, rows: slice) -> tuple[Tensor, ...]:
+    def of_panel(panel: PairBatch, rows: slice) -> tuple[Tensor, ...]:
         S, (_, negative) = panel.similarities(), dense_masks(panel)
         place = torch.searchsorted(thresholds.ordered, S.detach().contiguous())
         values, counted = torch.where(negative, S, 0.0).double(), negative.long()
@@ -140,7 +137,9 @@ def _tally(problem: Problem, thresholds: Thresholds, own: Tensor, classes: Tenso
     return Tally(*(problem.spread.total(each) for each in _sums(problem, of_panel, engine)))
 
 
-def _sums(problem: Problem, compute: Callable[[Problem, slice], tuple[Tensor, ...]], engine: str) -> tuple[Tensor, ...]:
+def _sums(
+    problem: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]], engine: str
+) -> tuple[Tensor, ...]:
     """Sums over panels, each made again in the backward pass."""
     if engine == "dense":
         return compute(problem, slice(None))

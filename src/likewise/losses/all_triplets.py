@@ -9,15 +9,24 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from likewise.core.checks import may_look
-from likewise.core.folds import NEGATIVES, add_up, count
-from likewise.core.formula import Formula, Number, PerAnchor, Rank, is_nonzero, where
-from likewise.core.problem import Problem
-from likewise.core.relation import Triplets
-from likewise.core.slots import Slots, few_positives, similarities_at
-from likewise.core.spec import Part, PartValues
-from likewise.miners.module import NO_POSITIVE, Choice
-from likewise.miners.triplets import band_counts
+from likewise.engines import PositiveIndex, find_positive_index, similarities_at
+from likewise.formula import (
+    NEGATIVES,
+    Formula,
+    Number,
+    PairBatch,
+    Part,
+    PerAnchor,
+    Rank,
+    TermValues,
+    Triplets,
+    add_up,
+    can_read_values,
+    count,
+    is_nonzero,
+    where,
+)
+from likewise.miners import NO_POSITIVE, Choice, band_counts
 
 ASK_FROM = 2**27
 """Triplets, of everybody with everybody, from which on it is quicker to ask a device how many positives there are."""
@@ -29,16 +38,16 @@ BLOCK = {"cpu": 2**20, "cuda": 2**25}
 # ------------------------------------------------------------------------------------------------ as formulas
 
 
-def positives_as_formulas(problem: Problem, engine: str) -> list[Formula] | None:
+def positives_as_formulas(problem: PairBatch, engine: str) -> list[Formula] | None:
     """The similarities of each anchor's first, second, … positive; ``None`` where they are many, or not to be known.
 
     A positive that does not exist has a similarity so large that no negative is near it.
     """
-    slots = few_positives(problem, engine)
+    slots = find_positive_index(problem, engine)
     return None if slots is None else as_formulas(slots, problem, engine)
 
 
-def as_formulas(slots: Slots, problem: Problem, engine: str) -> list[Formula]:
+def as_formulas(slots: PositiveIndex, problem: PairBatch, engine: str) -> list[Formula]:
     """The similarities of slots, each a number per anchor."""
     anchors = torch.arange(len(slots.index), device=slots.index.device)[:, None].expand_as(slots.index)
     if engine == "dense":
@@ -90,7 +99,7 @@ def _kept(choice: Choice, term: Formula) -> tuple[Formula, Formula, Formula]:
 # ------------------------------------------------------------------------------------------------ by counting
 
 
-def all_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float, band: float | None = None) -> PartValues:
+def all_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float, band: float | None = None) -> TermValues:
     r"""Every triplet's hinge, exactly, by counting; with a band, of triplets with ``s_ap − band < s_an < s_ap`` alone.
 
     Sorting each row says how many active triplets every pair is in, and the loss is linear in the pairs with these
@@ -98,9 +107,9 @@ def all_triplets(S: Tensor, positive: Tensor, negative: Tensor, margin: float, b
     """
     total, active = _AllTriplets.apply(S, positive, negative, margin, band)  # type: ignore[no-untyped-call]
     if band is None:
-        return PartValues(total, positive.sum(dim=1) * negative.sum(dim=1), active)
+        return TermValues(total, positive.sum(dim=1) * negative.sum(dim=1), active)
     inside, _ = band_counts(S.detach(), positive, negative, band, below=True)
-    return PartValues(total, inside.sum(dim=1), active)
+    return TermValues(total, inside.sum(dim=1), active)
 
 
 def triplet_counts(
@@ -138,7 +147,7 @@ class _AllTriplets(torch.autograd.Function):
 Terms = Callable[[Tensor, Tensor, Tensor], tuple[list[Tensor], Tensor | None]]
 
 
-def by_positive(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> PartValues:
+def by_positive(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> TermValues:
     """Sum functions of every triplet: some positives of all anchors at a time, against all their negatives.
 
     It takes as many blocks as the anchor with most positives needs.  How many that is, is asked of a device for large
@@ -153,7 +162,7 @@ def by_positive(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> 
     """
     m, n = S.shape
     unknown = torch.compiler.is_compiling() or positive.is_meta
-    if unknown or not (may_look(positive) or m * n * n > ASK_FROM):
+    if unknown or not (can_read_values(positive) or m * n * n > ASK_FROM):
         index = torch.arange(n, device=S.device)[None, :].expand(m, n)
     else:
         most = max(int(positive.sum(dim=1).max()), 1) if m else 1
@@ -176,7 +185,7 @@ def by_positive(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> 
         for block in torch.split(index, size, dim=1)
     ]
     total, units, nonzero = (_sum(list(each)) for each in zip(*results, strict=True))
-    return PartValues(total, units, nonzero)
+    return TermValues(total, units, nonzero)
 
 
 def _sum(values: list[Tensor]) -> Tensor:
@@ -189,7 +198,7 @@ def _sum(values: list[Tensor]) -> Tensor:
 # ------------------------------------------------------------------------------------------------ written down
 
 
-def similarities_of(problem: Problem, triplets: Triplets, engine: str) -> tuple[Tensor, Tensor]:
+def similarities_of(problem: PairBatch, triplets: Triplets, engine: str) -> tuple[Tensor, Tensor]:
     """The similarities of triplets' positives and negatives to their anchors."""
     if engine == "dense":
         problem.similarities()

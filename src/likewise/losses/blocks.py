@@ -2,7 +2,7 @@
 
 The streamed engine cuts anchors into panels.  Where the references are ten million proxies, a panel of a few anchors is
 too large already, and so is a second table at unit length or in another dtype.  Here the proxies themselves are cut: a
-block is widened, normalised and compared with the whole batch; folds merge what the blocks leave, which is a few numbers
+block is widened, normalized and compared with the whole batch; folds merge what the blocks leave, which is a few numbers
 per sample; and the gradient of a block is written where it belongs.  Beside the table and its gradient there is nothing
 of the table's size.
 """
@@ -17,15 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.backends import DenseEngine, Engine, streamed
-from likewise.backends.places import ByPlaces, Places, numbers_of, of_the_rest
-from likewise.core.checks import full_precision
-from likewise.core.folds import State
-from likewise.core.formula import Folded, Formula, Rank
-from likewise.core.problem import Problem
-from likewise.core.relation import Labels
-from likewise.core.similarity import Similarity
-from likewise.core.spread import Spread
+from likewise.distributed import ProcessGroup
+from likewise.engines import ByPlaces, DenseEngine, Engine, Places, chunked, numbers_of, of_the_rest
+from likewise.formula import Folded, Formula, Labels, PairBatch, Rank, Similarity, State, full_precision
 
 Outputs = tuple[Tensor, ...]
 Compute = Callable[[Tensor, slice, Sequence[Tensor]], Outputs]
@@ -38,16 +32,16 @@ def blocks(rows: int, beside: int, like: Tensor, together: int = 1) -> list[slic
         rows: how many rows the table has.
         beside: numbers that a row of the table makes; the samples that it is compared with.
         like: a tensor of the device and dtype in which they are made.
-        together: rows that must not be parted, the centres of one class.
+        together: rows that must not be parted, the centers of one class.
 
     Examples:
         >>> import torch
         >>> blocks(6, 10, torch.zeros(1), together=2)
         [slice(0, 6, None)]
     """
-    budget = streamed.BUDGET.get(like.device.type, streamed.BUDGET["cuda"])
+    budget = chunked.BUDGET.get(like.device.type, chunked.BUDGET["cuda"])
     classes = rows // together
-    height = max(streamed.LEAST_ROWS, budget // (streamed.COPIES * beside * together * like.dtype.itemsize))
+    height = max(chunked.LEAST_ROWS, budget // (chunked.COPIES * beside * together * like.dtype.itemsize))
     number = max(1, -(-classes // height))
     height = max(1, -(-classes // number))  # all alike
     return [slice(k * together, min(k + height, classes) * together) for k in range(0, max(classes, 1), height)]
@@ -164,7 +158,7 @@ class Table:
     """The proxies that a batch is compared with, and where its classes are among them.
 
     Args:
-        rows: the proxies in their own dtype, ``(k · centres, d)``.
+        rows: the proxies in their own dtype, ``(k · centers, d)``.
         classes: whose proxies they are, ``(k,)``.
         positions: where among them the class of each sample is, ``(m,)``; −1: nowhere.
         complete: whether every sample's class is among them, so that nobody need look.
@@ -173,7 +167,7 @@ class Table:
 
     Examples:
         >>> import torch
-        >>> Table(torch.zeros(6, 2), torch.arange(3), torch.tensor([2])).centres
+        >>> Table(torch.zeros(6, 2), torch.arange(3), torch.tensor([2])).centers
         2
     """
 
@@ -182,23 +176,23 @@ class Table:
     positions: Tensor
     complete: bool = False
     log_weights: Tensor | None = None
-    shards: Spread | None = None
+    shards: ProcessGroup | None = None
 
     def cut(self, classes: slice) -> Table:
         """Some of the classes."""
-        rows = slice(classes.start * self.centres, classes.stop * self.centres)
+        rows = slice(classes.start * self.centers, classes.stop * self.centers)
         return replace(self, rows=self.rows[rows], classes=self.classes[classes], complete=False)
 
     @property
-    def centres(self) -> int:
+    def centers(self) -> int:
         """How many proxies a class has."""
         return len(self.rows) // max(len(self.classes), 1)
 
     def owners(self) -> Tensor:
         """The class of each row."""
-        if self.centres == 1:
+        if self.centers == 1:
             return self.classes
-        return self.classes.repeat_interleave(self.centres, output_size=len(self.rows))
+        return self.classes.repeat_interleave(self.centers, output_size=len(self.rows))
 
 
 class ProxiesAsAnchors(Engine):
@@ -206,7 +200,7 @@ class ProxiesAsAnchors(Engine):
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Cosine, POSITIVES, largest, s
+        >>> from likewise.formula import Cosine, POSITIVES, largest, s
         >>> table, labels = Table(torch.eye(2), torch.arange(2), torch.tensor([1])), torch.tensor([1])
         >>> engine = ProxiesAsAnchors(Cosine(), torch.tensor([[0.6, 0.8]]), labels, table)
         >>> list(engine.fold([[largest(s, POSITIVES)]], {}).values())
@@ -227,7 +221,7 @@ class ProxiesAsAnchors(Engine):
         def compute(block: Tensor, rows: slice, given: Sequence[Tensor]) -> Outputs:
             samples, *values = given
             relation = Labels(self.owners[rows], self.labels, valid=self.valid)
-            problem = Problem(relation, self.similarity, anchors=block.to(samples.dtype), references=samples)
+            problem = PairBatch(relation, self.similarity, anchors=block.to(samples.dtype), references=samples)
             of_block = {
                 node: value[rows] if node.rank == Rank.ANCHOR else value
                 for node, value in zip(numbers, values, strict=True)
@@ -249,12 +243,12 @@ class ProxiesAsReferences(ByPlaces):
         similarity: how samples and proxies are compared.
         samples: the anchors.
         table: the references.
-        pool: makes one similarity to a class of those to its centres; ``None``: every proxy is a reference.
+        pool: makes one similarity to a class of those to its centers; ``None``: every proxy is a reference.
         whole: compare with the whole table at once, however large it is.
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Cosine, NEGATIVES, largest, s
+        >>> from likewise.formula import Cosine, NEGATIVES, largest, s
         >>> table = Table(torch.eye(2), torch.arange(2), torch.tensor([1]))
         >>> engine = ProxiesAsReferences(Cosine(), torch.tensor([[0.6, 0.8]]), table)
         >>> list(engine.fold([[largest(s, NEGATIVES)]], {}).values())
@@ -270,10 +264,10 @@ class ProxiesAsReferences(ByPlaces):
         *,
         whole: bool = False,
     ) -> None:
-        self.similarity, self.table, self.pool, self.centres = similarity, table, pool, table.centres
+        self.similarity, self.table, self.pool, self.centers = similarity, table, pool, table.centers
         self.samples = similarity.prepare(samples)
         everything = [slice(0, len(table.rows))]
-        self.cut = everything if whole else blocks(len(table.rows), len(samples), self.samples, self.centres)
+        self.cut = everything if whole else blocks(len(table.rows), len(samples), self.samples, self.centers)
         # where each sample's own class is among the references
         self.columns = self._own_rows() if pool is None else table.positions[:, None]
         width = len(table.rows) if pool is None else len(table.classes)
@@ -291,11 +285,11 @@ class ProxiesAsReferences(ByPlaces):
 
     def _of_blocks(self, terms: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
         """Folds over all but positives, merged from block to block; own similarities from rows that are looked up."""
-        centres, sizes = self.centres, [0]
+        centers, sizes = self.centers, [0]
 
         def compute(block: Tensor, rows: slice, given: Sequence[Tensor]) -> Outputs:
             samples, *values = given
-            columns = rows if self.pool is None else slice(rows.start // centres, rows.stop // centres)
+            columns = rows if self.pool is None else slice(rows.start // centers, rows.stop // centers)
             similarities = self._compare(samples, block.to(samples.dtype))
             places, of_block = Places.within(self.columns, columns), dict(zip(numbers, values, strict=True))
             states, _ = of_the_rest(terms, similarities, places, columns, of_block)
@@ -311,34 +305,34 @@ class ProxiesAsReferences(ByPlaces):
         return states, self._with_own(own.to(self.samples.dtype))
 
     def _compare(self, samples: Tensor, block: Tensor) -> Tensor:
-        """All samples against a block, ``(m, rows)``, or ``(m, classes)`` where centres are pooled."""
+        """All samples against a block, ``(m, rows)``, or ``(m, classes)`` where centers are pooled."""
         right = self.similarity.prepare(block)
-        if self.similarity.centres:
+        if self.similarity.centers:
             middle = right.detach().mean(dim=0, keepdim=True)
             samples, right = samples - middle, right - middle
         if self.pool is None:
             return self.similarity.of_factors(samples, right)
-        # the first centres of all classes, then the second: so pooling goes along rows, not across a few columns
-        by_centre = right.reshape(-1, self.centres, right.shape[1]).transpose(0, 1).flatten(0, 1)
-        similarities = self.similarity.of_factors(samples, by_centre)
-        return self.pool(similarities.reshape(len(samples), self.centres, -1).transpose(1, 2))
+        # the first centers of all classes, then the second: so pooling goes along rows, not across a few columns
+        by_center = right.reshape(-1, self.centers, right.shape[1]).transpose(0, 1).flatten(0, 1)
+        similarities = self.similarity.of_factors(samples, by_center)
+        return self.pool(similarities.reshape(len(samples), self.centers, -1).transpose(1, 2))
 
     def _own_rows(self) -> Tensor:
-        """Which proxies are those of each sample's class, ``(m, centres)``; negative where there are none."""
-        positions, centres = self.table.positions[:, None], self.centres
-        return positions if centres == 1 else positions * centres + torch.arange(centres, device=positions.device)
+        """Which proxies are those of each sample's class, ``(m, centers)``; negative where there are none."""
+        positions, centers = self.table.positions[:, None], self.centers
+        return positions if centers == 1 else positions * centers + torch.arange(centers, device=positions.device)
 
     def _with_own(self, own: Tensor) -> Tensor:
-        """The similarities of each sample to its own proxies, ``(m, centres)``, or to its class, ``(m, 1)``.
+        """The similarities of each sample to its own proxies, ``(m, centers)``, or to its class, ``(m, 1)``.
 
         Args:
-            own: its proxies, ``(m · centres, d)``.
+            own: its proxies, ``(m · centers, d)``.
         """
-        centres = self.centres
-        left, right = self.samples.repeat_interleave(centres, dim=0), self.similarity.prepare(own)
-        if self.similarity.centres:
+        centers = self.centers
+        left, right = self.samples.repeat_interleave(centers, dim=0), self.similarity.prepare(own)
+        if self.similarity.centers:
             left, right = left - right, torch.zeros_like(right)
         products, squares = (left * right).sum(dim=1), [self.similarity.squares(each) for each in (left, right)]
-        shaped = (each.view(-1, centres) for each in (products, *squares))
+        shaped = (each.view(-1, centers) for each in (products, *squares))
         similarities = self.similarity.link(*shaped)
         return similarities if self.pool is None else self.pool(similarities[:, None, :])

@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from likewise.core.relation import Relation
-from likewise.core.spread import ALONE, current, spread_over
-from likewise.losses.module import given, groups_of, loss_of
+from likewise.distributed import SINGLE_PROCESS, current, distributed_batch
+from likewise.formula import Relation
+from likewise.losses.base import given, groups_of, loss_of
 
 
 class Gathered(nn.Module):
@@ -17,7 +17,7 @@ class Gathered(nn.Module):
 
     Value and gradients are those of one process with the concatenated batch, in the order of ranks; every process does its
     share of the work.  Gradients follow the convention of `torch.nn.parallel.DistributedDataParallel`: their *mean* over
-    processes is the gradient (`likewise.core.spread`).  With ``reduction="none"`` a process gets the values of its own
+    processes is the gradient (`likewise.distributed`).  With ``reduction="none"`` a process gets the values of its own
     anchors.  Without torch.distributed, or with one process, it is the loss itself.
 
     Args:
@@ -58,5 +58,5 @@ class Gathered(nn.Module):
 
 
 def together(group: Any = None) -> AbstractContextManager[object]:
-    """`spread_over`, unless somebody opened it already."""
-    return spread_over(group) if current() is ALONE else nullcontext()
+    """`distributed_batch`, unless somebody opened it already."""
+    return distributed_batch(group) if current() is SINGLE_PROCESS else nullcontext()

@@ -7,13 +7,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.core.checks import embeddings_of, full_precision, labels_of, same_device, whole_number
-from likewise.core.problem import Problem, check_classes
-from likewise.core.relation import Labels, Relation
-from likewise.core.similarity import as_similarity
-from likewise.core.spread import current
-from likewise.losses.module import PairLoss, groups_of
-from likewise.losses.proxy_module import Between, ProxyLoss, Queue
+from likewise.distributed import current
+from likewise.formula import (
+    Labels,
+    PairBatch,
+    Relation,
+    as_similarity,
+    check_classes,
+    embeddings_of,
+    full_precision,
+    labels_of,
+    same_device,
+    whole_number,
+)
+from likewise.losses.base import PairLoss, groups_of
+from likewise.losses.proxy_base import Between, ProxyLoss, Queue
 
 ANCHORED_ON_PROXIES = {Between.PROXIES_SAMPLES, Between.PROXIES_PROXIES}
 
@@ -26,7 +34,7 @@ class CrossBatchMemory(nn.Module):
     anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook asks) sees batch and queue as
     one large batch.
 
-    Where a batch is spread over processes (`likewise.core.spread_over`), the batch of all of them is remembered, in the
+    Where a batch is spread over processes (`likewise.formula.distributed_batch`), the batch of all of them is remembered, in the
     order of ranks: every process has the same queue.  The queue stays where it is in memory from the first batch on, so
     that a step with it can be recorded as a CUDA graph.
 
@@ -122,7 +130,7 @@ class CrossBatchMemory(nn.Module):
         own = torch.arange(len(labels), device=labels.device) + rows.offset
         relation = Labels(labels, their_labels, own=own, valid=valid)
         similarity = as_similarity(self.loss.similarity)
-        return self.loss.value(Problem(relation, similarity, anchors=anchors, references=everyone, spread=spread))
+        return self.loss.value(PairBatch(relation, similarity, anchors=anchors, references=everyone, spread=spread))
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]

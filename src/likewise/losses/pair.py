@@ -6,14 +6,33 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from likewise.core.folds import NEGATIVES, POSITIVES, logsumexp, mean
-from likewise.core.formula import PerAnchor, frozen, relu, s, softplus, square
-from likewise.core.hyper import hyper, option
-from likewise.core.problem import Problem
-from likewise.core.similarity import SNR, Similarity, SimilarityLike, unit
-from likewise.core.spec import Declaration, Part, Reduction, mean_over_batch, per_anchor, per_pair
-from likewise.losses.module import PairLoss
-from likewise.miners.pairs import ValidTripletMiner
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    SNR,
+    Declaration,
+    PairBatch,
+    Part,
+    PerAnchor,
+    Reduction,
+    Similarity,
+    SimilarityLike,
+    hyper,
+    logsumexp,
+    mean,
+    mean_over_batch,
+    option,
+    per_anchor,
+    per_pair,
+    relu,
+    s,
+    softplus,
+    square,
+    stop_gradient,
+    unit,
+)
+from likewise.losses.base import PairLoss
+from likewise.miners import ValidTripletMiner
 
 
 class ContrastiveLoss(PairLoss):
@@ -105,7 +124,7 @@ class SNRContrastiveLoss(PairLoss):
         return "its regularizer is a function of the embeddings" if self.regularizer > 0.0 else None
 
 
-def _absolute_sum(problem: Problem) -> Tensor:
+def _absolute_sum(problem: PairBatch) -> Tensor:
     assert problem.anchors is not None
     return unit(problem.anchors).sum(dim=1).abs()
 
@@ -245,7 +264,7 @@ class RAWLoss(PairLoss):
 
 
 class CircleLoss(PairLoss):
-    r"""Circle loss: every similarity is optimised at a pace that its own distance to the optimum sets.
+    r"""Circle loss: every similarity is optimized at a pace that its own distance to the optimum sets.
 
     $$\mathrm{softplus}\Bigl(\log\sum_{j\in P_i}e^{-\gamma\,[1+m-s_{ij}]_+(s_{ij}-1+m)}
       +\log\sum_{k\in N_i}e^{\gamma\,[s_{ik}+m]_+(s_{ik}-m)}\Bigr)$$
@@ -269,13 +288,13 @@ class CircleLoss(PairLoss):
     def declare(self) -> Declaration:
         """The weights are frozen: the slope in training is not the slope of the value."""
         m, gamma = self.margin, self.gamma
-        positives = logsumexp(-gamma * frozen(relu(1.0 + m - s)) * (s - (1.0 - m)), POSITIVES)
-        negatives = logsumexp(gamma * frozen(relu(s + m)) * (s - m), NEGATIVES)
+        positives = logsumexp(-gamma * stop_gradient(relu(1.0 + m - s)) * (s - (1.0 - m)), POSITIVES)
+        negatives = logsumexp(gamma * stop_gradient(relu(s + m)) * (s - m), NEGATIVES)
         return per_anchor(softplus(positives + negatives))
 
 
 class GeneralizedLiftedStructureLoss(PairLoss):
-    r"""Generalised lifted structure: all positives and all negatives of an anchor, in one hinge.
+    r"""Generalized lifted structure: all positives and all negatives of an anchor, in one hinge.
 
     $$\Bigl[\log\sum_{j\in P_i}e^{\lambda-s_{ij}}+\log\sum_{k\in N_i}e^{s_{ik}}\Bigr]_+$$
 

@@ -8,16 +8,31 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from likewise import backends
-from likewise.core.folds import NEGATIVES, POSITIVES, LogSumExp, logsumexp
-from likewise.core.formula import s, softplus
-from likewise.core.hyper import hyper, option
-from likewise.core.problem import Problem
-from likewise.core.relation import Labels
-from likewise.core.similarity import Cosine, Dot, Similarity, unit
-from likewise.core.spec import Declaration, Part, PartValues, Penalty, WholeMatrix, per_anchor
-from likewise.core.spread import current
-from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
+from likewise import engines
+from likewise.distributed import current
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Cosine,
+    Declaration,
+    Dot,
+    Labels,
+    LogSumExp,
+    MatrixLoss,
+    PairBatch,
+    Part,
+    Regularizer,
+    Similarity,
+    TermValues,
+    hyper,
+    logsumexp,
+    option,
+    per_anchor,
+    s,
+    softplus,
+    unit,
+)
+from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
 
 class ProxyNCALoss(ProxyLoss):
@@ -42,7 +57,7 @@ class ProxyNCALoss(ProxyLoss):
     similarity: ClassVar[str] = "squared_euclidean"
     suggested_lr: ClassVar[float | None] = 1e-5
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Normal with deviation 1/8."""
         nn.init.normal_(proxies, std=1.0 / 8.0)
 
@@ -72,7 +87,7 @@ class ProxyNCAPPLoss(ProxyLoss):
     temperature: float = hyper(default=0.111, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
     similarity: ClassVar[str] = "squared_euclidean"
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Normal with deviation 1/8."""
         nn.init.normal_(proxies, std=1.0 / 8.0)
 
@@ -116,7 +131,7 @@ class ProxyAnchorLoss(ProxyLoss):
     alpha: float = hyper(default=32.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
     compares_all: ClassVar[str | None] = "its second term is a mean over all proxies"
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Kaiming normal, as the authors' code does."""
         nn.init.kaiming_normal_(proxies, mode="fan_out")
 
@@ -151,7 +166,7 @@ class ProxyRepulsionLoss(ProxyLoss):
     through_samples: bool = option(default=False, kw_only=False, help="compare proxies by way of the batch")
     compares_all: ClassVar[str | None] = "its proxies push each other"
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Kaiming normal, as for Proxy-Anchor."""
         nn.init.kaiming_normal_(proxies, mode="fan_out")
 
@@ -175,52 +190,52 @@ class ProxyGMLLoss(ProxyLoss):
 
     $$-\log\frac{e^{S_y}}{\sum_{c\in M}e^{S_c}}+\lambda\,\mathrm{mean}_{p}\Bigl(-\log\frac{e^{S^p_{y(p)}}}{\sum_c e^{S^p_c}}\Bigr)$$
 
-    $S_c$ sums the cosines of a class's proxies that are among the ``neighbours`` most similar to the sample, its own
+    $S_c$ sums the cosines of a class's proxies that are among the ``neighbors`` most similar to the sample, its own
     class's always included; $M$ are the classes with any.  $S^p_c$ sums a proxy's cosines with all proxies of a class,
     itself included.  Zhu et al. 2020; Eq. 21 to 27 of the overview, with the sums per class of the authors' code.
 
     Args:
         centers: how many proxies a class has.
-        neighbours: how many proxies a sample sees.
+        neighbors: how many proxies a sample sees.
         weight: the weight λ of the second term.
 
     Examples:
         >>> import torch
-        >>> loss = ProxyGMLLoss(num_classes=3, embedding_dim=4, neighbours=9, weight=0.0)
+        >>> loss = ProxyGMLLoss(num_classes=3, embedding_dim=4, neighbors=9, weight=0.0)
         >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
         tensor(1.0986)
     """
 
     centers: int = hyper(default=3, help="proxies of each class", at_least=1, search=(1, 12))
-    neighbours: int = hyper(default=8, help="proxies that a sample sees", at_least=1, search=(5, 200), log=True)
+    neighbors: int = hyper(default=8, help="proxies that a sample sees", at_least=1, search=(5, 200), log=True)
     weight: float = hyper(default=0.3, help="weight of the term on proxies", at_least=0.0, search=(0.0, 1.0))
     compares_all: ClassVar[str | None] = "its nearest proxies are the nearest of all"
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Kaiming uniform, as for SoftTriple."""
         nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
 
     def declare(self) -> dict[Between, Declaration]:
         """The nearest proxies of a row are not a fold, so this looks at the matrix."""
-        nearest = WholeMatrix(self._compute, streams="by rows")
-        return {Between.SAMPLES_PROXIES: (nearest, Penalty(self.weight * self.among_proxies()))}
+        nearest = MatrixLoss(self._compute, streams="by rows")
+        return {Between.SAMPLES_PROXIES: (nearest, Regularizer(self.weight * self.among_proxies()))}
 
     def pool(self, similarities: Tensor) -> Tensor:
         """The sum over a class's proxies."""
         return similarities.sum(dim=2)
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
+    def _compute(self, problem: PairBatch) -> list[TermValues]:
         S = problem.similarities()
         own, _ = problem.relation.masks()
         # a bonus that no cosine reaches puts a sample's own proxies first
         order = S.detach() + 4.0 * own
-        nearest = order.topk(min(self.neighbours, S.shape[1]), dim=1).indices
+        nearest = order.topk(min(self.neighbors, S.shape[1]), dim=1).indices
         kept = own.scatter(1, nearest, True)
         sums = self._by_class(torch.where(kept, S, 0.0)).sum(dim=2)
         seen, own_class = (self._by_class(mask).any(dim=2) for mask in (kept, own))
         fold = LogSumExp()
         value = fold.finish(fold.start(sums, seen)) - torch.where(own_class, sums, 0.0).sum(dim=1)
-        return [PartValues(value, torch.ones_like(value), value != 0.0)]
+        return [TermValues(value, torch.ones_like(value), value != 0.0)]
 
     def among_proxies(self) -> Tensor:
         """The second term, before its weight: each proxy among the proxies of its own class and of the others."""
@@ -228,13 +243,13 @@ class ProxyGMLLoss(ProxyLoss):
         own = spread.split(len(proxies)).own
         owners = torch.arange(len(proxies), device=proxies.device) // self.centers
         relation = Labels(owners[own], owners)
-        problem = Problem(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
+        problem = PairBatch(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
         problem.between = Between.PROXIES_PROXIES.value
 
-        def of_rows(panel: Problem) -> list[PartValues]:
+        def of_rows(panel: PairBatch) -> list[TermValues]:
             assert panel.labels is not None
             sums = self._by_class(panel.similarities()).sum(dim=2)
-            return [PartValues(nn.functional.cross_entropy(sums, panel.labels, reduction="none"), None, None)]
+            return [TermValues(nn.functional.cross_entropy(sums, panel.labels, reduction="none"), None, None)]
 
-        [part] = backends.by_rows(problem, of_rows, backends.choose(problem, self.backend, formulas=False))
+        [part] = engines.by_rows(problem, of_rows, engines.choose(problem, self.backend, formulas=False))
         return spread.total(part.total.sum()) / len(proxies)

@@ -8,12 +8,21 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from likewise.backends import dense_masks, in_rows
-from likewise.core.hyper import hyper, option
-from likewise.core.problem import Problem
-from likewise.core.similarity import Cosine, Similarity, SimilarityLike, SquaredEuclidean
-from likewise.core.spec import Declaration, FromProblem, PartValues, WholeMatrix
-from likewise.losses.module import PairLoss
+from likewise.engines import dense_masks, in_rows
+from likewise.formula import (
+    Cosine,
+    Declaration,
+    FromProblem,
+    MatrixLoss,
+    PairBatch,
+    Similarity,
+    SimilarityLike,
+    SquaredEuclidean,
+    TermValues,
+    hyper,
+    option,
+)
+from likewise.losses.base import PairLoss
 
 
 def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: int) -> tuple[Tensor, Tensor]:
@@ -68,9 +77,9 @@ class FastAPLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """A histogram of a row is not a number, so this looks at the matrix, row by row."""
-        return WholeMatrix(self._compute, streams="by rows")
+        return MatrixLoss(self._compute, streams="by rows")
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
+    def _compute(self, problem: PairBatch) -> list[TermValues]:
         positive, negative = dense_masks(problem)
         position = -problem.similarities() * (self.bins / 4.0)
         at_node, of_negatives = soft_histograms(position, positive, negative, self.bins)
@@ -80,7 +89,7 @@ class FastAPLoss(PairLoss):
         error = negatives_so_far / torch.where(everybody > 0.0, everybody, 1.0)
         positives = positive.sum(dim=1)
         value = (at_node * error).sum(dim=1) / positives.clamp_min(1)
-        return [PartValues(value, (positives > 0).long(), (value != 0).long())]
+        return [TermValues(value, (positives > 0).long(), (value != 0).long())]
 
 
 class HistogramLoss(PairLoss):
@@ -88,7 +97,7 @@ class HistogramLoss(PairLoss):
 
     $$\sum_r h^-_r\sum_{q\le r}h^+_q$$
 
-    with soft histograms $h^\pm$ of the batch's similarities over $[-1,1]$, each normalised to one.  Ustinova & Lempitsky
+    with soft histograms $h^\pm$ of the batch's similarities over $[-1,1]$, each normalized to one.  Ustinova & Lempitsky
     2016.  There is one unit, the batch; under ``reduction="none"`` an anchor gets the share of its negatives.
 
     Args:
@@ -107,9 +116,9 @@ class HistogramLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Two histograms of the whole batch, from those of its rows."""
-        return FromProblem(lambda problem, engine: WholeMatrix(partial(self._compute, engine=engine), "itself"))
+        return FromProblem(lambda problem, engine: MatrixLoss(partial(self._compute, engine=engine), "itself"))
 
-    def _compute(self, problem: Problem, engine: str) -> list[PartValues]:
+    def _compute(self, problem: PairBatch, engine: str) -> list[TermValues]:
         of_positives, of_negatives, positives, negatives = in_rows(problem, self._of_rows, engine)
         spread = problem.spread
         n_positives, n_negatives = spread.totals([positives.sum(), negatives.sum()])
@@ -118,9 +127,9 @@ class HistogramLoss(PairLoss):
         # the batch is one unit, written down at its first anchor
         first = (torch.arange(len(value), device=value.device) == 0) & (spread.rank == 0)
         exists = first & (n_positives > 0) & (n_negatives > 0)
-        return [PartValues(value, exists, exists & (spread.total(value.sum()) != 0))]
+        return [TermValues(value, exists, exists & (spread.total(value.sum()) != 0))]
 
-    def _of_rows(self, problem: Problem) -> tuple[Tensor, ...]:
+    def _of_rows(self, problem: PairBatch) -> tuple[Tensor, ...]:
         """The histograms of each row, and how many pairs are in them."""
         positive, negative = dense_masks(problem)
         position = (problem.similarities() + 1.0) * (self.bins / 2.0)

@@ -18,10 +18,20 @@ from numbers import Real
 import torch
 from torch import Tensor
 
-from likewise.core.checks import may_look
-from likewise.core.folds import LogSumExp, Side, Sum
-from likewise.core.formula import Apply, Folded, Formula, PerReference, exp
-from likewise.core.spec import Declaration, Part, parts_of
+from likewise.formula import (
+    Apply,
+    Declaration,
+    Folded,
+    Formula,
+    LogSumExp,
+    Part,
+    PerReference,
+    Side,
+    Sum,
+    can_read_values,
+    exp,
+    parts_of,
+)
 
 
 def number_of_classes(sampled: object, classes: int) -> int:
@@ -65,7 +75,7 @@ def draw(
         >>> chosen[positions].tolist(), log_weights.exp().sum().round()
         ([7, 3, 7], tensor(10.))
     """
-    if number < len(labels) and may_look(labels):
+    if number < len(labels) and can_read_values(labels):
         there = len(torch.unique(labels))
         if there > number:
             raise ValueError(
@@ -89,12 +99,12 @@ def reweighed_parts(declaration: Declaration, log_weights: Tensor) -> Declaratio
 
     Examples:
         >>> import torch
-        >>> from likewise.core import NEGATIVES, logsumexp, per_anchor, s
+        >>> from likewise.formula import NEGATIVES, logsumexp, per_anchor, s
         >>> reweighed_parts(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2))[0].total
         logsumexp[negatives](s + log(weight))
     """
-    parts, penalties, whole = parts_of(declaration)
-    return (*(reweighed(part, log_weights) for part in parts), *penalties, *whole)
+    parts, regularizers, whole = parts_of(declaration)
+    return (*(reweighed(part, log_weights) for part in parts), *regularizers, *whole)
 
 
 def reweighed(part: Part, log_weights: Tensor) -> Part:
@@ -106,7 +116,7 @@ def reweighed(part: Part, log_weights: Tensor) -> Part:
 
     Examples:
         >>> import torch
-        >>> from likewise.core import NEGATIVES, logsumexp, per_anchor, s
+        >>> from likewise.formula import NEGATIVES, logsumexp, per_anchor, s
         >>> reweighed(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2)).total
         logsumexp[negatives](s + log(weight))
     """

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from likewise.core.checks import full_precision
-from likewise.core.spec import parts_of
-from likewise.core.spread import ALONE, Processes, Rows, Spread, current
+from likewise.distributed import SINGLE_PROCESS, Processes, ProcessGroup, Rows, current
+from likewise.formula import full_precision, parts_of
+from likewise.losses.base import groups_of
 from likewise.losses.gathered import together
-from likewise.losses.module import groups_of
-from likewise.losses.proxy_module import ProxyLoss
+from likewise.losses.proxy_base import ProxyLoss
 
 
 class ShardedProxies(nn.Module):
@@ -27,12 +26,12 @@ class ShardedProxies(nn.Module):
     mean over processes counts.  The gradient of a share of proxies is **exact as it is** and must not be averaged: other
     processes have other proxies.  The module tells a DistributedDataParallel around it to leave them alone; around something
     that contains it, name the parameters (those with ``is_shard``) to
-    ``DistributedDataParallel._set_params_and_buffers_to_ignore_for_model``.  Optimisers need no care, as every process has
+    ``DistributedDataParallel._set_params_and_buffers_to_ignore_for_model``.  Optimizers need no care, as every process has
     parameters of its own; a state dict has this process's share alone.
 
     Args:
         loss: a loss with proxies, on all classes; kept as ``.loss`` with this process's share.  Make it under
-            ``torch.device("meta")`` where all proxies would not fit: then every share is initialised by itself, from a
+            ``torch.device("meta")`` where all proxies would not fit: then every share is initialized by itself, from a
             generator that differs by rank; what is drawn in proportion to the number of classes (Kaiming, Xavier) then
             follows the number of a share.
         group: the processes, a group of torch.distributed; ``None``: all.
@@ -59,7 +58,7 @@ class ShardedProxies(nn.Module):
         if loss.sampled is not None:
             raise ValueError(f"loss must compare with all of its proxies, but sampled is {loss.sampled!r}")
         self.loss, self.group = loss, group
-        spread: Spread = Processes(group) if Processes.several(group) else ALONE
+        spread: ProcessGroup = Processes(group) if Processes.several(group) else SINGLE_PROCESS
         if loss.num_classes < spread.size:
             raise ValueError(
                 f"loss must have a class for each of the {spread.size} processes, but it has {loss.num_classes}"
@@ -88,8 +87,8 @@ class ShardedProxies(nn.Module):
     def all_proxies(self) -> Tensor:
         """The proxies of all classes, on every process, without gradient: for a checkpoint, or another number of them."""
         with torch.no_grad(), together(self.group):
-            centres = self.loss.proxies_per_class
-            rows = Rows(tuple(size * centres for size in self._shard.sizes), self._shard.rank)
+            centers = self.loss.proxies_per_class
+            rows = Rows(tuple(size * centers for size in self._shard.sizes), self._shard.rank)
             return current().gather(self.loss.proxies.detach(), rows)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
@@ -99,15 +98,15 @@ class ShardedProxies(nn.Module):
 
 def _own_share(loss: ProxyLoss, shard: Rows) -> nn.Parameter:
     """This process's proxies: some of those that there are, or new ones where they exist in name only."""
-    centres, own = loss.proxies_per_class, shard.own
+    centers, own = loss.proxies_per_class, shard.own
     whole = loss.proxies.detach()
     if whole.is_meta:
-        share = torch.empty(shard.sizes[shard.rank] * centres, whole.shape[1], dtype=whole.dtype, device="cpu")
+        share = torch.empty(shard.sizes[shard.rank] * centers, whole.shape[1], dtype=whole.dtype, device="cpu")
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(torch.initial_seed() + shard.rank)
-            loss.initialise(share)
+            loss.initialize(share)
     else:
-        share = whole[own.start * centres : own.stop * centres].clone()
+        share = whole[own.start * centers : own.stop * centers].clone()
     parameter = nn.Parameter(share)
     parameter.is_shard = True  # type: ignore[attr-defined]
     return parameter

@@ -9,18 +9,28 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from likewise.core.checks import full_precision
-from likewise.core.formula import Formula, Number, PerAnchor, PerReference, s, sqrt, where
-from likewise.core.hyper import hyper, option
-from likewise.core.problem import Problem
-from likewise.core.relation import Labels
-from likewise.core.similarity import unit
-from likewise.core.spec import Declaration, Penalty
-from likewise.core.spread import current
+from likewise.distributed import current
+from likewise.formula import (
+    Declaration,
+    Formula,
+    Labels,
+    Number,
+    PairBatch,
+    PerAnchor,
+    PerReference,
+    Regularizer,
+    full_precision,
+    hyper,
+    option,
+    s,
+    sqrt,
+    unit,
+    where,
+)
+from likewise.losses.base import log_parameter, number
 from likewise.losses.blocks import blocks, in_blocks
-from likewise.losses.centres import blended
-from likewise.losses.module import log_parameter, number
-from likewise.losses.proxy_module import Between, ProxyLoss, cross_entropy
+from likewise.losses.centers import blended
+from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
 
 class SoftmaxLoss(ProxyLoss):
@@ -47,11 +57,11 @@ class SoftmaxLoss(ProxyLoss):
         super().__post_init__()
         self.bias = nn.Parameter(torch.zeros(self.num_classes)) if self.bias else None
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """As `torch.nn.Linear` does."""
         nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
 
-    def _bias(self, problem: Problem) -> Tensor:
+    def _bias(self, problem: PairBatch) -> Tensor:
         assert isinstance(self.bias, Tensor)
         assert isinstance(problem.relation, Labels)
         # of the classes that are compared
@@ -93,7 +103,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
         super().__post_init__()
         self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Uniform within ±1/√d, as Zhai & Wu's code does."""
         nn.init.uniform_(proxies, -1.0 / math.sqrt(self.embedding_dim), 1.0 / math.sqrt(self.embedding_dim))
 
@@ -141,7 +151,7 @@ class SphereFaceLoss(ProxyLoss):
         return {Between.SAMPLES_PROXIES: cross_entropy(length * psi, length * s)}
 
 
-def _norm(problem: Problem) -> Tensor:
+def _norm(problem: PairBatch) -> Tensor:
     assert problem.anchors is not None
     norm: Tensor = torch.linalg.vector_norm(problem.anchors, dim=1)
     return norm
@@ -219,7 +229,7 @@ class ArcFaceLoss(ProxyLoss):
     scale: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 256.0), log=True)
     suggested_lr: ClassVar[float | None] = 1e-4
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Normal with deviation 0.01, as the authors' code does."""
         nn.init.normal_(proxies, std=0.01)
 
@@ -229,12 +239,12 @@ class ArcFaceLoss(ProxyLoss):
 
 
 class SubCenterArcFaceLoss(ProxyLoss):
-    r"""Sub-center ArcFace: `ArcFaceLoss` on the most similar of several centres of each class.  Deng et al. 2020.
+    r"""Sub-center ArcFace: `ArcFaceLoss` on the most similar of several centers of each class.  Deng et al. 2020.
 
     $$\cos\theta_c=\max_k\cos(x,w_{ck})$$
 
     Args:
-        centers: how many centres a class has.
+        centers: how many centers a class has.
         margin: the margin m in degrees.
         scale: the scale σ.
 
@@ -245,35 +255,35 @@ class SubCenterArcFaceLoss(ProxyLoss):
         (torch.Size([9, 4]), tensor(1.0986))
     """
 
-    centers: int = hyper(default=3, help="centres of each class", at_least=1, search=(1, 10))
+    centers: int = hyper(default=3, help="centers of each class", at_least=1, search=(1, 10))
     margin: float = hyper(default=28.6, help="margin in degrees", at_least=0.0, below=90.0, search=(0.0, 60.0))
     scale: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 256.0), log=True)
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Normal with deviation 0.01, as for ArcFace."""
         nn.init.normal_(proxies, std=0.01)
 
     def declare(self) -> dict[Between, Declaration]:
-        """ArcFace on classes whose centres are pooled."""
+        """ArcFace on classes whose centers are pooled."""
         return {Between.SAMPLES_CLASSES: cross_entropy(arc_logit(self.margin, self.scale), self.scale * s)}
 
 
 class SoftTripleLoss(ProxyLoss):
-    r"""SoftTriple: several centres for each class, weighted by a softmax, and a pull that merges those not needed.
+    r"""SoftTriple: several centers for each class, weighted by a softmax, and a pull that merges those not needed.
 
     $$S_c=\sum_k\frac{e^{x\cdot w_{ck}/\gamma}}{\sum_l e^{x\cdot w_{cl}/\gamma}}\,x\cdot w_{ck},\qquad
       -\log\frac{e^{\lambda(S_y-\delta)}}{e^{\lambda(S_y-\delta)}+\sum_{c\ne y}e^{\lambda S_c}}
       +\frac{\tau\sum_c\sum_{k<l}\sqrt{2+10^{-5}-2\,w_{ck}\cdot w_{cl}}}{C\,K(K-1)}$$
 
-    on unit vectors.  Qian et al. 2019.  ``gamma`` is the temperature of the softmax over centres; the thesis'
-    tables give its inverse, and its Eq. 2.30 leaves the centres out.
+    on unit vectors.  Qian et al. 2019.  ``gamma`` is the temperature of the softmax over centers; the thesis'
+    tables give its inverse, and its Eq. 2.30 leaves the centers out.
 
     Args:
-        centers: how many centres a class has.
+        centers: how many centers a class has.
         la: the scale λ.
-        gamma: the temperature γ over centres.
+        gamma: the temperature γ over centers.
         margin: the margin δ.
-        tau: weight τ of the term that merges centres.
+        tau: weight τ of the term that merges centers.
 
     Examples:
         >>> import torch
@@ -282,38 +292,38 @@ class SoftTripleLoss(ProxyLoss):
         tensor(1.0986)
     """
 
-    centers: int = hyper(default=10, help="centres of each class", at_least=1, search=(1, 20))
+    centers: int = hyper(default=10, help="centers of each class", at_least=1, search=(1, 20))
     la: float = hyper(default=20.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
-    gamma: float = hyper(default=0.1, help="temperature over centres", above=0.0, search=(0.01, 1.0), log=True)
+    gamma: float = hyper(default=0.1, help="temperature over centers", above=0.0, search=(0.01, 1.0), log=True)
     margin: float = hyper(default=0.01, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
     tau: float = hyper(default=0.2, help="weight of merging", at_least=0.0, search=(0.0, 1.0), step=0.1)
     suggested_lr: ClassVar[float | None] = 1e-4
 
-    def initialise(self, proxies: Tensor) -> None:
+    def initialize(self, proxies: Tensor) -> None:
         """Kaiming uniform, as the authors' code does."""
         nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
 
     def pool(self, similarities: Tensor) -> Tensor:
-        """Centres weighted by their softmax."""
+        """Centers weighted by their softmax."""
         return blended(similarities, self.gamma)
 
     def declare(self) -> dict[Between, Declaration]:
-        """A margin softmax over classes, and the pull between centres."""
+        """A margin softmax over classes, and the pull between centers."""
         main = cross_entropy(self.la * (s - self.margin), self.la * s)
-        if self.tau == 0.0:  # no gradient, not one of zeros for every centre
+        if self.tau == 0.0:  # no gradient, not one of zeros for every center
             return {Between.SAMPLES_CLASSES: main}
-        return {Between.SAMPLES_CLASSES: (main, Penalty(self.tau * self.merging()))}
+        return {Between.SAMPLES_CLASSES: (main, Regularizer(self.tau * self.merging()))}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sparse and self.tau > 0.0:
             raise ValueError(
-                f"SoftTripleLoss: sparse must be False unless tau is 0, because merging moves all centres, "
+                f"SoftTripleLoss: sparse must be False unless tau is 0, because merging moves all centers, "
                 f"but tau is {self.tau:g}"
             )
 
     def merging(self) -> Tensor:
-        """The term that merges centres, before its weight: the mean distance within a class, halved."""
+        """The term that merges centers, before its weight: the mean distance within a class, halved."""
         if self.centers == 1:
             return self.proxies.new_zeros(())
         upper = torch.ones(self.centers, self.centers, dtype=torch.bool, device=self.proxies.device).triu(1)
@@ -329,20 +339,20 @@ class SoftTripleLoss(ProxyLoss):
         return total / (self.num_classes * self.centers * (self.centers - 1))
 
     def _cut(self, proxies: Tensor) -> list[slice]:
-        """Centres of some classes at a time; a class takes its centres and their cosines."""
+        """Centers of some classes at a time; a class takes its centers and their cosines."""
         return blocks(len(proxies), self.embedding_dim + self.centers, proxies, self.centers)
 
-    def _gram(self, centres: Tensor) -> Tensor:
-        """The cosines among each class's centres, ``(classes · K, d) -> (classes, K, K)``, in float32 at least."""
-        wide = centres if centres.dtype == torch.float64 else centres.float()
+    def _gram(self, centers: Tensor) -> Tensor:
+        """The cosines among each class's centers, ``(classes · K, d) -> (classes, K, K)``, in float32 at least."""
+        wide = centers if centers.dtype == torch.float64 else centers.float()
         by_class = unit(wide).reshape(-1, self.centers, self.embedding_dim)
         return by_class @ by_class.transpose(1, 2)
 
     def centers_left(self, threshold: float = 0.01) -> Tensor:
-        """How many different centres each class has left, ``(C,)``.
+        """How many different centers each class has left, ``(C,)``.
 
         Args:
-            threshold: centres nearer to an earlier one than this Euclidean distance have merged with it.
+            threshold: centers nearer to an earlier one than this Euclidean distance have merged with it.
         """
         left = []
         with torch.no_grad():

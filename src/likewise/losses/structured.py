@@ -11,16 +11,31 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from likewise.backends import dense_masks, in_panels, in_rows, run
-from likewise.core.folds import NEGATIVES, LogSumExp, logsumexp
-from likewise.core.formula import OPERATIONS, PerAnchor, s, softplus
-from likewise.core.hyper import hyper, option
-from likewise.core.problem import Problem
-from likewise.core.relation import Labels
-from likewise.core.similarity import Cosine, Dot, Euclidean, Similarity, SimilarityLike
-from likewise.core.slots import Slots, few_positives, similarities_at
-from likewise.core.spec import Declaration, FromProblem, PartValues, WholeMatrix, per_anchor
-from likewise.losses.module import PairLoss
+from likewise.engines import PositiveIndex, dense_masks, find_positive_index, in_panels, in_rows, run, similarities_at
+from likewise.formula import (
+    NEGATIVES,
+    OPERATIONS,
+    Cosine,
+    Declaration,
+    Dot,
+    Euclidean,
+    FromProblem,
+    Labels,
+    LogSumExp,
+    MatrixLoss,
+    PairBatch,
+    PerAnchor,
+    Similarity,
+    SimilarityLike,
+    TermValues,
+    hyper,
+    logsumexp,
+    option,
+    per_anchor,
+    s,
+    softplus,
+)
+from likewise.losses.base import PairLoss
 
 
 class AngularLoss(PairLoss):
@@ -53,13 +68,13 @@ class AngularLoss(PairLoss):
         """Positives meet negatives, and both are references."""
         return "it compares references with references"
 
-    def _pairwise(self, problem: Problem, engine: str) -> Declaration:
-        slots = few_positives(problem, engine)
+    def _pairwise(self, problem: PairBatch, engine: str) -> Declaration:
+        slots = find_positive_index(problem, engine)
         if slots is None:
-            return WholeMatrix(self._compute if engine == "dense" else self._of_panel, streams="by rows")
-        return WholeMatrix(partial(self._on_pairs, slots=slots, engine=engine), "itself")
+            return MatrixLoss(self._compute if engine == "dense" else self._of_panel, streams="by rows")
+        return MatrixLoss(partial(self._on_pairs, slots=slots, engine=engine), "itself")
 
-    def _on_pairs(self, problem: Problem, slots: Slots, engine: str) -> list[PartValues]:
+    def _on_pairs(self, problem: PairBatch, slots: PositiveIndex, engine: str) -> list[TermValues]:
         """The pairs as anchors: ``x_a + x_p`` against the negatives of a, one log-sum-exp for each pair."""
         relation, (left, right) = problem.relation, problem.factors()
         assert isinstance(relation, Labels)
@@ -73,7 +88,7 @@ class AngularLoss(PairLoss):
             anchors, positives = anchors[once], positives[once]
             ends = torch.stack([own[once], positives])
         references = relation.labels if relation.reference_labels is None else relation.reference_labels
-        pairs = Problem(
+        pairs = PairBatch(
             Labels(relation.labels[anchors], references, valid=relation.valid),
             Dot(),
             anchors=left.index_select(0, anchors) + right.index_select(0, positives),
@@ -96,13 +111,13 @@ class AngularLoss(PairLoss):
         if problem.share is not None:  # the other end may be another process's
             by_anchor = problem.spread.scatter(by_anchor, problem.share)
         total, units, nonzero = by_anchor.unbind(dim=1)
-        return [PartValues(total.to(values.total.dtype), units.long(), nonzero.long())]
+        return [TermValues(total.to(values.total.dtype), units.long(), nonzero.long())]
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
+    def _compute(self, problem: PairBatch) -> list[TermValues]:
         between = problem.among_references()
         return self._of_sums(problem, lambda of_anchor, c: of_anchor @ torch.exp(c * (between - 1.0)).T)
 
-    def _of_panel(self, problem: Problem) -> list[PartValues]:
+    def _of_panel(self, problem: PairBatch) -> list[TermValues]:
         """The same without similarities of all references: some positives at a time, made again in the backward pass."""
         similarity, (left, right) = problem.similarity, problem.factors()
         assert similarity is not None
@@ -121,7 +136,7 @@ class AngularLoss(PairLoss):
 
         return self._of_sums(problem, sums)
 
-    def _of_sums(self, problem: Problem, sums: Callable[[Tensor, float], Tensor]) -> list[PartValues]:
+    def _of_sums(self, problem: PairBatch, sums: Callable[[Tensor, float], Tensor]) -> list[TermValues]:
         S, (positive, negative) = problem.similarities(), dense_masks(problem)
         tangent = math.tan(math.radians(self.alpha)) ** 2
         c = 4.0 * tangent
@@ -130,7 +145,7 @@ class AngularLoss(PairLoss):
         keep = positive & negative.any(dim=1, keepdim=True)
         logits = of_pairs.masked_fill(~keep, 1.0).log() + 2.0 * c - 2.0 * (1.0 + tangent) * S
         value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
-        return [PartValues(value.sum(dim=1), keep.sum(dim=1), (value != 0).sum(dim=1))]
+        return [TermValues(value.sum(dim=1), keep.sum(dim=1), (value != 0).sum(dim=1))]
 
 
 class LiftedStructureLoss(PairLoss):
@@ -166,17 +181,17 @@ class LiftedStructureLoss(PairLoss):
         """Both members of a pair must be anchors."""
         return "it is defined on unordered pairs of one set, where both members have negatives of their own"
 
-    def _in_two_passes(self, problem: Problem, engine: str) -> Declaration:
+    def _in_two_passes(self, problem: PairBatch, engine: str) -> Declaration:
         # who is positive from the other end is in another row: labels say it, a mined relation does not
         mutual = isinstance(problem.relation, Labels)
         compute = partial(self._compute, engine=engine if mutual else "dense")
-        return WholeMatrix(compute, "itself" if mutual else "not")
+        return MatrixLoss(compute, "itself" if mutual else "not")
 
-    def _compute(self, problem: Problem, engine: str) -> list[PartValues]:
+    def _compute(self, problem: PairBatch, engine: str) -> list[TermValues]:
         pressure, has_negative = in_rows(problem, self._pressure, engine)
-        pressures, have_negatives = problem.everybodys(pressure), problem.everybodys(has_negative)
+        pressures, have_negatives = problem.gather(pressure), problem.gather(has_negative)
 
-        def pairs(problem: Problem, rows: slice) -> tuple[Tensor, ...]:
+        def pairs(problem: PairBatch, rows: slice) -> tuple[Tensor, ...]:
             S, (positive, _) = problem.similarities(), dense_masks(problem)
             if not isinstance(problem.relation, Labels):
                 positive = positive | _mirrored(positive, problem)  # a pair is unordered, however it was named
@@ -187,10 +202,10 @@ class LiftedStructureLoss(PairLoss):
             return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
 
         if engine == "dense":
-            return [PartValues(*pairs(problem, slice(None)))]
-        return [PartValues(*in_panels(problem, pairs))]
+            return [TermValues(*pairs(problem, slice(None)))]
+        return [TermValues(*in_panels(problem, pairs))]
 
-    def _pressure(self, problem: Problem) -> tuple[Tensor, ...]:
+    def _pressure(self, problem: PairBatch) -> tuple[Tensor, ...]:
         """The logarithm of what each anchor's negatives add up to, and whether it has any."""
         _, negative = dense_masks(problem)
         fold = LogSumExp()
@@ -199,8 +214,8 @@ class LiftedStructureLoss(PairLoss):
         return pressure.clamp_min(-1e6), negative.any(dim=1)
 
 
-def _mirrored(positive: Tensor, problem: Problem) -> Tensor:
+def _mirrored(positive: Tensor, problem: PairBatch) -> Tensor:
     """The same pairs named from their other end."""
     if problem.share is None:
         return positive.T
-    return problem.everybodys(positive)[:, problem.share.own].T
+    return problem.gather(positive)[:, problem.share.own].T

@@ -8,15 +8,34 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from likewise.backends import dense_masks
-from likewise.core.folds import NEGATIVES, POSITIVES, add_up, count
-from likewise.core.formula import OPERATIONS, Formula, PerAnchor, relu, s, softplus
-from likewise.core.hyper import hyper, option
-from likewise.core.problem import Problem, class_values
-from likewise.core.relation import Triplets
-from likewise.core.similarity import Euclidean, Similarity, SimilarityLike
-from likewise.core.slots import FEW, few_positives
-from likewise.core.spec import Declaration, FromProblem, Part, PartValues, Penalty, Reduction, WholeMatrix
+from likewise.engines import FEW, dense_masks, find_positive_index
+from likewise.formula import (
+    NEGATIVES,
+    OPERATIONS,
+    POSITIVES,
+    Declaration,
+    Euclidean,
+    Formula,
+    FromProblem,
+    MatrixLoss,
+    PairBatch,
+    Part,
+    PerAnchor,
+    Reduction,
+    Regularizer,
+    Similarity,
+    SimilarityLike,
+    TermValues,
+    Triplets,
+    add_up,
+    class_values,
+    count,
+    hyper,
+    option,
+    relu,
+    s,
+    softplus,
+)
 from likewise.losses.all_quadruplets import all_quadruplets
 from likewise.losses.all_triplets import (
     all_triplets,
@@ -27,8 +46,8 @@ from likewise.losses.all_triplets import (
     similarities_of,
     sum_by_anchor,
 )
-from likewise.losses.module import PairLoss
-from likewise.miners.module import Choice, TripletMiner
+from likewise.losses.base import PairLoss
+from likewise.miners import Choice, TripletMiner
 
 
 class TripletLoss(PairLoss):
@@ -71,28 +90,28 @@ class TripletLoss(PairLoss):
 
     def declare_on_triplets(self) -> Declaration:
         """One term for every triplet that was chosen."""
-        return FromProblem(lambda problem, engine: WholeMatrix(partial(self._given, engine=engine), "itself"))
+        return FromProblem(lambda problem, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
 
-    def declare_choices(self, miner: TripletMiner, problem: Problem, engine: str) -> Declaration | None:
+    def declare_choices(self, miner: TripletMiner, problem: PairBatch, engine: str) -> Declaration | None:
         """What a miner's rule chooses, where it can be summed without being written down."""
         if engine == "dense" and miner.band is None:
             return None
         choices = miner.choices(lambda: positives_as_formulas(problem, engine))
         if choices is not None:
             return part_of_choices(choices, self._terms)
-        return None if miner.band is None else WholeMatrix(partial(self._all, band=miner.band), "by rows")
+        return None if miner.band is None else MatrixLoss(partial(self._all, band=miner.band), "by rows")
 
     def _terms(self, positive: Formula, negative: Formula) -> list[Formula]:
         violation = negative - (positive - self.margin)
         return [softplus(violation) if self.soft else relu(violation)]
 
-    def _every(self, problem: Problem, engine: str) -> Declaration:
+    def _every(self, problem: PairBatch, engine: str) -> Declaration:
         positives = positives_as_formulas(problem, engine)
         if positives is None:
-            return WholeMatrix(self._all, "by rows")
+            return MatrixLoss(self._all, "by rows")
         return part_of_choices([Choice(positive, s) for positive in positives], self._terms)
 
-    def _all(self, problem: Problem, band: float | None = None) -> list[PartValues]:
+    def _all(self, problem: PairBatch, band: float | None = None) -> list[TermValues]:
         S, (positive, negative) = problem.similarities(), dense_masks(problem)
         if not self.soft:
             return [all_triplets(S, positive, negative, self.margin, band)]
@@ -103,12 +122,12 @@ class TripletLoss(PairLoss):
 
         return [by_positive(S, positive, negative, terms)]
 
-    def _given(self, problem: Problem, engine: str) -> list[PartValues]:
+    def _given(self, problem: PairBatch, engine: str) -> list[TermValues]:
         triplets = problem.relation
         assert isinstance(triplets, Triplets)
         to_positive, to_negative = similarities_of(problem, triplets, engine)
         value = OPERATIONS["softplus" if self.soft else "relu"].compute(to_negative - to_positive + self.margin)
-        return [PartValues(*sum_by_anchor(value, triplets, problem.shape[0]))]
+        return [TermValues(*sum_by_anchor(value, triplets, problem.shape[0]))]
 
 
 class MarginLoss(PairLoss):
@@ -162,15 +181,15 @@ class MarginLoss(PairLoss):
             del self.beta
             self.register_buffer("beta", start)
 
-    def _boundary(self, problem: Problem) -> Tensor:
+    def _boundary(self, problem: PairBatch) -> Tensor:
         """One β per anchor."""
         assert isinstance(self.beta, Tensor)
         beta = self.beta.to(problem.dtype)
         return beta.expand(problem.shape[0]) if self.num_classes is None else class_values(beta, problem, "beta")
 
-    def _penalty(self) -> tuple[Penalty, ...]:
+    def _penalty(self) -> tuple[Regularizer, ...]:
         assert isinstance(self.beta, Tensor)
-        return (Penalty(self.nu * self.beta.mean()),) if self.nu > 0.0 else ()
+        return (Regularizer(self.nu * self.beta.mean()),) if self.nu > 0.0 else ()
 
     def declare(self) -> Declaration:
         """A pair is in as many triplets as its anchor has partners on the other side: products of counts."""
@@ -183,10 +202,10 @@ class MarginLoss(PairLoss):
 
     def declare_on_triplets(self) -> Declaration:
         """Both terms of every triplet that was chosen."""
-        given = FromProblem(lambda problem, engine: WholeMatrix(partial(self._given, engine=engine), "itself"))
+        given = FromProblem(lambda problem, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
         return (given, *self._penalty())
 
-    def declare_choices(self, miner: TripletMiner, problem: Problem, engine: str) -> Declaration | None:
+    def declare_choices(self, miner: TripletMiner, problem: PairBatch, engine: str) -> Declaration | None:
         """What a miner's rule chooses, where it can be summed without being written down."""
         if engine == "dense" and miner.band is None:
             return None
@@ -197,9 +216,9 @@ class MarginLoss(PairLoss):
             return (terms, *self._penalty())
         if miner.band is None:
             return None
-        return (WholeMatrix(partial(self._in_band, band=miner.band), "by rows"), *self._penalty())
+        return (MatrixLoss(partial(self._in_band, band=miner.band), "by rows"), *self._penalty())
 
-    def _in_band(self, problem: Problem, band: float) -> list[PartValues]:
+    def _in_band(self, problem: PairBatch, band: float) -> list[TermValues]:
         S, (positive, negative) = problem.similarities(), dense_masks(problem)
         beta = self._boundary(problem)[:, None, None]
 
@@ -210,7 +229,7 @@ class MarginLoss(PairLoss):
 
         return [by_positive(S, positive, negative, terms)]
 
-    def _given(self, problem: Problem, engine: str) -> list[PartValues]:
+    def _given(self, problem: PairBatch, engine: str) -> list[TermValues]:
         triplets = problem.relation
         assert isinstance(triplets, Triplets)
         to_positive, to_negative = similarities_of(problem, triplets, engine)
@@ -218,7 +237,7 @@ class MarginLoss(PairLoss):
         pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + to_negative)
         # one part: positive and negative terms are units of the same average
         pulls, pushes = (sum_by_anchor(terms, triplets, problem.shape[0]) for terms in (pull, push))
-        return [PartValues(*(a + b for a, b in zip(pulls, pushes, strict=True)))]
+        return [TermValues(*(a + b for a, b in zip(pulls, pushes, strict=True)))]
 
 
 class QuadrupletLoss(PairLoss):
@@ -264,23 +283,23 @@ class QuadrupletLoss(PairLoss):
         """Similarities of a set with itself are needed, and the classes of all three."""
         return "it compares pairs of different anchors and needs everyone's label"
 
-    def _every(self, problem: Problem, engine: str) -> Declaration:
+    def _every(self, problem: PairBatch, engine: str) -> Declaration:
         if problem.labels is None:
             raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
-        slots = few_positives(problem, engine, most=problem.shape[1])
+        slots = find_positive_index(problem, engine, most=problem.shape[1])
         if slots is None:
             compute = partial(all_quadruplets, margin=self.margin2, slots=None, engine="dense")
             return (
-                WholeMatrix(self._triplets, "by rows"),
-                WholeMatrix(lambda problem: [compute(problem)]),
+                MatrixLoss(self._triplets, "by rows"),
+                MatrixLoss(lambda problem: [compute(problem)]),
             )
         compute = partial(all_quadruplets, margin=self.margin2, slots=slots, engine=engine)
-        quadruplets = WholeMatrix(lambda problem: [compute(problem)], "itself")
+        quadruplets = MatrixLoss(lambda problem: [compute(problem)], "itself")
         if slots.index.shape[1] > FEW[-1]:
-            return WholeMatrix(self._triplets, "by rows"), quadruplets
+            return MatrixLoss(self._triplets, "by rows"), quadruplets
         triplets = [Choice(positive, s) for positive in as_formulas(slots, problem, engine)]
         hinges = part_of_choices(triplets, lambda positive, negative: [relu(negative - (positive - self.margin1))])
         return hinges, quadruplets
 
-    def _triplets(self, problem: Problem) -> list[PartValues]:
+    def _triplets(self, problem: PairBatch) -> list[TermValues]:
         return [all_triplets(problem.similarities(), *dense_masks(problem), self.margin1)]

@@ -8,14 +8,29 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.backends import DenseEngine
-from likewise.backends.passes import compute_folds
-from likewise.core.folds import NEGATIVES, POSITIVES, Side, check_side, count, largest, mean, smallest
-from likewise.core.formula import Formula, Rank, Total, evaluate, s, walk
-from likewise.core.hyper import option
-from likewise.core.problem import Problem
-from likewise.core.spec import Declaration, PartValues, WholeMatrix
-from likewise.losses.module import PairLoss
+from likewise.engines import DenseEngine, compute_folds
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Declaration,
+    Formula,
+    MatrixLoss,
+    PairBatch,
+    Rank,
+    Side,
+    TermValues,
+    Total,
+    check_side,
+    count,
+    evaluate,
+    largest,
+    mean,
+    option,
+    s,
+    smallest,
+    walk,
+)
+from likewise.losses.base import PairLoss
 
 WeightFunction: TypeAlias = Callable[[Tensor, Mapping[str, Tensor], Tensor], Tensor]
 """From similarities ``(rows, n)``, statistics of the rows, ``(rows, 1)`` each, and which pairs are positive, to weights."""
@@ -62,7 +77,7 @@ class WeightedPairLoss(PairLoss):
 
     Examples:
         >>> import torch
-        >>> from likewise.core import POSITIVES, logsumexp, s
+        >>> from likewise.formula import POSITIVES, logsumexp, s
         >>> embeddings, labels = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]), torch.tensor([0, 0, 1])
         >>> def all_alike(similarities, rows, is_positive):
         ...     return torch.ones_like(similarities)
@@ -88,10 +103,10 @@ class WeightedPairLoss(PairLoss):
                 "weight_fn must be a function of similarities, statistics of their rows and a mask of positives, "
                 f"but it is a {type(self.weight_fn).__name__}"
             )
-        if self.backend == "fused":
+        if self.backend == "triton":
             raise ValueError(
-                "backend must be 'auto', 'dense' or 'streamed', because a Python function is no formula that a kernel "
-                "could be made of, but it is 'fused'"
+                "backend must be 'auto', 'dense' or 'chunked', because a Python function is no formula that a kernel "
+                "could be made of, but it is 'triton'"
             )
         for side in self.needs:
             check_side(side)
@@ -112,9 +127,9 @@ class WeightedPairLoss(PairLoss):
     def declare(self) -> Declaration:
         """A function is no formula; it needs whole rows, unless a statistic is about the whole batch."""
         of_batch = any(isinstance(node, Total) for node in walk(*self._statistics().values()))
-        return WholeMatrix(self._compute, "not" if of_batch else "by rows")
+        return MatrixLoss(self._compute, "not" if of_batch else "by rows")
 
-    def _compute(self, problem: Problem) -> list[PartValues]:
+    def _compute(self, problem: PairBatch) -> list[TermValues]:
         S = problem.similarities()
         with torch.no_grad():
             engine = DenseEngine(problem)
@@ -134,7 +149,7 @@ class WeightedPairLoss(PairLoss):
             signed = torch.where(negative, weights, torch.where(positive, -weights, 0.0)).masked_fill(
                 ~counted[:, None], 0.0
             )
-        return [PartValues((signed * S).sum(dim=1), counted.long(), (signed != 0.0).any(dim=1).long())]
+        return [TermValues((signed * S).sum(dim=1), counted.long(), (signed != 0.0).any(dim=1).long())]
 
     @staticmethod
     def _checked(weights: object, S: Tensor) -> Tensor:

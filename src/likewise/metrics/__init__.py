@@ -28,3 +28,8 @@ __all__ = [
     "t_interval",
     "verification",
 ]
+
+# What the other packages use beside the public names.
+from likewise.metrics.tiles import MEMORY as MEMORY
+from likewise.metrics.tiles import exactly as exactly
+from likewise.metrics.tiles import track as track

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.core.similarity import Cosine
+from likewise.formula import Cosine
 from likewise.metrics.kmeans import kmeans
 from likewise.metrics.ranks import Array
 from likewise.metrics.tiles import MEMORY, Rows, labels_from, sides

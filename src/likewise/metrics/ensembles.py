@@ -8,8 +8,7 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor
 
-from likewise.core.checks import check_values, embeddings_of, same_device
-from likewise.core.similarity import unit
+from likewise.formula import check_values, embeddings_of, same_device, unit
 from likewise.metrics.ranks import Array
 from likewise.metrics.tiles import tensor_of
 

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.core.checks import whole_number
-from likewise.core.similarity import Cosine, unit
+from likewise.formula import Cosine, unit, whole_number
 from likewise.metrics.ranks import Array
 from likewise.metrics.tiles import MEMORY, Rows, exactly, labels_from, sides, track
 
@@ -43,7 +42,7 @@ class CollapseWarning(UserWarning):
 
 
 def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int = MEMORY) -> dict[str, Any]:
-    r"""Describe unit-normalised embeddings x: similarities within and between classes, spread, spectrum, collapse.
+    r"""Describe unit-normalized embeddings x: similarities within and between classes, spread, spectrum, collapse.
 
     Pairs are unordered pairs of different samples, each counted once.
 
@@ -52,14 +51,14 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
       ``inter_mean``: their means;
     - ``alignment``: the mean of $\lVert x - y \rVert^2$ over pairs of one class, and ``uniformity``: the logarithm of
       the mean of $e^{-2 \lVert x - y \rVert^2}$ over all pairs (Wang and Isola 2020, α = t = 2); lower is better;
-    - ``spectrum``: the singular values $\sigma$ of the matrix of embeddings, not centred, the largest first.  With
+    - ``spectrum``: the singular values $\sigma$ of the matrix of embeddings, not centered, the largest first.  With
       $p = \sigma / \sum \sigma$ and its length r, ``spectral_decay`` is $KL(\text{uniform} \,\|\, p) = -\frac1r
       \sum_i \log(r\, p_i)$ (ρ of Roth et al. 2020; none is left out), zero if all directions are used alike, and
       ``effective_rank`` is $e^{-\sum_i p_i \log p_i}$ (Roy and Vetterli 2007);
     - ``density_intra``: the mean cosine distance $1 - x \cdot y$ of the pairs of a class, averaged over classes of at
       least two; ``density_inter``: that of the directions of the class means, over pairs of classes;
       ``density_ratio``: their quotient (π of Roth et al. 2020);
-    - ``variance_share``: the share of the largest principal direction in the variance of the centred embeddings;
+    - ``variance_share``: the share of the largest principal direction in the variance of the centered embeddings;
     - ``collapsed``: whether the mean of $\lVert x - y \rVert^2$ over pairs of two classes is below 0.02 (a mean cosine
       above 0.99), or there are four classes or more and ``variance_share`` is above 0.95.  Then a `CollapseWarning` is
       given as well.
@@ -218,19 +217,19 @@ def _all_pairs(points: Tensor, codes: Tensor, bins: int, memory: int) -> tuple[T
 
 
 def _spectra(points: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Singular values, and variances along the principal directions of the centred rows, the largest first."""
+    """Singular values, and variances along the principal directions of the centered rows, the largest first."""
     count, width = points.shape
     if count < width:
         gram = points.double() @ points.double().T
         shift = gram.mean(dim=0, keepdim=True)
-        centred = gram - shift - shift.T + shift.mean()
+        centered = gram - shift - shift.T + shift.mean()
     else:
         gram = torch.zeros(width, width, dtype=torch.float64, device=points.device)
         for rows in torch.split(points, max(1, CHUNK // width)):
             wide = rows.double()
             gram.addmm_(wide.T, wide)
-        centred = gram - torch.outer(total, total / count)
-    squares, variances = (torch.linalg.eigvalsh(each).flip(0).clamp_min(0.0).cpu() for each in (gram, centred))
+        centered = gram - torch.outer(total, total / count)
+    squares, variances = (torch.linalg.eigvalsh(each).flip(0).clamp_min(0.0).cpu() for each in (gram, centered))
     return squares.sqrt(), variances
 
 

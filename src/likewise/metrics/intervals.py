@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.metrics.ranks import Array
 from likewise.metrics.tiles import MEMORY, labels_from, tensor_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.core.checks import check_values, embeddings_of, whole_number
+from likewise.formula import check_values, embeddings_of, whole_number
 from likewise.metrics.ranks import Array
 from likewise.metrics.tiles import MEMORY, exactly, tensor_of, track
 
@@ -21,10 +21,10 @@ class KMeans:
     """Clusters, as `kmeans` found them.
 
     Args:
-        assignments: the nearest centre of each point, int64 ``(n,)``.
-        centres: ``(clusters, d)``, on the device of the points; the mean of its points where the iterations converged.
-        inertia: the sum of the squared distances of the points to their centres.
-        iterations: how many times the centres were moved.
+        assignments: the nearest center of each point, int64 ``(n,)``.
+        centers: ``(clusters, d)``, on the device of the points; the mean of its points where the iterations converged.
+        inertia: the sum of the squared distances of the points to their centers.
+        iterations: how many times the centers were moved.
         converged: whether the last move left all points where they were.
 
     Examples:
@@ -34,7 +34,7 @@ class KMeans:
     """
 
     assignments: Tensor
-    centres: Tensor
+    centers: Tensor
     inertia: float
     iterations: int
     converged: bool
@@ -48,20 +48,20 @@ def kmeans(
     iterations: int = 100,
     memory: int = MEMORY,
 ) -> KMeans:
-    """Part points into clusters, each point with its nearest centre and each centre the mean of its points.
+    """Part points into clusters, each point with its nearest center and each center the mean of its points.
 
     Seeds are drawn by greedy k-means++ (Arthur and Vassilvitskii 2007; several in a round where there are many), then
     Lloyd's two steps alternate until no point changes its cluster.  The same seed on the same machine gives the same
     clusters, on a GPU too: random numbers come from the CPU, and no sum depends on the order in which threads arrive.
 
-    A cluster that loses its last point takes the point that is farthest from its own centre; several take the farthest
+    A cluster that loses its last point takes the point that is farthest from its own center; several take the farthest
     ones, in the order of their numbers.  Where there are fewer different points than clusters, some stay empty.
 
     Args:
         embeddings: points, floats ``(n, d)``, used as they are: scale them to unit length first if that is meant.
         clusters: how many, at most n.
         seed: of the k-means++ draws.
-        iterations: the most times to move the centres.
+        iterations: the most times to move the centers.
         memory: bytes that the distances may take at once, beside one copy of the points.
 
     Examples:
@@ -83,15 +83,15 @@ def kmeans(
         tiles = _Tiles(points, whole_number("memory", memory, 1))
         chooser = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
         seeds, assignments = _seeds(tiles, number, chooser)
-        centres = points[seeds]
+        centers = points[seeds]
         converged, done = False, 0
         while not converged and done < most:
-            centres = _moved(tiles, assignments, centres)
-            changed = tiles.nearest(centres)
+            centers = _moved(tiles, assignments, centers)
+            changed = tiles.nearest(centers)
             converged, done = bool((changed == assignments).all()), done + 1
             assignments = changed
-        inertia = float(tiles.own_distances(centres, assignments).sum(dtype=torch.float64)) * scale**2
-        return KMeans(assignments, centres * scale + middle, inertia, done, converged)
+        inertia = float(tiles.own_distances(centers, assignments).sum(dtype=torch.float64)) * scale**2
+        return KMeans(assignments, centers * scale + middle, inertia, done, converged)
 
 
 def _placed(embeddings: Tensor) -> tuple[Tensor, float, Tensor]:
@@ -104,7 +104,7 @@ def _placed(embeddings: Tensor) -> tuple[Tensor, float, Tensor]:
 
 
 class _Tiles:
-    """Points, and their distances to centres a few rows at a time."""
+    """Points, and their distances to centers a few rows at a time."""
 
     def __init__(self, points: Tensor, memory: int) -> None:
         self.points, self.memory = points, memory
@@ -117,22 +117,22 @@ class _Tiles:
         step = max(1, memory // (2 * width * self.points.dtype.itemsize))
         return [slice(start, start + step) for start in range(0, len(self.points), step)]
 
-    def nearest(self, centres: Tensor) -> Tensor:
-        """The nearest centre of each point, the first of equals."""
-        squares = centres.square().sum(dim=1)
+    def nearest(self, centers: Tensor) -> Tensor:
+        """The nearest center of each point, the first of equals."""
+        squares = centers.square().sum(dim=1)
         found = [
-            # ‖x‖² is the same for all centres
-            torch.addmm(squares, self.points[rows], centres.T, alpha=-2.0).argmin(dim=1)
-            for rows in track(self.rows(len(centres)), "k-means")
+            # ‖x‖² is the same for all centers
+            torch.addmm(squares, self.points[rows], centers.T, alpha=-2.0).argmin(dim=1)
+            for rows in track(self.rows(len(centers)), "k-means")
         ]
         return torch.cat(found)
 
     def closer(self, chosen: Tensor, best: Tensor, owner: Tensor, first: int) -> None:
         """Lower the distances to the nearest seed where one of the newly chosen points, numbered on, is nearer."""
-        centres, squares = self.points[chosen], self.squares[chosen]
+        centers, squares = self.points[chosen], self.squares[chosen]
         for rows in self.rows(len(chosen)):
             here = self.squares[rows]
-            distances, index = torch.addmm(squares, self.points[rows], centres.T, alpha=-2.0).min(dim=1)
+            distances, index = torch.addmm(squares, self.points[rows], centers.T, alpha=-2.0).min(dim=1)
             distances += here
             # what is below the rounding of the subtraction is no distance: a copy of a seed is never drawn
             distances.masked_fill_(distances <= self.rounding * (here + squares[index]), 0.0)
@@ -142,18 +142,18 @@ class _Tiles:
 
     def gains(self, candidates: Tensor, best: Tensor) -> Tensor:
         """By how much each candidate, as a seed, would lower the sum of the distances to the nearest seed."""
-        centres, squares = self.points[candidates], self.squares[candidates]
-        gains = torch.zeros(len(candidates), dtype=torch.float64, device=centres.device)
+        centers, squares = self.points[candidates], self.squares[candidates]
+        gains = torch.zeros(len(candidates), dtype=torch.float64, device=centers.device)
         for rows in track(self.rows(len(candidates)), "k-means seeds"):
             changes = (self.squares[rows] - best[rows])[:, None] + squares
-            changes.addmm_(self.points[rows], centres.T, alpha=-2.0)
+            changes.addmm_(self.points[rows], centers.T, alpha=-2.0)
             gains -= changes.clamp_max_(0.0).sum(dim=0)
         return gains
 
-    def own_distances(self, centres: Tensor, assignments: Tensor) -> Tensor:
-        """The squared distance of each point to its own centre, by subtracting: exact for a copy of the centre."""
+    def own_distances(self, centers: Tensor, assignments: Tensor) -> Tensor:
+        """The squared distance of each point to its own center, by subtracting: exact for a copy of the center."""
         found = [
-            (self.points[rows] - centres[assignments[rows]]).square().sum(dim=1)
+            (self.points[rows] - centers[assignments[rows]]).square().sum(dim=1)
             for rows in self.rows(self.points.shape[1])
         ]
         return torch.cat(found)
@@ -203,9 +203,9 @@ def _let_pass(tiles: _Tiles, chosen: Tensor, best: Tensor) -> Tensor:
     return chosen[torch.tensor(passed, device=chosen.device)]
 
 
-def _moved(tiles: _Tiles, assignments: Tensor, centres: Tensor) -> Tensor:
-    """The mean of each cluster; an empty one takes the farthest point or, where none is off its centre, stays."""
-    clusters = len(centres)
+def _moved(tiles: _Tiles, assignments: Tensor, centers: Tensor) -> Tensor:
+    """The mean of each cluster; an empty one takes the farthest point or, where none is off its center, stays."""
+    clusters = len(centers)
     counts = torch.bincount(assignments, minlength=clusters)
     empty = (counts == 0).nonzero()[:, 0]
     if len(empty):
@@ -218,7 +218,7 @@ def _moved(tiles: _Tiles, assignments: Tensor, centres: Tensor) -> Tensor:
         assignments = assignments.clone()
         assignments[farthest] = empty[: len(farthest)]
         counts = torch.bincount(assignments, minlength=clusters)
-    return torch.where((counts > 0)[:, None], _means(tiles.points, assignments, counts), centres)
+    return torch.where((counts > 0)[:, None], _means(tiles.points, assignments, counts), centers)
 
 
 def _means(points: Tensor, assignments: Tensor, counts: Tensor) -> Tensor:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.core.relation import Labels, Relation
-from likewise.core.similarity import Similarity
+from likewise.formula import Labels, Relation, Similarity
 from likewise.metrics.counting import Tally
 from likewise.metrics.tiles import Sides
 

@@ -9,9 +9,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.core.checks import check_values, one_of, whole_number
-from likewise.core.relation import Labels, Relation
-from likewise.core.similarity import SimilarityLike, as_similarity
+from likewise.formula import Labels, Relation, SimilarityLike, as_similarity, check_values, one_of, whole_number
 from likewise.metrics.mirror import layout_of, mirrored
 from likewise.metrics.pieces import Piece, Search, tie_begins
 from likewise.metrics.rows import by_class, by_mask

@@ -1,4 +1,4 @@
-"""Retrieval: what a user finds among the nearest neighbours of a query."""
+"""Retrieval: what a user finds among the nearest neighbors of a query."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.core.checks import one_of, whole_number
-from likewise.core.similarity import SimilarityLike
+from likewise.formula import SimilarityLike, one_of, whole_number
 from likewise.metrics.pieces import gathered
 from likewise.metrics.ranks import TIES, Array, Relevance, make_search, pieces
 from likewise.metrics.scores import per_query

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from likewise.metrics.counting import SLICE, Tally, compare, most_compared, sort
 from likewise.metrics.pieces import BYTES_PER_POSITIVE, Classes, Piece, Positives, Search, finished, positives_at
-from likewise.metrics.tiles import Rows, centre, chunk, grain, multiply, track, whole_grains
+from likewise.metrics.tiles import Rows, center, chunk, grain, multiply, track, whole_grains
 
 
 class Lines:
@@ -22,7 +22,7 @@ class Lines:
 
     def __init__(self, search: Search, extra: int = 0) -> None:
         sides, similarity = search.sides, search.similarity
-        middle = centre(sides.references, similarity, sides.dtype)
+        middle = center(sides.references, similarity, sides.dtype)
         self.queries = Rows(sides.queries, None, similarity, sides.dtype, middle)
         self.references = Rows(sides.references, None, similarity, sides.dtype, middle)
         self.memory = search.memory

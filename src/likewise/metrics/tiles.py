@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.core.checks import check_values, embeddings_as_given, full_precision, labels_of, same_device
-from likewise.core.similarity import Similarity
+from likewise.formula import Similarity, check_values, embeddings_as_given, full_precision, labels_of, same_device
 
 Step = TypeVar("Step")
 
@@ -90,7 +89,7 @@ def tensor_of(name: str, value: object) -> object:
 
 
 def labels_from(name: str, value: object, rows: int | None, device: torch.device | None, beside: str) -> Tensor:
-    """Labels that a caller gave as a tensor, an array or a list, checked as `likewise.core.checks.labels_of` does.
+    """Labels that a caller gave as a tensor, an array or a list, checked as `likewise.formula.checks.labels_of` does.
 
     Examples:
         >>> labels_from("labels", [3, 4], 2, None, "embeddings")
@@ -124,7 +123,7 @@ def sides(embeddings: object, references: object, similarity: Similarity) -> Sid
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Cosine
+        >>> from likewise.formula import Cosine
         >>> sides(torch.eye(3), None, Cosine()).alone
         True
     """
@@ -225,16 +224,16 @@ class Rows:
         return rows if self.middle is None else rows - self.middle
 
 
-def centre(embeddings: Tensor, similarity: Similarity, dtype: torch.dtype) -> Tensor | None:
+def center(embeddings: Tensor, similarity: Similarity, dtype: torch.dtype) -> Tensor | None:
     """The shift that a similarity takes off references first, ``(1, d)``; ``None`` where it takes none.
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Euclidean
-        >>> centre(torch.tensor([[1.0], [3.0]]), Euclidean(normalize=False), torch.float32)
+        >>> from likewise.formula import Euclidean
+        >>> center(torch.tensor([[1.0], [3.0]]), Euclidean(normalize=False), torch.float32)
         tensor([[2.]])
     """
-    if not similarity.centres:
+    if not similarity.centers:
         return None
     rows = Rows(embeddings, None, similarity, dtype)
     step = chunk(embeddings)
@@ -249,7 +248,7 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -
 
     Examples:
         >>> import torch
-        >>> from likewise.core import Dot
+        >>> from likewise.formula import Dot
         >>> multiply(torch.ones(48, 2), torch.ones(48, 2), Dot(), torch.empty(48, 48))[:1, :3]
         tensor([[2., 2., 2.]])
     """

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.core.relation import Labels
-from likewise.core.similarity import SimilarityLike
+from likewise.formula import Labels, SimilarityLike
 from likewise.metrics.counting import on_each_core
 from likewise.metrics.pieces import Search
 from likewise.metrics.ranks import Array, Relevance, make_search
-from likewise.metrics.tiles import MEMORY, Rows, centre, exactly, multiply, track, whole_grains
+from likewise.metrics.tiles import MEMORY, Rows, center, exactly, multiply, track, whole_grains
 
 GRID = 2**18
 """Thresholds where genuine pairs are too many to hold: evenly spaced over all similarities."""
@@ -172,7 +171,7 @@ class _Pairs:
     def __init__(self, search: Search) -> None:
         sides, similarity = search.sides, search.similarity
         self.search, self.device, self.dtype = search, sides.queries.device, sides.dtype
-        middle = centre(sides.references, similarity, sides.dtype)
+        middle = center(sides.references, similarity, sides.dtype)
         self.left = Rows(sides.queries, None, similarity, sides.dtype, middle)
         self.right = self.left if sides.alone else Rows(sides.references, None, similarity, sides.dtype, middle)
         left = search.memory // 2

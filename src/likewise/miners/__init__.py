@@ -1,8 +1,8 @@
 """Miners: which pairs or triplets of a batch to learn from."""
 
-from likewise.miners.module import Choice, Miner, PairMiner, TripletMiner
-from likewise.miners.pairs import MultiSimilarityMiner, PairMarginMiner, ValidTripletMiner
-from likewise.miners.triplets import (
+from likewise.miners.base import Choice, Miner, PairMiner, TripletMiner
+from likewise.miners.pair import MultiSimilarityMiner, PairMarginMiner, ValidTripletMiner
+from likewise.miners.triplet import (
     BatchHardMiner,
     DistanceWeightedMiner,
     EasyPositiveMiner,
@@ -24,3 +24,7 @@ __all__ = [
     "TripletMiner",
     "ValidTripletMiner",
 ]
+
+# What the other packages use beside the public names.
+from likewise.miners.base import NO_POSITIVE as NO_POSITIVE
+from likewise.miners.triplet import band_counts as band_counts

@@ -11,7 +11,7 @@ from likewise.protocols.pairs import Comparison, Comparisons, compare, compare_a
 from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
 from likewise.protocols.published import published
 from likewise.protocols.reality import Improvement, improvements, papers_versus_reality
-from likewise.protocols.repeats import Summary, summarise
+from likewise.protocols.repeats import Summary, summarize
 from likewise.protocols.search import Search, best, history, is_over, plan, prune
 from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
 from likewise.protocols.sql_board import SqlBoard
@@ -61,7 +61,7 @@ __all__ = [
     "published",
     "rank",
     "space_of",
-    "summarise",
+    "summarize",
     "table",
     "tournament",
     "unfair_differences",

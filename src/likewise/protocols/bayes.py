@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.protocols.space import Choice, Point, Setting, Space, Tried
 
 _PATIENCE = 50

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.protocols.trial import Result, Trial
 
 StateName = Literal["waiting", "running", "done", "failed", "pruned", "cancelled"]

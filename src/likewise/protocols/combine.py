@@ -21,7 +21,7 @@ def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Re
     """One result for each method, setting and seed of which all folds are done: that of their models together.
 
     The reality check reports both this and the mean of the folds' own numbers ("separated"), which is what
-    `likewise.protocols.repeats.summarise` makes of the folds' results.
+    `likewise.protocols.repeats.summarize` makes of the folds' results.
 
     Args:
         results: of final trials.

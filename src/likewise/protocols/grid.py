@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from likewise.core.checks import one_of, whole_number
+from likewise.formula import one_of, whole_number
 from likewise.protocols.space import Choice, Point, Range, Setting, Space, Tried
 from likewise.protocols.trial import Label
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from likewise.protocols.conditions import WHY, Description, at, feedback
 from likewise.protocols.fairness import Difference, described, seed_difference, unfair_differences
 from likewise.protocols.pairs import Comparison, NoPairs, compare_sides, shown_metric
-from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarise
+from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarize
 from likewise.protocols.trial import Result
 from likewise.report.study_words import in_words
 from likewise.train import Run
@@ -231,7 +231,7 @@ def rank(
     """
     entries = entries_of(given)
     rows = of_stage([row for row, _ in entries], metric, stage)
-    summaries = summarise(rows, metric, by=by, stage=stage, confidence=confidence)
+    summaries = summarize(rows, metric, by=by, stage=stage, confidence=confidence)
     if not summaries:
         raise ValueError("given must hold a setting with a complete seed, but all trainings failed or miss a fold")
     if descriptions is None:

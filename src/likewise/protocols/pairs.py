@@ -8,7 +8,7 @@ from itertools import combinations
 from math import ceil, isinf, log10
 from typing import Any, Literal
 
-from likewise.core.checks import one_of
+from likewise.formula import one_of
 from likewise.metrics import Interval, t_interval
 from likewise.protocols.repeats import Row, each_once, is_done, mean_of, of_stage, shared_labels, value_of
 from likewise.protocols.significance import flip_p, holm, paired_p

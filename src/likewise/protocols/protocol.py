@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Literal, TypeGuard
 
-from likewise.core.checks import one_of
+from likewise.formula import one_of
 from likewise.protocols.trial import Label
 
 Row = dict[str, Label]
@@ -47,7 +47,7 @@ class Number:
         data: the data set, one of `DATA`.
         trunk: the network, by its name here; empty where the source does not say.
         dim: the embedding size; None where the source does not say.
-        method: its name, spelt as in the table of methods.
+        method: its name, spelled as in the table of methods.
         spelling: its name as it is printed.
         origin: ``"measured"`` by the source itself or ``"quoted"`` from another paper.
         protocol: ``"classic"``, ``"10-fold"``, ``"fixed validation"``, ``"concatenated"`` or ``"separated"``.
@@ -93,7 +93,7 @@ class Method:
     """What a name in a table means here.
 
     Args:
-        method: the name, spelt in one way.
+        method: the name, spelled in one way.
         spellings: the other ways in which tables spell it.
         loss: the class in `likewise.losses`, or empty.
         miner: the class in `likewise.miners` that belongs to the method, or empty.

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from likewise.core.checks import one_of
-from likewise.metrics.intervals import t_interval
+from likewise.formula import one_of
+from likewise.metrics import t_interval
 from likewise.protocols.published import data_of, method_of, published
 from likewise.protocols.trial import Label
 
 CONDITIONS = ("source", "table", "data", "trunk", "dim", "protocol", "case")
 """What must be equal for a comparison to be one of methods alone, as far as a table of results can say."""
 
-GREY = "#858585"
+GRAY = "#858585"
 MARKS: Mapping[str, tuple[str, str]] = {
     "papers": ("s", "#e08a1e"),
     "reality check": ("o", "#3b8edb"),
@@ -28,7 +28,7 @@ MARKS: Mapping[str, tuple[str, str]] = {
     "yours": ("D", "#c2559d"),
     "": ("v", "#8a6fd1"),
 }
-"""Marker and colour of a series; mid tones, readable on white as on black."""
+"""Marker and color of a series; mid tones, readable on white as on black."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Improvement:
     """How much better than the baseline a method is.
 
     Args:
-        method: its name, spelt as in the table of methods where it is known there.
+        method: its name, spelled as in the table of methods where it is known there.
         year: of the paper that introduced it, or None.
         baseline: what it is compared with.
         metric: by which.
@@ -116,12 +116,12 @@ def improvements(
     scores = _scores(rows, metric, tuple(dict.fromkeys((*within, *CONDITIONS))), method)
     known = method_of(baseline)
     wanted = known.method if known else baseline
-    if all(_spelt(each.name) != wanted for each in scores):
+    if all(_spelled(each.name) != wanted for each in scores):
         there = ", ".join(map(repr, dict.fromkeys(each.name for each in scores)))
         raise ValueError(f"baseline must be a method of the rows, but it is {baseline!r} and they are of {there}")
     bases: dict[tuple[Label, ...], _Score] = {}
     for each in scores:
-        if _spelt(each.name) == wanted:
+        if _spelled(each.name) == wanted:
             key = tuple(each.conditions.get(name) for name in within)
             if key in bases:
                 which = dict(zip(within, key, strict=True))
@@ -130,12 +130,12 @@ def improvements(
     found = []
     for each in scores:
         base = bases.get(tuple(each.conditions.get(name) for name in within))
-        alone = all(_spelt(other.name) != _spelt(each.name) for other in scores if other.name != each.name)
-        found.append(_improvement(each, base, _spelt(each.name) if alone else each.name, wanted, metric))
+        alone = all(_spelled(other.name) != _spelled(each.name) for other in scores if other.name != each.name)
+        found.append(_improvement(each, base, _spelled(each.name) if alone else each.name, wanted, metric))
     return sorted(found, key=lambda each: (each.year is None, each.year or 0, each.method))
 
 
-def _spelt(name: str) -> str:
+def _spelled(name: str) -> str:
     known = method_of(name)
     return known.method if known else name
 
@@ -242,11 +242,11 @@ def papers_versus_reality(
     for name, rows, agree in sets:
         done = [row for row in rows if row.get(metric) is not None and row.get("status", "done") == "done"]
         measured = [row for row in done if row.get("method") != "Pretrained"]  # no method, and far from all of them
-        there = {_spelt(str(row.get("method"))) for row in measured}
+        there = {_spelled(str(row.get("method"))) for row in measured}
         found = [
             each
             for baseline in baselines
-            if _spelt(baseline) in there
+            if _spelled(baseline) in there
             for each in improvements(measured, baseline, metric, within=agree)
         ]
         if found:
@@ -311,7 +311,7 @@ def _cell(found: Sequence[Improvement]) -> str:
 def draw(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"] = "svg") -> bytes:
     """The improvements as a figure: a panel for each baseline, methods by year, a mark for each series.
 
-    Readable on a light and on a dark page: the background is transparent, and the colours are between the two.
+    Readable on a light and on a dark page: the background is transparent, and the colors are between the two.
 
     Args:
         series: as `papers_versus_reality` gives them.
@@ -334,14 +334,14 @@ def draw(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"
     if not baselines:
         raise ValueError("series must hold improvements, but there is none")
     names = _methods(series.values())
-    style = {"svg.hashsalt": "likewise", "font.size": 10, "text.color": GREY, "font.family": "sans-serif"}
+    style = {"svg.hashsalt": "likewise", "font.size": 10, "text.color": GRAY, "font.family": "sans-serif"}
     with mpl.rc_context(style):
         figure = Figure(figsize=(4.8 * len(baselines) + 1.0, 0.29 * len(names) + 1.5), layout="constrained")
         axes = figure.subplots(1, len(baselines), sharey=True, squeeze=False)[0]
         for axis, baseline in zip(axes, baselines, strict=True):
             _panel(axis, baseline, series, names)
         handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, labelcolor=GREY)
+        figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, labelcolor=GRAY)
         buffer = io.BytesIO()
         figure.savefig(
             buffer, format=form, transparent=True, dpi=110, metadata={"Date": None} if form == "svg" else None
@@ -352,28 +352,28 @@ def draw(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"
 def _panel(axis: Any, baseline: str, series: Mapping[str, Sequence[Improvement]], names: Sequence[Any]) -> None:
     """One baseline: a row for each method, oldest on top, a line at no improvement."""
     places = {name: place for place, (_, name) in enumerate(names)}
-    axis.axvline(0.0, color=GREY, linewidth=1.0, alpha=0.7)
+    axis.axvline(0.0, color=GRAY, linewidth=1.0, alpha=0.7)
     for index, (label, found) in enumerate(series.items()):
         shown = [each for each in found if each.baseline == baseline and each.relative is not None]
         # series side by side in a row, so that marks that agree do not hide each other
         shift = 0.16 * (index - (len(series) - 1) / 2.0)
-        marker, colour = MARKS.get(label.split(",")[0], MARKS[""])
+        marker, color = MARKS.get(label.split(",")[0], MARKS[""])
         axis.errorbar(
             [100.0 * (each.relative or 0.0) for each in shown],
             [places[each.method] + shift for each in shown],
             xerr=[100.0 * (each.plus_minus or 0.0) for each in shown],
             fmt=marker,
-            color=colour,
+            color=color,
             markersize=5.5,
             elinewidth=1.2,
             label=label,
         )
-    axis.set_yticks(range(len(names)), [f"{name}  {year or '–'}" for year, name in names], color=GREY)
+    axis.set_yticks(range(len(names)), [f"{name}  {year or '–'}" for year, name in names], color=GRAY)
     axis.set_ylim(len(names) - 0.4, -0.6)
-    axis.set_title(f"over {baseline}", loc="left", color=GREY, fontsize=10)
-    axis.set_xlabel("relative improvement in %", color=GREY)
-    axis.tick_params(colors=GREY, length=0)
-    axis.grid(axis="both", color=GREY, alpha=0.18, linewidth=0.8)
+    axis.set_title(f"over {baseline}", loc="left", color=GRAY, fontsize=10)
+    axis.set_xlabel("relative improvement in %", color=GRAY)
+    axis.tick_params(colors=GRAY, length=0)
+    axis.grid(axis="both", color=GRAY, alpha=0.18, linewidth=0.8)
     axis.set_axisbelow(True)
     for spine in axis.spines.values():
         spine.set_visible(False)

@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any, TypeAlias
 
-from likewise.core.checks import one_of
+from likewise.formula import one_of
 from likewise.metrics import Interval, t_interval
 
 Row: TypeAlias = Mapping[str, Any]
@@ -25,7 +25,7 @@ class Summary:
 
     Args:
         group: which setting, such as ``{"method": "contrastive"}``.
-        metric: the column that was summarised.
+        metric: the column that was summarized.
         interval: mean over seeds and its interval, which is infinite for one seed.
         scores: the value of each seed, its folds combined.
         folds: which folds each of these is a mean of.
@@ -33,7 +33,7 @@ class Summary:
         incomplete: how many seeds were left out because a fold of theirs is missing.
 
     Examples:
-        >>> [found] = summarise([{"method": "a", "seed": 0, "test R@1": 0.5}], "test R@1")
+        >>> [found] = summarize([{"method": "a", "seed": 0, "test R@1": 0.5}], "test R@1")
         >>> print(found)
         a: 50.00 (one seed: no interval)
     """
@@ -104,7 +104,7 @@ def shared_labels(rows: Iterable[Row], but: Sequence[str] = ("method",)) -> list
     return [each for each in labels_of_rows(rows) if "." not in each and each not in {*but, *_OF_THE_METHOD}]
 
 
-def summarise(
+def summarize(
     rows: Sequence[Row],
     metric: str = "test MAP@R",
     *,
@@ -131,7 +131,7 @@ def summarise(
     Examples:
         >>> scores = {("a", 0): 0.50, ("a", 1): 0.52, ("b", 0): 0.40, ("b", 1): 0.44}
         >>> rows = [{"method": m, "seed": s, "test MAP@R": score} for (m, s), score in scores.items()]
-        >>> for found in summarise(rows):
+        >>> for found in summarize(rows):
         ...     print(found)
         a: 51.00 (95% interval 38.29 to 63.71, 2 seeds)
         b: 42.00 (95% interval 16.59 to 67.41, 2 seeds)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.protocols.bayes import Bayesian
 from likewise.protocols.board import Board, Reports, Standing
 from likewise.protocols.space import Point, Space, Tried, at_point, checked_space

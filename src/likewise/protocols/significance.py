@@ -33,7 +33,7 @@ def paired_p(differences: Sequence[float]) -> float | None:
 
 
 def _beta_share(x: float, rest: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8).
+    """The regularized incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8).
 
     The two-sided tail of Student's t with ν degrees of freedom is that of ν/(ν + t²), ν/2, 1/2 (26.7.1).
     """

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from likewise.core import Hyper, hyperparameters
-from likewise.core.checks import one_of
+from likewise.formula import Hyper, hyperparameters, one_of
 from likewise.protocols.trial import Label
 
 TriedStatus = Literal["done", "failed", "pruned", "running"]

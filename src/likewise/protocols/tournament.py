@@ -12,7 +12,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from statistics import fmean, stdev
 from typing import Any, Literal
 
-from likewise.core.checks import one_of
+from likewise.formula import one_of
 from likewise.protocols.published import Number
 from likewise.protocols.trial import Label
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from likewise.core.checks import one_of, whole_number
+from likewise.formula import one_of, whole_number
 
 Stage = Literal["search", "final"]
 Status = Literal["done", "failed", "pruned"]

@@ -1,4 +1,4 @@
-"""Charts as numbers: where lines, ticks and bars go.  The template draws them; the style sheet colours them."""
+"""Charts as numbers: where lines, ticks and bars go.  The template draws them; the style sheet colors them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from likewise.report.words import percent, short
 
 WIDTH, HEIGHT = 380, 230
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 28
-COLOURS = 8
+COLORS = 8
 POINTS = 240
 """Points of a line; of more, each is the mean of several."""
 
@@ -24,19 +24,19 @@ class Line:
         name: for the legend.
         xs: ascending.
         ys: as many.
-        colour: the number of its colour.
+        color: the number of its color.
         dash: whether it is dashed.
         dots: whether each point is marked.
 
     Examples:
-        >>> Line("loss", [0.0, 1.0], [2.0, 1.0]).colour
+        >>> Line("loss", [0.0, 1.0], [2.0, 1.0]).color
         0
     """
 
     name: str
     xs: Sequence[float]
     ys: Sequence[float]
-    colour: int = 0
+    color: int = 0
     dash: bool = False
     dots: bool = False
 
@@ -62,7 +62,7 @@ class Drawn:
         name: for the legend.
         path: of an SVG.
         dots: places ``(x, y)`` of marked points.
-        colour: the number of its colour.
+        color: the number of its color.
         dash: whether it is dashed.
         points: ``[x, y, what x is, what y is]`` for each point.
 
@@ -74,7 +74,7 @@ class Drawn:
     name: str
     path: str
     dots: list[tuple[float, float]]
-    colour: int
+    color: int
     dash: bool
     points: list[list[float | str]]
 
@@ -154,7 +154,7 @@ def line_chart(
         points: list[list[float | str]] = [
             [x, y, short(at), value] for (x, y), at, value in zip(places, line.xs, values, strict=True)
         ]
-        drawn.append(Drawn(line.name, path, places if line.dots else [], line.colour, line.dash, points))
+        drawn.append(Drawn(line.name, path, places if line.dots else [], line.color, line.dash, points))
         said.append(f"{line.name}: from {values[0]} to {values[-1]}.")
     return Chart(
         title,
@@ -196,11 +196,11 @@ def _axis(
 
 def _drawable(line: Line, log: bool) -> Line:
     kept = [(x, y) for x, y in zip(line.xs, line.ys, strict=True) if isfinite(y) and (y > 0.0 or not log)]
-    return Line(line.name, [x for x, _ in kept], [y for _, y in kept], line.colour, line.dash, line.dots)
+    return Line(line.name, [x for x, _ in kept], [y for _, y in kept], line.color, line.dash, line.dots)
 
 
 def thin(line: Line, most: int = POINTS) -> Line:
-    """A line of at most so many points: means of equally many neighbours each, but for the last.
+    """A line of at most so many points: means of equally many neighbors each, but for the last.
 
     Examples:
         >>> thin(Line("loss", [0.0, 1.0, 2.0, 3.0], [4.0, 2.0, 1.0, 1.0]), 2).ys
@@ -213,7 +213,7 @@ def thin(line: Line, most: int = POINTS) -> Line:
         [sum(values[at : at + size]) / len(values[at : at + size]) for at in range(0, len(values), size)]
         for values in (line.xs, line.ys)
     )
-    return Line(line.name, xs, ys, line.colour, line.dash, line.dots)
+    return Line(line.name, xs, ys, line.color, line.dash, line.dots)
 
 
 def ticks(low: float, high: float, about: int) -> tuple[list[float], float, float]:
@@ -318,7 +318,7 @@ class Bar:
     """
 
     name: str
-    colour: int
+    color: int
     baseline: bool
     text: str
     interval: str
@@ -355,10 +355,10 @@ def interval_bars(metric: str, runs: Sequence[tuple[str, float | Interval, int, 
         '40.0–60.0'
     """
     rows = []
-    for name, value, colour, baseline in runs:
+    for name, value, color, baseline in runs:
         mean, low, high = (value.mean, value.low, value.high) if isinstance(value, Interval) else (value, value, value)
         low, high = (low, high) if isfinite(low) and isfinite(high) else (mean, mean)
         ends = (round(100.0 * each, 2) for each in (mean, low, high))
         words = "" if low == high else f"{percent(low)}–{percent(high)}"
-        rows.append(Bar(name, colour, baseline, percent(mean), words, *ends))
+        rows.append(Bar(name, color, baseline, percent(mean), words, *ends))
     return Bars(metric, rows, [Tick(float(x), str(x)) for x in (0, 25, 50, 75, 100)])

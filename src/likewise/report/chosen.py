@@ -19,7 +19,7 @@ def shown_queries(
         part: the data.
         rows: the queries that have a positive, ``(m,)``.
         quality: how well each did, ``(m,)``.
-        margin: see `likewise.report.neighbours.Neighbours`, ``(m,)``.
+        margin: see `likewise.report.neighbors.Neighbors`, ``(m,)``.
         most: how many of each kind.
         seed: of the random ones.
 

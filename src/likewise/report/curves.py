@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from likewise.report.charts import COLOURS, Chart, Line, line_chart
+from likewise.report.charts import COLORS, Chart, Line, line_chart
 from likewise.report.record import Record, Row
 from likewise.report.words import count, many, short
 
 Run = tuple[str, int, Record]
-"""A run's name, the number of its colour, and what it wrote."""
+"""A run's name, the number of its color, and what it wrote."""
 
 Read = Callable[[Row], object]
 """What a chart shows of a line of the record."""
@@ -38,8 +38,8 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
     elif runs:
         record = runs[0][2]
         lines = [
-            _line((metric, colour, record), "val", _getter(metric), dots=True)
-            for colour, metric in enumerate(("R@1", "RP", "MAP@R"))
+            _line((metric, color, record), "val", _getter(metric), dots=True)
+            for color, metric in enumerate(("R@1", "RP", "MAP@R"))
         ]
         charts.append(line_chart("Validation", lines, as_percent=True, note="in percent", marks=marks))
     charts.append(_rates(runs))
@@ -164,13 +164,13 @@ def _of_beside(row: Row) -> object:
 
 
 def _seen(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
-    """Lines of what a recorder saw: of one run a colour each, of several the run's own."""
+    """Lines of what a recorder saw: of one run a color each, of several the run's own."""
     if len(runs) > 1:
         return [_line(run, "lens", read) for run in runs for read in what.values()]
     return [
-        _line((name, colour, record), "lens", read)
+        _line((name, color, record), "lens", read)
         for _, _, record in runs
-        for colour, (name, read) in enumerate(what.items())
+        for color, (name, read) in enumerate(what.items())
     ]
 
 
@@ -189,32 +189,32 @@ def _by_size(title: str, lines: Sequence[Line], note: str) -> Chart | None:
 
 
 def _line(run: Run, kind: str, value: Read, *, dots: bool = False, dash: bool = False) -> Line:
-    name, colour, record = run
+    name, color, record = run
     points: list[tuple[float, float]] = []
     for row in record.of_kind(kind):
         y = value(row)
         if isinstance(y, int | float):
             points.append((float(row["epoch"]), float(y)))
     points.sort(key=lambda point: point[0])
-    return Line(name, [x for x, _ in points], [y for _, y in points], colour % COLOURS, dash, dots)
+    return Line(name, [x for x, _ in points], [y for _, y in points], color % COLORS, dash, dots)
 
 
 def _rates(runs: Sequence[Run]) -> Chart | None:
     """A line per run and group; those that are the same throughout share a line."""
     shared: dict[tuple[tuple[float, ...], tuple[float, ...]], dict[str, list[str]]] = {}
-    colours: dict[str, int] = {}
-    for name, colour, record in runs:
-        colours[name] = colour
+    colors: dict[str, int] = {}
+    for name, color, record in runs:
+        colors[name] = color
         rates = [row["lr"] for row in record.of_kind("train") if isinstance(row.get("lr"), dict)]
         for group in dict.fromkeys(group for each in rates for group in each):
-            line = _line((name, colour, record), "train", _rate_of(group))
+            line = _line((name, color, record), "train", _rate_of(group))
             shared.setdefault((tuple(line.xs), tuple(line.ys)), {}).setdefault(name, []).append(group)
     lines = []
     seen: set[int] = set()
     for number, ((xs, ys), owners) in enumerate(shared.items()):
-        colour = number if len(runs) == 1 else colours[next(iter(owners))] if len(owners) < len(runs) else COLOURS - 1
-        lines.append(Line(_owners(owners, runs), xs, ys, colour % COLOURS, colour in seen))
-        seen.add(colour)
+        color = number if len(runs) == 1 else colors[next(iter(owners))] if len(owners) < len(runs) else COLORS - 1
+        lines.append(Line(_owners(owners, runs), xs, ys, color % COLORS, color in seen))
+        seen.add(color)
     # rates of groups are often a hundredfold apart; a schedule alone is easier to see on a plain axis
     highest = [max(line.ys) for line in lines if line.ys and max(line.ys) > 0.0]
     log = len(highest) > 1 and max(highest) > 10.0 * min(highest)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from likewise.report.layout import lay_out
-from likewise.report.neighbours import Neighbours, nearest
+from likewise.report.neighbors import Neighbors, nearest
 from likewise.report.part import Part
 from likewise.report.sprites import Tile
 from likewise.report.words import count, many
@@ -25,9 +25,9 @@ class Group:
 
     Args:
         code: the place of its name in the map's data.
-        hue: its colour, in degrees.
+        hue: its color, in degrees.
         name: its name.
-        points: ``(x, y, whether its nearest neighbour is of its class)``.
+        points: ``(x, y, whether its nearest neighbor is of its class)``.
 
     Examples:
         >>> Group(0, 137.5, "wren", [(20.0, 20.0, True)]).name
@@ -49,7 +49,7 @@ class Map:
         note: how many are shown and how many are left out.
         groups: the points, class by class.
         data: what a reader sees of a point, for the page's script: class names, and for each point its place, its
-            thumbnail, its class, the class of its nearest neighbour, and their similarity.
+            thumbnail, its class, the class of its nearest neighbor, and their similarity.
 
     Examples:
         >>> Map("t-SNE", "", [], {}).method
@@ -62,13 +62,13 @@ class Map:
     data: dict[str, Any]
 
 
-def draw_map(part: Part, rows: Tensor, found: Neighbours, tiles: Mapping[int, Tile], *, layout: str, seed: int) -> Map:
+def draw_map(part: Part, rows: Tensor, found: Neighbors, tiles: Mapping[int, Tile], *, layout: str, seed: int) -> Map:
     """Lay out some rows of a part.
 
     Args:
         part: the part.
         rows: which of its rows are on the map.
-        found: the neighbours of its queries.
+        found: the neighbors of its queries.
         tiles: where the thumbnails of the rows are.
         layout: see `likewise.report.layout.LAYOUTS`.
         seed: of the layout.
@@ -102,8 +102,8 @@ def draw_map(part: Part, rows: Tensor, found: Neighbours, tiles: Mapping[int, Ti
     return Map(method, _note(len(part.labels), len(rows), len(groups)), groups, {"names": names, "points": points})
 
 
-def _firsts(part: Part, rows: Tensor, found: Neighbours) -> tuple[Tensor, Tensor]:
-    """The nearest neighbour of each row and its similarity: known of queries, searched for the gallery's."""
+def _firsts(part: Part, rows: Tensor, found: Neighbors) -> tuple[Tensor, Tensor]:
+    """The nearest neighbor of each row and its similarity: known of queries, searched for the gallery's."""
     other, score = torch.empty(len(part.labels), dtype=torch.int64), torch.zeros(len(part.labels))
     other[:] = torch.arange(len(part.labels))  # the only image of a gallery has none but itself
     other[found.rows], score[found.rows] = found.index[:, 0], found.score[:, 0].float()
@@ -122,5 +122,5 @@ def _note(total: int, shown: int, classes: int) -> str:
 
 
 def _hue(number: int, classes: int) -> float:
-    """Few classes share the circle; many go round it by the golden angle, so that neighbours in number differ."""
+    """Few classes share the circle; many go round it by the golden angle, so that neighbors in number differ."""
     return round((360.0 * number / classes if classes <= 12 else 137.50776 * number) % 360.0, 1)

@@ -1,4 +1,4 @@
-"""Where each image stands on the map: a plane in which neighbours stay neighbours."""
+"""Where each image stands on the map: a plane in which neighbors stay neighbors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.core.checks import one_of
-from likewise.core.similarity import unit
+from likewise.formula import one_of, unit
 
 LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
 """Every layout by its name, and what the page calls it."""
@@ -18,7 +17,7 @@ LAYOUTS = {"tsne": "t-SNE", "umap": "UMAP", "pca": "principal components"}
 PERPLEXITY = 30.0
 COMPONENTS = 50
 FEWEST = 8
-"""Below this many points neighbourhoods mean nothing, and the map shows principal components."""
+"""Below this many points neighborhoods mean nothing, and the map shows principal components."""
 
 
 def check_layout(layout: str) -> str:
@@ -39,7 +38,7 @@ def check_layout(layout: str) -> str:
 def lay_out(embeddings: Tensor, layout: str, seed: int) -> tuple[NDArray[np.float64], str]:
     """Places ``(n, 2)`` in [0, 1]² and the name of what made them.
 
-    Unit-normalised embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
+    Unit-normalized embeddings go through their first 50 principal components, which is where t-SNE and UMAP start.
 
     Examples:
         >>> import torch
@@ -53,8 +52,8 @@ def lay_out(embeddings: Tensor, layout: str, seed: int) -> tuple[NDArray[np.floa
     if layout == "tsne":
         places = _by_tsne(points, seed)
     elif layout == "umap":
-        neighbours = min(15, len(points) - 1)
-        umap = _umap()(n_neighbors=neighbours, init=_start(points) * 1e5, random_state=seed, n_jobs=1)
+        neighbors = min(15, len(points) - 1)
+        umap = _umap()(n_neighbors=neighbors, init=_start(points) * 1e5, random_state=seed, n_jobs=1)
         places = umap.fit_transform(points)
     else:
         places = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))[:, :2]
@@ -79,11 +78,11 @@ def _by_tsne(points: NDArray[np.float64], seed: int) -> Any:
 
 def _principal(points: Tensor, most: int) -> NDArray[np.float64]:
     """Coordinates along the largest principal directions, each with a fixed sign."""
-    centred = points - points.mean(dim=0)
-    directions = torch.linalg.eigh(centred.T @ centred)[1].flip(1)[:, :most]
+    centered = points - points.mean(dim=0)
+    directions = torch.linalg.eigh(centered.T @ centered)[1].flip(1)[:, :most]
     # an eigenvector's sign is anybody's choice: its largest entry is positive here
     largest = directions.gather(0, directions.abs().argmax(dim=0, keepdim=True))
-    found: NDArray[np.float64] = (centred @ (directions * torch.where(largest < 0.0, -1.0, 1.0))).numpy()
+    found: NDArray[np.float64] = (centered @ (directions * torch.where(largest < 0.0, -1.0, 1.0))).numpy()
     return found
 
 

@@ -76,10 +76,10 @@
       const place = make("div");
       box.append(place);
       slider(place, spec, () => lane.values[at], (value) => {
-        const centres = lane.centres;
+        const centers = lane.centers;
         lane.values[at] = value;
         lane.version++;
-        if (lane.centres === centres) return changed();
+        if (lane.centers === centers) return changed();
         lane.placeProxies();
         settled();
       });

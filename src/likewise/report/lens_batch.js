@@ -45,12 +45,12 @@ const Batch = (() => {
   };
 
   // Proxies begin near their classes, but not there: around the mean direction of the class, some way off.
-  const proxiesOf = (angles, labels, classes, centres, seed) => {
+  const proxiesOf = (angles, labels, classes, centers, seed) => {
     const draw = chance(seed + 7919);
-    return Float64Array.from({ length: classes * centres }, (_, at) => {
+    return Float64Array.from({ length: classes * centers }, (_, at) => {
       let [x, y] = [0, 0];
       for (let i = 0; i < angles.length; i++)
-        if (labels[i] === Math.floor(at / centres)) [x, y] = [x + Math.cos(angles[i]), y + Math.sin(angles[i])];
+        if (labels[i] === Math.floor(at / centers)) [x, y] = [x + Math.cos(angles[i]), y + Math.sin(angles[i])];
       return Math.atan2(y, x) + 0.45 * normal(draw);
     });
   };
@@ -80,9 +80,9 @@ const Batch = (() => {
       this.values = this.loss.parameters.map((each) => each.value);
     }
 
-    get centres() {
+    get centers() {
       const at = this.loss.parameters.findIndex((each) => each.name === "centers");
-      return this.loss.centres && at >= 0 ? this.values[at] : this.loss.centres;
+      return this.loss.centers && at >= 0 ? this.values[at] : this.loss.centers;
     }
 
     place(angles, seed) {
@@ -92,7 +92,7 @@ const Batch = (() => {
     }
 
     placeProxies() {
-      this.proxies = proxiesOf(this.angles, this.labels, this.classes, this.centres, this.seed);
+      this.proxies = proxiesOf(this.angles, this.labels, this.classes, this.centers, this.seed);
       this.x = new Float64Array(2 * this.angles.length);
       this.p = new Float64Array(2 * this.proxies.length);
       this.version = (this.version || 0) + 1;
@@ -116,13 +116,13 @@ const Batch = (() => {
 
     classOf(item) {
       const n = this.angles.length;
-      return item < n ? this.labels[item] : Math.floor((item - n) / this.centres);
+      return item < n ? this.labels[item] : Math.floor((item - n) / this.centers);
     }
 
     run() {
       vectors(this.angles, this.x);
       vectors(this.proxies, this.p);
-      const proxies = this.centres ? this.p : null;
+      const proxies = this.centers ? this.p : null;
       return this.loss.run(this.x, this.labels, this.angles.length, 2, proxies, this.classes, this.values);
     }
 
@@ -134,8 +134,8 @@ const Batch = (() => {
       this.view = Math.min(this.view, Math.max(0, this.groups.length - 1));
       this.slopes = this.alongCircle(made.gradient, this.x, this.slopes);
       this.proxySlopes = made.proxyGradient ? this.alongCircle(made.proxyGradient, this.p, this.proxySlopes) : null;
-      this.radial = this.awayFromCentre(made.gradient, this.x, this.radial);
-      this.proxyRadial = made.proxyGradient ? this.awayFromCentre(made.proxyGradient, this.p, this.proxyRadial) : null;
+      this.radial = this.awayFromCenter(made.gradient, this.x, this.radial);
+      this.proxyRadial = made.proxyGradient ? this.awayFromCenter(made.proxyGradient, this.p, this.proxyRadial) : null;
       this.measured = this.version;
     }
 
@@ -147,7 +147,7 @@ const Batch = (() => {
       return into;
     }
 
-    awayFromCentre(gradient, x, into) {
+    awayFromCenter(gradient, x, into) {
       const n = x.length / 2;
       if (!into || into.length !== n) into = new Float64Array(n);
       for (let i = 0; i < n; i++) into[i] = gradient[2 * i] * x[2 * i] + gradient[2 * i + 1] * x[2 * i + 1];
@@ -181,7 +181,7 @@ const Batch = (() => {
 
     // 1 for a positive pair, −1 for a negative one, 0 for a point and itself.
     kinds(group) {
-      const key = [this.angles.length, this.classes, this.centres, this.labels.length].join();
+      const key = [this.angles.length, this.classes, this.centers, this.labels.length].join();
       if (group.kinds && group.key === key) return group.kinds;
       group.key = key;
       const kinds = new Int8Array(group.m * group.n);
@@ -195,17 +195,17 @@ const Batch = (() => {
     }
 
     ownerOf(side, at) {
-      return side === "samples" ? this.labels[at] : side === "classes" ? at : Math.floor(at / this.centres);
+      return side === "samples" ? this.labels[at] : side === "classes" ? at : Math.floor(at / this.centers);
     }
 
-    // The points that stand for a row or a column: of a class that is pooled, its nearest centre.
+    // The points that stand for a row or a column: of a class that is pooled, its nearest center.
     itemOf(side, at, near) {
       const n = this.angles.length;
       if (side === "samples") return at;
       if (side === "proxies") return n + at;
-      let best = n + at * this.centres;
-      for (let k = 1; k < this.centres; k++) {
-        const item = n + at * this.centres + k;
+      let best = n + at * this.centers;
+      for (let k = 1; k < this.centers; k++) {
+        const item = n + at * this.centers + k;
         if (Math.cos(this.angle(item) - near) > Math.cos(this.angle(best) - near)) best = item;
       }
       return best;
@@ -305,7 +305,7 @@ const Batch = (() => {
     partners(group, item) {
       if (!group) return {};
       const n = this.angles.length;
-      const sided = group.rows === "proxies" && item < n ? n + this.classOf(item) * this.centres : item;
+      const sided = group.rows === "proxies" && item < n ? n + this.classOf(item) * this.centers : item;
       const best = {};
       this.around(group, sided, (at, other) => {
         const [row, column] = [Math.floor(at / group.n), at % group.n];

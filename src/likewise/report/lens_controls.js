@@ -67,8 +67,8 @@ const Controls = (() => {
   const asked = JSON.parse(document.body.dataset.first); // names that the page was written for
   const GROUPS = [
     ["asked for", (name) => asked.includes(name)],
-    ["pairs", (name, loss) => !loss.centres && plain[loss.kind] === name],
-    ["proxies", (name, loss) => loss.centres > 0],
+    ["pairs", (name, loss) => !loss.centers && plain[loss.kind] === name],
+    ["proxies", (name, loss) => loss.centers > 0],
     ["with a miner", () => true],
   ];
 

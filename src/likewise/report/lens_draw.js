@@ -2,20 +2,20 @@
 // What is drawn: the circle, weights against similarities, the matrix of weights, the loss over steps.
 const Draw = (() => {
   const SHAPES = 7;
-  const colours = {};
+  const colors = {};
 
-  // Colours are the style sheet's, so that they follow light and dark.
+  // Colors are the style sheet's, so that they follow light and dark.
   const restyle = () => {
     const style = getComputedStyle(document.documentElement);
     const named = (name) => style.getPropertyValue(`--${name}`).trim();
-    for (const name of ["ink", "muted", "line", "card", "ground", "soft", "accent", "pull", "push"]) colours[name] = named(name);
-    colours.classes = Array.from({ length: 8 }, (_, at) => named(`k${at}`));
-    colours.bytes = Object.fromEntries(["pull", "push"].map((name) => [name, bytes(colours[name])]));
+    for (const name of ["ink", "muted", "line", "card", "ground", "soft", "accent", "pull", "push"]) colors[name] = named(name);
+    colors.classes = Array.from({ length: 8 }, (_, at) => named(`k${at}`));
+    colors.bytes = Object.fromEntries(["pull", "push"].map((name) => [name, bytes(colors[name])]));
   };
   const bytes = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-  const colourOf = (own) => colours.classes[own % colours.classes.length];
-  // eight colours and seven shapes: fifty-six classes look different, and two of one colour differ in shape
-  const shapeOf = (own) => (own + Math.floor(own / colours.classes.length)) % SHAPES;
+  const colorOf = (own) => colors.classes[own % colors.classes.length];
+  // eight colors and seven shapes: fifty-six classes look different, and two of one color differ in shape
+  const shapeOf = (own) => (own + Math.floor(own / colors.classes.length)) % SHAPES;
 
   // A canvas has as many pixels as the screen shows; its size is watched, because asking for it takes time.
   const sizes = new WeakMap();
@@ -109,7 +109,7 @@ const Draw = (() => {
     const n = lane.angles.length;
     const size = n <= 40 ? 6 : n <= 90 ? 4.8 : 3.6;
     pen.lineWidth = 1.5;
-    pen.strokeStyle = colours.line;
+    pen.strokeStyle = colors.line;
     pen.beginPath();
     pen.arc(at.x, at.y, at.radius, 0, 2 * Math.PI);
     pen.stroke();
@@ -132,7 +132,7 @@ const Draw = (() => {
       const same = lane.classOf(item) === lane.classOf(scene.selected);
       pen.globalAlpha = 0.25 + 0.55 * share;
       pen.lineWidth = 0.6 + 6 * share;
-      pen.strokeStyle = together ? colours.pull : colours.push;
+      pen.strokeStyle = together ? colors.pull : colors.push;
       pen.setLineDash(together === same ? [] : [3, 7]); // the wrong way round
       pen.beginPath();
       pen.moveTo(x, y);
@@ -146,7 +146,7 @@ const Draw = (() => {
   const forces = (pen, at, lane, scene) => {
     const reach = (0.42 * at.radius * scene.arrows) / (scene.scale || 1);
     const longest = 0.24 * 2 * at.radius;
-    pen.strokeStyle = colours.ink;
+    pen.strokeStyle = colors.ink;
     pen.globalAlpha = 0.8;
     const many = lane.angles.length > 90;
     pen.lineWidth = many ? 1 : 1.5;
@@ -165,20 +165,20 @@ const Draw = (() => {
     pen.stroke();
     pen.globalAlpha = 1;
     // of the selected point, what its own class and what the others do, beside the circle
-    const own = (force, colour, by) => {
+    const own = (force, color, by) => {
       const turning = Math.max(-longest, Math.min(longest, reach * force));
       if (Math.abs(turning) < 1.5) return;
       const angle = lane.angle(scene.selected);
       const [x, y] = spot(at, angle, at.radius + by);
       pen.lineWidth = 3;
-      pen.strokeStyle = colour;
+      pen.strokeStyle = color;
       pen.beginPath();
       arrow(pen, x, y, -Math.sin(angle) * turning, -Math.cos(angle) * turning, 9);
       pen.stroke();
     };
     if (scene.shares) {
-      own(scene.shares.near, colours.pull, 15);
-      own(scene.shares.far, colours.push, 23);
+      own(scene.shares.near, colors.pull, 15);
+      own(scene.shares.far, colors.push, 23);
     }
   };
 
@@ -190,8 +190,8 @@ const Draw = (() => {
       let begun = -1;
       const finish = () => {
         if (begun < 0) return;
-        pen.fillStyle = colourOf(begun);
-        pen.strokeStyle = colours.card;
+        pen.fillStyle = colorOf(begun);
+        pen.strokeStyle = colors.card;
         pen.fill();
         pen.stroke();
       };
@@ -210,7 +210,7 @@ const Draw = (() => {
     draw(0, n, owner, shapeOf, size);
     draw(n, lane.count, owner, () => -1, size);
     // a line round every proxy
-    pen.strokeStyle = colours.ink;
+    pen.strokeStyle = colors.ink;
     pen.beginPath();
     for (let item = n; item < lane.count; item++) outline(pen, -1, ...spot(at, lane.angle(item)), size + 1);
     pen.stroke();
@@ -218,8 +218,8 @@ const Draw = (() => {
 
   // Rings: the selected point, and the two whose weight is followed round the circle.
   const marks = (pen, at, lane, scene, size) => {
-    const ring = (item, colour, dash, reach) => {
-      pen.strokeStyle = colour;
+    const ring = (item, color, dash, reach) => {
+      pen.strokeStyle = color;
       pen.lineWidth = 2;
       pen.setLineDash(dash);
       pen.beginPath();
@@ -227,12 +227,12 @@ const Draw = (() => {
       pen.stroke();
       pen.setLineDash([]);
     };
-    for (const [name, colour] of [["near", colours.pull], ["far", colours.push]])
-      if (scene.partners[name]) ring(scene.partners[name].other, colour, [3, 3], size + 6);
+    for (const [name, color] of [["near", colors.pull], ["far", colors.push]])
+      if (scene.partners[name]) ring(scene.partners[name].other, color, [3, 3], size + 6);
     const picked = scene.selected;
-    ring(picked, scene.focused ? colours.accent : colours.ink, [], size + 6);
-    if (scene.focused) ring(picked, colours.accent, [], size + 9);
-    pen.fillStyle = colours.ink;
+    ring(picked, scene.focused ? colors.accent : colors.ink, [], size + 6);
+    if (scene.focused) ring(picked, colors.accent, [], size + 9);
+    pen.fillStyle = colors.ink;
     pen.font = "600 13px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -241,7 +241,7 @@ const Draw = (() => {
       pen.strokeText(text, ...place);
       pen.fillText(text, ...place);
     };
-    pen.strokeStyle = colours.ground; // a halo, over lines
+    pen.strokeStyle = colors.ground; // a halo, over lines
     pen.lineWidth = 4;
     if (scene.hovered && scene.hovered[0] !== picked) named(...scene.hovered);
     named(picked, scene.label);
@@ -310,17 +310,17 @@ const Draw = (() => {
       for (let dx = -radius; dx <= radius; dx++) if (dx * dx + dy * dy <= radius * radius + 0.5) stamp.push(dy * wide + dx);
     const opaque = many > 20000 ? 150 : 190;
     const packed = (name) => {
-      const [r, g, b] = colours.bytes[name];
+      const [r, g, b] = colors.bytes[name];
       return ((opaque << 24) | (b << 16) | (g << 8) | r) >>> 0;
     };
-    for (const [kind, colour] of [[-1, packed("push")], [1, packed("pull")]])
+    for (const [kind, color] of [[-1, packed("push")], [1, packed("pull")]])
       for (let at = 0; at < many; at++) {
         if (group.kinds[at] !== kind) continue;
         const px = Math.round(x(group.s[at]) * scale);
         const py = Math.round(y(-kind * group.slopes[at]) * scale);
         if (px < radius || px >= wide - radius || py < radius || py >= tall - radius) continue;
         const place = py * wide + px;
-        for (let k = 0; k < stamp.length; k++) pixels[place + stamp[k]] = colour;
+        for (let k = 0; k < stamp.length; k++) pixels[place + stamp[k]] = color;
       }
     spare.context.putImageData(spare.image, 0, 0);
     pen.drawImage(spare.canvas, 0, 0, width, height);
@@ -342,15 +342,15 @@ const Draw = (() => {
     pen.beginPath();
     pen.rect(EDGE.left, EDGE.top - 4, wide + 8, tall + 8);
     pen.clip();
-    for (const [name, colour] of [["far", colours.push], ["near", colours.pull]])
-      if (scene.curves[name]) curve(pen, scene.curves[name], x, y, colour, group, scene.partners[name]);
+    for (const [name, color] of [["far", colors.push], ["near", colors.pull]])
+      if (scene.curves[name]) curve(pen, scene.curves[name], x, y, color, group, scene.partners[name]);
     pen.restore();
     return range;
   };
 
   const grid = (pen, range, x, y, width, height, axis) => {
-    pen.strokeStyle = colours.line;
-    pen.fillStyle = colours.muted;
+    pen.strokeStyle = colors.line;
+    pen.fillStyle = colors.muted;
     pen.lineWidth = 1;
     pen.font = "12px system-ui, sans-serif";
     pen.textBaseline = "middle";
@@ -376,9 +376,9 @@ const Draw = (() => {
   };
 
   // The weight of one pair as its second point goes round, and where it stands now.
-  const curve = (pen, list, x, y, colour, group, pair) => {
+  const curve = (pen, list, x, y, color, group, pair) => {
     pen.lineJoin = "round";
-    for (const [wide, paint] of [[5, colours.card], [2, colour]]) {
+    for (const [wide, paint] of [[5, colors.card], [2, color]]) {
       pen.strokeStyle = paint;
       pen.lineWidth = wide;
       pen.beginPath();
@@ -389,7 +389,7 @@ const Draw = (() => {
     }
     if (!pair) return;
     const at = pair.row * group.n + pair.column;
-    pen.fillStyle = colours.card;
+    pen.fillStyle = colors.card;
     pen.beginPath();
     pen.arc(x(group.s[at]), y(-pair.kind * group.slopes[at]), 5, 0, 2 * Math.PI);
     pen.fill();
@@ -416,7 +416,7 @@ const Draw = (() => {
     let largest = 0;
     for (let at = 0; at < group.kinds.length; at++) if (group.kinds[at]) largest = Math.max(largest, Math.abs(group.slopes[at]));
     const [pull, push] = ["pull", "push"].map((name) => {
-      const [r, g, b] = colours.bytes[name];
+      const [r, g, b] = colors.bytes[name];
       return (b << 16) | (g << 8) | r;
     });
     for (let at = 0; at < group.kinds.length; at++) {
@@ -430,14 +430,14 @@ const Draw = (() => {
     borders(pen, lane, group, width, height);
     const row = group.rows === "samples" ? scene.selected : scene.selected - lane.angles.length;
     if (row >= 0 && row < group.m) {
-      pen.strokeStyle = colours.ink;
+      pen.strokeStyle = colors.ink;
       pen.lineWidth = 1.5;
       pen.strokeRect(0.75, (row / group.m) * height, width - 1.5, Math.max(2, height / group.m));
     }
   };
 
   const borders = (pen, lane, group, width, height) => {
-    pen.strokeStyle = colours.line;
+    pen.strokeStyle = colors.line;
     pen.lineWidth = 1;
     pen.beginPath();
     for (let i = 1; i < group.m; i++)
@@ -462,7 +462,7 @@ const Draw = (() => {
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const x = (at) => 4 + (at / Math.max(1, values.length - 1)) * (width - 8);
     const y = (value) => height - 6 - ((value - low) / (high - low || 1)) * (height - 12);
-    pen.strokeStyle = colours.accent;
+    pen.strokeStyle = colors.accent;
     pen.lineWidth = 1.8;
     pen.lineJoin = "round";
     pen.beginPath();
@@ -470,11 +470,11 @@ const Draw = (() => {
     for (let at = 0; at < values.length; at += stride) pen[at ? "lineTo" : "moveTo"](x(at), y(values[at]));
     pen.stroke();
     const last = values.length - 1;
-    pen.fillStyle = colours.accent;
+    pen.fillStyle = colors.accent;
     pen.beginPath();
     pen.arc(values.length > 1 ? x(last) : 4, y(values[last]), 3, 0, 2 * Math.PI);
     pen.fill();
   };
 
-  return { circle, colourOf, frame, heat, restyle, scatter, shapeOf, short, spot, trace, watch };
+  return { circle, colorOf, frame, heat, restyle, scatter, shapeOf, short, spot, trace, watch };
 })();

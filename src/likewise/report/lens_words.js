@@ -21,7 +21,7 @@ const Words = (() => {
     const n = lane.angles.length;
     const own = letter(lane.classOf(item));
     if (item < n) return `${own}${(item % (n / lane.classes)) + 1}`;
-    return lane.centres > 1 ? `proxy ${own}${((item - n) % lane.centres) + 1}` : `proxy ${own}`;
+    return lane.centers > 1 ? `proxy ${own}${((item - n) % lane.centers) + 1}` : `proxy ${own}`;
   };
 
   const value = (lane) => `${lane.name} is ${short(lane.value)}.`;

@@ -10,10 +10,10 @@ from typing import Any
 import jinja2
 
 from likewise import __version__
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.metrics import Interval
 from likewise.report import words
-from likewise.report.charts import COLOURS, interval_bars
+from likewise.report.charts import COLORS, interval_bars
 from likewise.report.curves import training_charts, weight_charts, weights_note
 from likewise.report.layout import check_layout
 from likewise.report.part import Compared, Part, Scores
@@ -148,7 +148,7 @@ def _columns(views: list[View], baselines: dict[str, Scores], comparison: list[C
 
 
 def _runs(record: Record, comparison: list[Compared]) -> list[tuple[str, int, Record]]:
-    """Name, colour and record of every run that has curves; colours follow the order of the comparison."""
+    """Name, color and record of every run that has curves; colors follow the order of the comparison."""
     runs = [
         (each.name, number, read_run(Path(each.folder)))
         for number, each in enumerate(comparison)
@@ -168,7 +168,7 @@ def _compared(record: Record, comparison: list[Compared]) -> list[dict[str, Any]
         {
             "name": each.name,
             "metrics": each.metrics,
-            "colour": number % COLOURS,
+            "color": number % COLORS,
             "this": each.folder is not None and _same(record, Path(each.folder)),
         }
         for number, each in enumerate(comparison)
@@ -178,7 +178,7 @@ def _compared(record: Record, comparison: list[Compared]) -> list[dict[str, Any]
 def _bars(comparison: list[Compared], baselines: dict[str, Scores], lead: View | None) -> list[Any]:
     """R@1 and MAP@R of every run and baseline, side by side."""
     rows: list[tuple[str, Scores, int, bool]] = [
-        (each.name, each.metrics, n % COLOURS, False) for n, each in enumerate(comparison)
+        (each.name, each.metrics, n % COLORS, False) for n, each in enumerate(comparison)
     ]
     if not rows:
         return []
@@ -186,7 +186,7 @@ def _bars(comparison: list[Compared], baselines: dict[str, Scores], lead: View |
     figures = []
     for metric in ("R@1", "MAP@R"):
         found: list[tuple[str, float | Interval, int, bool]] = [
-            (name, scores[metric], colour, baseline) for name, scores, colour, baseline in rows if metric in scores
+            (name, scores[metric], color, baseline) for name, scores, color, baseline in rows if metric in scores
         ]
         if found:
             figures.append(interval_bars(metric, found))

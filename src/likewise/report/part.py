@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from likewise.core.checks import embeddings_of, labels_of
+from likewise.formula import embeddings_of, labels_of
 from likewise.metrics import Interval
 
 Scores = Mapping[str, float | Interval]
@@ -27,16 +27,16 @@ class Part:
         labels: integers ``(n,)``, each an index of ``class_names``.
         class_names: a name for each class.
         image: gives the image of a row; called for those that are shown.
-        is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbours are searched
+        is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbors are searched
             among the others only.  Without it every row is a query and is searched among all others.
 
     Examples:
         >>> import torch
         >>> from PIL import Image
-        >>> colours = ["navy", "teal"]
+        >>> colors = ["navy", "teal"]
         >>> labels = torch.tensor([0, 0, 1, 1])
         >>> part = Part(
-        ...     "test", torch.eye(2)[labels], labels, colours, lambda i: Image.new("RGB", (8, 8), colours[i // 2])
+        ...     "test", torch.eye(2)[labels], labels, colors, lambda i: Image.new("RGB", (8, 8), colors[i // 2])
         ... )
         >>> part.queries.tolist(), part.references.tolist(), part.class_name(3)
         ([0, 1, 2, 3], [0, 1, 2, 3], 'teal')
@@ -52,7 +52,7 @@ class Part:
     def __post_init__(self) -> None:
         points = embeddings_of("embeddings", self.embeddings).detach().cpu()
         if len(points) < 2:
-            raise ValueError("embeddings must have at least two rows, but there is one: it has no neighbour")
+            raise ValueError("embeddings must have at least two rows, but there is one: it has no neighbor")
         labels = labels_of("labels", self.labels, len(points), None, "embeddings").cpu()
         low, high = int(labels.min()), int(labels.max())
         if low < 0 or high >= len(self.class_names):

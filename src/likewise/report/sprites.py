@@ -97,7 +97,7 @@ def sprite_sheets(
     """
     rows = list(thumbnails)
     largest = max((max(image.size) for image in thumbnails.values()), default=16)
-    side = -(-largest // 16) * 16  # WebP's blocks: no colour runs from one thumbnail into the next
+    side = -(-largest // 16) * 16  # WebP's blocks: no color runs from one thumbnail into the next
     sheets, tiles = [], {}
     for number, start in enumerate(range(0, len(rows), COLUMNS * ROWS), start=first):
         some = rows[start : start + COLUMNS * ROWS]

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 
 from likewise import __version__
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.report import words
 from likewise.report.study_charts import panels_of, scatters_of, search_charts
 from likewise.report.study_tables import (
@@ -42,7 +42,7 @@ class StudyFigure:
     """A drawing on the page of a study.
 
     Args:
-        svg: the drawing; what is to be read on light and dark pages must have colours for both.
+        svg: the drawing; what is to be read on light and dark pages must have colors for both.
         caption: what is to be seen on it.
         command: draws it again.
 
@@ -240,8 +240,8 @@ def _environment() -> jinja2.Environment:
 def _render(study: Study) -> str:
     script = package_text("page.js") + package_text("study.js")
     columns = columns_of(study.rows, study.metric)
-    colours = {name: number for number, name in enumerate(_methods(study))}
-    panels = panels_of(study.rows, study.metric, colours)
+    colors = {name: number for number, name in enumerate(_methods(study))}
+    panels = panels_of(study.rows, study.metric, colors)
     shown = {
         "study": study,
         "script": script,
@@ -250,17 +250,17 @@ def _render(study: Study) -> str:
         "style": package_text("page.css") + package_text("study.css"),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "version": __version__,
-        "colours": colours,
+        "colors": colors,
         "verdict": study_verdict(study),
         "tiles": study_tiles(study),
         "alarms": study_alarms(study),
-        "boards": boards_of(study, colours, {panel.title: panel.filter for panel in panels}),
+        "boards": boards_of(study, colors, {panel.title: panel.filter for panel in panels}),
         "heat": None if study.refused else heat_of(study.tournament),
         "panels": panels,
         "matrix": matrix_of(study.comparisons),
-        "tried": tried_of(study.search or {}, colours),
-        "search_charts": search_charts(study.search or {}, study.objective, colours),
-        "scatters": scatters_of(study.search or {}, colours),
+        "tried": tried_of(study.search or {}, colors),
+        "search_charts": search_charts(study.search or {}, study.objective, colors),
+        "scatters": scatters_of(study.search or {}, colors),
         "differences": differences_of(study.fairness or ()),
         "failures": failures_of(study.rows, columns),
         "opened": openings_of(study.rows, study.openings),
@@ -283,7 +283,7 @@ def _drawings(figures: Mapping[str, bytes | StudyFigure]) -> list[dict[str, str]
 
 
 def _methods(study: Study) -> list[str]:
-    """Every method by name, in the order of the table; colours go by it."""
+    """Every method by name, in the order of the table; colors go by it."""
     standings = (study.tournament or {}).get("standings", ())
     named = [str(row["method"]) for row in study.rows] + [str(name) for name in study.search or {}]
     named += [str(row["method"]) for rows in study.boards.values() for row in rows if "method" in row]

@@ -8,7 +8,7 @@ from math import isfinite, log10
 from statistics import fmean
 from typing import Any
 
-from likewise.report.charts import COLOURS, Chart, Line, Tick, line_chart, ticks
+from likewise.report.charts import COLORS, Chart, Line, Tick, line_chart, ticks
 from likewise.report.study_words import experiment_names, filter_of, labels_of
 from likewise.report.words import percent, short
 
@@ -27,7 +27,7 @@ class Dot:
     """
 
     name: str
-    colour: int
+    color: int
     text: str
     interval: str
     at: float | None
@@ -72,7 +72,7 @@ def _place(value: float, low: float, high: float) -> float:
 
 
 def interval_dots(places: Sequence[tuple[str, int, float, float | None, float | None]]) -> Dots:
-    """Means and their intervals on one axis: name, colour, mean and the ends, which may be unknown.
+    """Means and their intervals on one axis: name, color, mean and the ends, which may be unknown.
 
     Examples:
         >>> interval_dots([("a", 0, 0.5, 0.4, 0.6)]).lines[0].interval
@@ -81,19 +81,19 @@ def interval_dots(places: Sequence[tuple[str, int, float, float | None, float | 
     values = [value for _, _, *given in places for value in given if value is not None and isfinite(value)]
     low, high, marks = _scale(values or [0.0, 1.0])
     lines = []
-    for name, colour, mean, first, last in places:
+    for name, color, mean, first, last in places:
         if first is None or last is None or not (isfinite(first) and isfinite(last)):
-            lines.append(Dot(name, colour, percent(mean), "no interval", _place(mean, low, high), None, None, []))
+            lines.append(Dot(name, color, percent(mean), "no interval", _place(mean, low, high), None, None, []))
             continue
         at, left, right = (_place(value, low, high) for value in (mean, first, last))
-        lines.append(Dot(name, colour, percent(mean), f"{percent(first)}–{percent(last)}", at, left, right, []))
+        lines.append(Dot(name, color, percent(mean), f"{percent(first)}–{percent(last)}", at, left, right, []))
     return Dots("", lines, marks)
 
 
 # ---- each experiment
 
 
-def panels_of(rows: Sequence[Mapping[str, Any]], metric: str, colours: Mapping[str, int]) -> list[Dots]:
+def panels_of(rows: Sequence[Mapping[str, Any]], metric: str, colors: Mapping[str, int]) -> list[Dots]:
     """For each experiment a chart with a line for each method: a dot for each seed, and their mean.
 
     The folds of a seed are averaged first; a seed that lacks a fold which its method has elsewhere is drawn hollow and
@@ -124,7 +124,7 @@ def panels_of(rows: Sequence[Mapping[str, Any]], metric: str, colours: Mapping[s
         values = axes[str(held[key].get("data"))]
         if values:
             low, high, marks = _scale(values)
-            lines = [_seed_line(name, each, colours.get(name, 0) % COLOURS, low, high) for name, each in by.items()]
+            lines = [_seed_line(name, each, colors.get(name, 0) % COLORS, low, high) for name, each in by.items()]
             shown = filter_of({**{n: v for n, v in held[key].items() if v is not None}, "stage": "final"})
             panels.append(Dots(title, lines, marks, shown))
     return panels
@@ -145,7 +145,7 @@ def _seeds(rows: Sequence[Mapping[str, Any]], metric: str) -> list[dict[str, Any
     ]
 
 
-def _seed_line(name: str, seeds: Sequence[Mapping[str, Any]], colour: int, low: float, high: float) -> Dot:
+def _seed_line(name: str, seeds: Sequence[Mapping[str, Any]], color: int, low: float, high: float) -> Dot:
     whole = [each["value"] for each in seeds if each["complete"]]
     dots = [
         {
@@ -158,14 +158,14 @@ def _seed_line(name: str, seeds: Sequence[Mapping[str, Any]], colour: int, low: 
     ]
     mean = fmean(whole) if whole else None
     count = f"{len(whole)} {'seed' if len(whole) == 1 else 'seeds'}" if whole else "none done"
-    return Dot(name, colour, percent(mean), count, None if mean is None else _place(mean, low, high), None, None, dots)
+    return Dot(name, color, percent(mean), count, None if mean is None else _place(mean, low, high), None, None, dots)
 
 
 # ---- the search
 
 
 def search_charts(
-    search: Mapping[str, Sequence[Mapping[str, Any]]], objective: str, colours: Mapping[str, int]
+    search: Mapping[str, Sequence[Mapping[str, Any]]], objective: str, colors: Mapping[str, int]
 ) -> list[Chart]:
     """The best value so far, and the value of each round, with a line for each method.
 
@@ -178,13 +178,13 @@ def search_charts(
     note = f"{name} on {'validation' if part == 'val' else 'test'} classes, in percent"
     best, each_round = [], []
     for method, tried in search.items():
-        number = colours.get(str(method), 0)
+        number = colors.get(str(method), 0)
         done = [(float(at), one["value"]) for at, one in enumerate(tried, 1) if one["status"] == "done"]
         rounds, values = [at for at, _ in done], [value for _, value in done]
         steps_x, steps_y = _steps(done, len(tried))
-        look = {"colour": number % COLOURS, "dash": number >= COLOURS}
-        best.append(Line(str(method), steps_x, steps_y, look["colour"], bool(look["dash"])))
-        each_round.append(Line(str(method), rounds, values, look["colour"], bool(look["dash"]), True))
+        look = {"color": number % COLORS, "dash": number >= COLORS}
+        best.append(Line(str(method), steps_x, steps_y, look["color"], bool(look["dash"])))
+        each_round.append(Line(str(method), rounds, values, look["color"], bool(look["dash"]), True))
     charts = [
         line_chart("Best so far", best, note=note, as_percent=True),
         line_chart("Each round", each_round, note=note, as_percent=True),
@@ -215,7 +215,7 @@ class Scatter:
     Args:
         title: its name.
         log: whether its axis is logarithmic.
-        colour: of the method.
+        color: of the method.
         dots: ``x``, ``y``, what it is, whether it is the best.
         crosses: places of points that failed or were pruned.
         x_ticks: below.
@@ -229,7 +229,7 @@ class Scatter:
 
     title: str
     log: bool
-    colour: int
+    color: int
     dots: list[dict[str, Any]]
     crosses: list[dict[str, Any]]
     x_ticks: list[Tick]
@@ -238,7 +238,7 @@ class Scatter:
 
 
 def scatters_of(
-    search: Mapping[str, Sequence[Mapping[str, Any]]], colours: Mapping[str, int]
+    search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapping[str, int]
 ) -> dict[str, list[Scatter]]:
     """For each method a scatter for each hyper-parameter that took more than one value.
 
@@ -250,12 +250,12 @@ def scatters_of(
     found: dict[str, list[Scatter]] = {}
     for method, tried in search.items():
         names = list(dict.fromkeys(name for one in tried for name in one["point"]))
-        drawn = [_scatter(name, tried, colours.get(str(method), 0) % COLOURS) for name in names]
+        drawn = [_scatter(name, tried, colors.get(str(method), 0) % COLORS) for name in names]
         found[str(method)] = [each for each in drawn if each is not None]
     return {method: each for method, each in found.items() if each}
 
 
-def _scatter(name: str, tried: Sequence[Mapping[str, Any]], colour: int) -> Scatter | None:
+def _scatter(name: str, tried: Sequence[Mapping[str, Any]], color: int) -> Scatter | None:
     had = [(at, one) for at, one in enumerate(tried, 1) if name in one["point"] and one["status"] != "running"]
     done = [(at, one) for at, one in had if one["status"] == "done"]
     if not done or len({str(one["point"][name]) for _, one in had}) < 2:
@@ -281,7 +281,7 @@ def _scatter(name: str, tried: Sequence[Mapping[str, Any]], colour: int) -> Scat
         f"{name} against the value of {len(done)} rounds: the best, {percent(best[1]['value'], 2)}%, is at {said}."
     )
     y_ticks = [Tick(y_at(mark), short(round(100.0 * mark, 6))) for mark in marks]
-    return Scatter(name, log, colour, dots, crosses, x_ticks, y_ticks, summary)
+    return Scatter(name, log, color, dots, crosses, x_ticks, y_ticks, summary)
 
 
 def _x_axis(values: Sequence[Any]) -> tuple[Any, list[Tick], bool]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from likewise.report.charts import COLOURS
+from likewise.report.charts import COLORS
 from likewise.report.study_charts import Dots, interval_dots
 from likewise.report.study_words import (
     PLACED,
@@ -56,12 +56,12 @@ class Board:
     fair: bool
 
 
-def boards_of(study: Study, colours: Mapping[str, int], filters: Mapping[str, str]) -> list[Board]:
+def boards_of(study: Study, colors: Mapping[str, int], filters: Mapping[str, str]) -> list[Board]:
     """The leaderboards, each with its chart.
 
     Args:
         study: what the page is about.
-        colours: of the methods.
+        colors: of the methods.
         filters: what shows the trainings of an experiment in the complete table, by its name; a setting that is called
             like an experiment has its trainings.
 
@@ -73,16 +73,16 @@ def boards_of(study: Study, colours: Mapping[str, int], filters: Mapping[str, st
     """
     everything = filter_of({"stage": "final"})
     return [
-        _board(setting, rows, colours, filters.get(setting, everything))
+        _board(setting, rows, colors, filters.get(setting, everything))
         for setting, rows in study.boards.items()
         if rows
     ]
 
 
-def _board(setting: str, rows: Sequence[Row], colours: Mapping[str, int], within: str) -> Board:
+def _board(setting: str, rows: Sequence[Row], colors: Mapping[str, int], within: str) -> Board:
     lines, drawn = [], []
     for place, row in enumerate(rows):
-        colour = colours.get(str(row.get("method")), place) % COLOURS
+        color = colors.get(str(row.get("method")), place) % COLORS
         marks = [mark for mark in str(row["marks"] or "").split("; ") if mark]
         low, high = row.get("low"), row.get("high")
         sure = low is not None and high is not None
@@ -90,7 +90,7 @@ def _board(setting: str, rows: Sequence[Row], colours: Mapping[str, int], within
             {
                 "rank": row["rank"],
                 "name": name_of(row),
-                "colour": colour,
+                "color": color,
                 "mean": percent(row["mean"], 2),
                 "interval": f"{percent(low, 2)}–{percent(high, 2)}" if sure else "none",
                 "seeds": row.get("seeds"),
@@ -99,7 +99,7 @@ def _board(setting: str, rows: Sequence[Row], colours: Mapping[str, int], within
                 "filter": f"{filter_of({name: row[name] for name in row if name not in PLACED})} {within}",
             }
         )
-        drawn.append((name_of(row), colour, row["mean"], low if sure else None, high if sure else None))
+        drawn.append((name_of(row), color, row["mean"], low if sure else None, high if sure else None))
     confidence = f"{100 * rows[0].get('confidence', 0.95):g}%"
     return Board(setting, interval_dots(drawn), lines, confidence, all(row.get("fair", True) for row in rows))
 
@@ -122,7 +122,7 @@ def _behind(row: Row, *, first: bool) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Heat:
-    """Ranks in every experiment, coloured by how good they are.
+    """Ranks in every experiment, colored by how good they are.
 
     Args:
         experiments: their names.
@@ -253,7 +253,7 @@ def differences_of(fairness: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     return found
 
 
-def tried_of(search: Mapping[str, Sequence[Mapping[str, Any]]], colours: Mapping[str, int]) -> list[dict[str, Any]]:
+def tried_of(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapping[str, int]) -> list[dict[str, Any]]:
     """For each method how much was tried, and the best of it; in the order given, for a search ranks nothing.
 
     Examples:
@@ -272,7 +272,7 @@ def tried_of(search: Mapping[str, Sequence[Mapping[str, Any]]], colours: Mapping
         found.append(
             {
                 "method": method,
-                "colour": colours.get(str(method), 0) % COLOURS,
+                "color": colors.get(str(method), 0) % COLORS,
                 "rounds": len(tried),
                 "counts": ", ".join(f"{count} {status}" for status, count in counts.items() if count),
                 "best": None if best is None else percent(best["value"], 2),

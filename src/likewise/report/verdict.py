@@ -60,7 +60,7 @@ def verdict_of(record: Record, lead: View | None, baselines: Mapping[str, Scores
     score = lead.measured.scores["R@1"]
     interval = between(score)
     queries = many(len(lead.measured.rows), "query", "queries")
-    text = f"On {lead.part.name}, the nearest neighbour is of the right class for {percent(score)}% of {queries}"
+    text = f"On {lead.part.name}, the nearest neighbor is of the right class for {percent(score)}% of {queries}"
     text += f" (95% interval {interval})" if interval else ""
     rivals = {name: _number(scores["R@1"]) for name, scores in baselines.items() if "R@1" in scores}
     if rivals:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import torch
 from PIL import Image
 
-from likewise.metrics.tiles import track
+from likewise.metrics import track
 from likewise.report.chosen import shown_points, shown_queries
 from likewise.report.embedding_map import Map, draw_map
 from likewise.report.measure import Measured, Similarities, measure, similarities
-from likewise.report.neighbours import Neighbours, confusions, nearest
+from likewise.report.neighbors import Neighbors, confusions, nearest
 from likewise.report.part import Part
 from likewise.report.sprites import Sheet, Tile, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import count, many
 
-QUERIES, NEIGHBOURS = 6, 8
-"""Rows of a retrieval grid, and neighbours in a row."""
+QUERIES, NEIGHBORS = 6, 8
+"""Rows of a retrieval grid, and neighbors in a row."""
 
 POINTS = 2000
 """Points of a map.  scikit-learn's t-SNE lays out this many in 4 to 10 s on one core."""
@@ -59,11 +59,11 @@ class Shown:
 
 @dataclass(frozen=True)
 class Grid:
-    """Queries of one kind with their neighbours.
+    """Queries of one kind with their neighbors.
 
     Args:
         kind: ``"best"``, ``"worst"`` or ``"random"``.
-        rows: a query, its average precision at R, and its neighbours.
+        rows: a query, its average precision at R, and its neighbors.
 
     Examples:
         >>> Grid("best", []).kind
@@ -86,7 +86,7 @@ class View:
         map: the embedding map.
         similarities: histograms.
         confused: pairs of classes: two names, mistakes, queries, and examples.
-        mistakes: how many queries have a nearest neighbour of another class.
+        mistakes: how many queries have a nearest neighbor of another class.
         sheets: the thumbnails.
 
     Examples:
@@ -126,7 +126,7 @@ def view(part: Part, *, layout: str, seed: int, first: int, budget: int) -> View
         0
     """
     measured = measure(part, seed=seed)
-    found = nearest(part, NEIGHBOURS)
+    found = nearest(part, NEIGHBORS)
     at = {int(row): place for place, row in enumerate(found.rows)}
     queries: dict[str, list[int]] = {}
     if measured is not None:
@@ -189,7 +189,7 @@ def _images(part: Part, rows: list[int]) -> dict[int, Image.Image]:
     return {row: thumbnail(part.image(row), LARGE) for row in track(rows, "thumbnails")}
 
 
-def _found(part: Part, found: Neighbours, place: int, tiles: dict[int, Tile]) -> list[Shown]:
+def _found(part: Part, found: Neighbors, place: int, tiles: dict[int, Tile]) -> list[Shown]:
     own = int(part.labels[found.rows[place]])
     return [
         Shown(tiles[row], part.class_name(row), score, int(part.labels[row]) == own)

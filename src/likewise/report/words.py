@@ -8,7 +8,7 @@ from math import floor, isfinite, log10
 from likewise.metrics import Interval
 
 METRICS = {
-    "R@1": "a neighbour of the right class comes first",
+    "R@1": "a neighbor of the right class comes first",
     "R@2": "the right class is among the first 2",
     "R@4": "the right class is among the first 4",
     "R@8": "the right class is among the first 8",

@@ -1,7 +1,7 @@
 """Approximate search through faiss: a structure proposes candidates, and the index's own vectors decide among them.
 
 HNSW (Malkov and Yashunin 2018) is a graph that is walked towards the query, over vectors of eight bits a number.  IVF-PQ
-(Jégou et al. 2011) looks into the lists of the nearest centres, over vectors of two bits a number.  Scores are those of
+(Jégou et al. 2011) looks into the lists of the nearest centers, over vectors of two bits a number.  Scores are those of
 an exact search, because candidates are compared once more by the vectors as they are stored; what is approximate is
 only whether all of the nearest are among them, and that is measured when the structure is built.
 """
@@ -161,8 +161,8 @@ def build(vectors: Vectors, kind: str) -> Any:
         wide = -(-dim // 8) * 8  # zeros behind change no product
         lists = _lists(rows)
         bits = min(8, int(math.log2(max(2, rows))))
-        centres = library.IndexFlatIP(wide)
-        structure = library.IndexIVFPQ(centres, wide, lists, wide // 4, bits, library.METRIC_INNER_PRODUCT)
+        centers = library.IndexFlatIP(wide)
+        structure = library.IndexIVFPQ(centers, wide, lists, wide // 4, bits, library.METRIC_INNER_PRODUCT)
         structure.cp.seed = structure.pq.cp.seed = 0
         structure.cp.min_points_per_centroid = structure.pq.cp.min_points_per_centroid = 1
         structure.train(_padded(_sample(vectors, max(64 * lists, 100_000)), wide))
@@ -172,7 +172,7 @@ def build(vectors: Vectors, kind: str) -> Any:
 
 
 def _lists(rows: int) -> int:
-    return max(1, min(rows // 39, round(4.0 * math.sqrt(rows))))  # 39 points for a centre is what faiss asks for
+    return max(1, min(rows // 39, round(4.0 * math.sqrt(rows))))  # 39 points for a center is what faiss asks for
 
 
 def _blocks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
@@ -203,7 +203,7 @@ def _padded(vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
 def trial_queries(vectors: Vectors, count: int) -> NDArray[np.float32]:
     """Queries like those of a user: near items, but none of them.
 
-    Items of the index, each turned in a random direction by as much as it differs from its nearest neighbour.
+    Items of the index, each turned in a random direction by as much as it differs from its nearest neighbor.
 
     Examples:
         >>> trial_queries(Vectors(np.eye(4, dtype=np.float32)), 2).shape

@@ -1,6 +1,6 @@
 r"""Same or not: thresholds for wanted false-accept rates, and what a similarity says as a probability.
 
-Both come from labelled images that the model has not been trained on.  Every pair of them is a genuine one (same label)
+Both come from labeled images that the model has not been trained on.  Every pair of them is a genuine one (same label)
 or an impostor.  With the densities of similarity s among genuine pairs, $g(s)$, and among impostors, $f(s)$, and a share
 π of genuine pairs among those that will be asked about, $P(same | s) = π g(s) / (π g(s) + (1 - π) f(s))$.  The map that is
 kept is for π = ½; another share only shifts the odds.  It is fitted without assuming a shape, but that it rises:
@@ -141,7 +141,7 @@ def calibrate(
     *,
     far: Sequence[float] = (1e-1, 1e-2, 1e-3),
 ) -> Calibration:
-    """Learn what similarities mean from all pairs of labelled images.
+    """Learn what similarities mean from all pairs of labeled images.
 
     Args:
         embeddings: ``(n, d)``; compared by cosine similarity.
@@ -218,12 +218,12 @@ def monotone_map(genuine: Counts, impostors: Counts) -> tuple[Floats, Floats]:
     if not genuine.sum() or not impostors.sum():
         raise ValueError("there must be genuine pairs and impostors, but one kind is missing")
     width = 2.0 / len(genuine)
-    centres = -1.0 + width * (np.arange(len(genuine)) + 0.5)
+    centers = -1.0 + width * (np.arange(len(genuine)) + 0.5)
     weights = np.stack([genuine / genuine.sum(), impostors / impostors.sum()])
     total = weights.sum(axis=0)
     group = np.minimum((np.cumsum(total) - total / 2.0) / 2.0 * GROUPS, GROUPS - 1).astype(np.int64)
     held = np.unique(group[total > 0.0])
-    gathered = np.stack([np.bincount(group, each, GROUPS)[held] for each in (*weights, total * centres)])
+    gathered = np.stack([np.bincount(group, each, GROUPS)[held] for each in (*weights, total * centers)])
     mass = gathered[0] + gathered[1]
     least, most = 1.0 / (genuine.sum() + 2.0), 1.0 - 1.0 / (impostors.sum() + 2.0)
     rising = isotonic(gathered[0] / mass, mass).clip(least, most)
@@ -248,7 +248,7 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
         means.append(value)
         masses.append(weight)
         sizes.append(1)
-        while len(means) > 1 and means[-2] >= means[-1]:  # neighbours that fall become one
+        while len(means) > 1 and means[-2] >= means[-1]:  # neighbors that fall become one
             mass = masses[-2] + masses[-1]
             means[-2] = (means[-2] * masses[-2] + means[-1] * masses[-1]) / mass
             masses[-2], sizes[-2] = mass, sizes[-2] + sizes[-1]
@@ -276,8 +276,8 @@ def calibration_error(
         >>> calibration_error(*map, np.array([1, 1]), np.array([1, 1]))
         0.25
     """
-    centres = -1.0 + 2.0 / len(genuine) * (np.arange(len(genuine)) + 0.5)
-    said = np.interp(centres, similarities, probabilities)
+    centers = -1.0 + 2.0 / len(genuine) * (np.arange(len(genuine)) + 0.5)
+    said = np.interp(centers, similarities, probabilities)
     true, false = genuine / genuine.sum() / 2.0, impostors / impostors.sum() / 2.0
     step = np.minimum((said * bins).astype(np.int64), bins - 1)
     expected, seen = (np.bincount(step, each, bins) for each in ((true + false) * said, true))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 
 CELL, GAP, EDGE, LINE = 176, 16, 28, 19
 """Pixels: the side of a picture, between two, around all, and of a line of text."""
 
-PAPER, INK, GREY, FRAME, ACCENT = "#ffffff", "#1c2024", "#667079", "#e3e6ea", "#3451b2"
+PAPER, INK, GRAY, FRAME, ACCENT = "#ffffff", "#1c2024", "#667079", "#e3e6ea", "#3451b2"
 COLUMNS = 6
 """Pictures in a line."""
 
@@ -71,7 +71,7 @@ def contact_sheet(
         start = EDGE + draw.textlength(heading + "   ", _font(20))
         if sheet.width - EDGE - start > LINE:
             draw.text(
-                (start, EDGE - 4), _fitted(draw, detail, sheet.width - EDGE - start, 14, front=False), GREY, _font(14)
+                (start, EDGE - 4), _fitted(draw, detail, sheet.width - EDGE - start, 14, front=False), GRAY, _font(14)
             )
     for number, line in enumerate(lines):
         for place, shot in line:
@@ -96,12 +96,12 @@ def _place(sheet: Image.Image, draw: ImageDraw.ImageDraw, shot: Shot, left: int,
     box = (left, top, left + CELL - 1, top + CELL - 1)
     draw.rounded_rectangle(box, 6, "#f5f6f8", ACCENT if shot.lead else FRAME, 3 if shot.lead else 1)
     if picture is None:
-        draw.text((left + CELL / 2, top + CELL / 2), "no picture", GREY, _font(14), anchor="mm")
+        draw.text((left + CELL / 2, top + CELL / 2), "no picture", GRAY, _font(14), anchor="mm")
     else:
         sheet.paste(picture, (left + (CELL - picture.width) // 2, top + (CELL - picture.height) // 2))
     title = _fitted(draw, shot.title, CELL, 16, front=False)
     draw.text((left, top + CELL + 4), title, ACCENT if shot.lead else INK, _font(16))
-    draw.text((left, top + CELL + 5 + LINE), _fitted(draw, shot.text, CELL, 13), GREY, _font(13))
+    draw.text((left, top + CELL + 5 + LINE), _fitted(draw, shot.text, CELL, 13), GRAY, _font(13))
 
 
 def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:

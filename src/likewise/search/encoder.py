@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from likewise.core.checks import one_of
 from likewise.data import RECIPES, Augment, BrokenImage, CenterCrop, decode, to_rgb
 from likewise.data.augment import Draw
 from likewise.data.memory import free_memory
 from likewise.data.shards import Shape, cores
+from likewise.formula import one_of
 from likewise.trunks import TRUNKS, Card, Embedder, Preprocessing
 
 LARGEST, LARGEST_ON_HOST = 512, 16

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.metrics.tiles import MEMORY, exactly
+from likewise.metrics import MEMORY, exactly
 from likewise.search.segment import Vectors
 
 Ints = NDArray[np.int64]
@@ -244,7 +244,7 @@ class Best:
 
 
 def recall(found: Ints, truth: Ints) -> float:
-    """The share of the true neighbours that were found; −1 is nobody.
+    """The share of the true neighbors that were found; −1 is nobody.
 
     Examples:
         >>> recall(np.array([[1, 2], [3, 4]]), np.array([[2, 1], [3, 5]]))

@@ -21,8 +21,8 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from likewise.core.checks import one_of
 from likewise.data.aside import aside
+from likewise.formula import one_of
 from likewise.search.encoder import Shown, shown_to
 from likewise.search.export_card import write_hub
 from likewise.search.export_onnx import onnx_runner, write_onnx

@@ -72,9 +72,9 @@ def config(card: Card) -> dict[str, Any]:
 
 
 def preprocessor(shown: Shown) -> dict[str, Any]:
-    """How images are shown, as image processors say it: resize, crop, rescale, normalise.
+    """How images are shown, as image processors say it: resize, crop, rescale, normalize.
 
-    These files have no words for blue-first or grey channels; such models have them under ``likewise``, and no
+    These files have no words for blue-first or gray channels; such models have them under ``likewise``, and no
     ``image_processor_type``, so that no tool silently shows them something else.  Nor do they know that our images
     are cut to 3 : 1 and shrunk first; it changes pixels of long and of small images a little.
 
@@ -178,7 +178,7 @@ def _measured(card: Card) -> str:
 _USE = """## Intended use
 
 To find look-alikes in a collection of images of the kind it was trained on, to group them, and to say whether two show
-the same thing. It gives vectors; what counts as the same is decided by a threshold, which should be chosen on labelled
+the same thing. It gives vectors; what counts as the same is decided by a threshold, which should be chosen on labeled
 images of your own.
 """
 
@@ -186,7 +186,7 @@ images of your own.
 def _limits(card: Card) -> str:
     rows = [
         "## Limitations\n",
-        "- On images of another kind than those it was trained on its neighbours may mean little.",
+        "- On images of another kind than those it was trained on its neighbors may mean little.",
         "- A similarity is no probability"
         + (" without the calibration in `config.json`." if card.calibration else "."),
         "- It carries over whatever is uneven in its training images; it was not examined for use on people, and should"

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import Augment, CenterCrop
-from likewise.data.colour import LUMA
+from likewise.data.color import LUMA
 from likewise.data.resample import FRACTION
 from likewise.search.encoder import RATIO
 
@@ -127,10 +127,10 @@ class Pixels(nn.Module):
 
 def _weights(rows: Tensor, offset: Tensor, scale: Tensor, pixels: Tensor, reach: Tensor) -> Tensor:
     """What each input pixel counts for some output pixels, ``(rows, pixels)``, in whole multiples of 1 / `BITS`."""
-    centre = offset + (rows[:, None] + 0.5) * scale
+    center = offset + (rows[:, None] + 0.5) * scale
     place = pixels.to(torch.float64)
     wide = torch.clamp(scale, min=1.0)
-    weights = torch.clamp(1.0 - (place + 0.5 - centre).abs() / wide, min=0.0) * (place < reach)
+    weights = torch.clamp(1.0 - (place + 0.5 - center).abs() / wide, min=0.0) * (place < reach)
     # a row beyond the image touches nothing; nobody reads it
     total = torch.clamp(weights.sum(1, keepdim=True), min=1e-9)
     return torch.floor(weights / total * BITS + 0.5)

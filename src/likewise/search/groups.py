@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.core.checks import whole_number
 from likewise.data.progress import progress
-from likewise.metrics.kmeans import kmeans
-from likewise.metrics.tiles import exactly
+from likewise.formula import whole_number
+from likewise.metrics import exactly, kmeans
 from likewise.search.exact import Ints, Part, rounding, similarities
 from likewise.search.segment import Vectors
 

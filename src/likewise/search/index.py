@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from likewise.core.checks import one_of, whole_number
+from likewise.formula import one_of, whole_number
 from likewise.search import writing
 from likewise.search.approximate import KINDS
 from likewise.search.encoder import Encoder
@@ -260,7 +260,7 @@ class Index:
             return _search(now, vectors, k, where, exact)
         return rerank.rerank(vectors, k, lambda some, count: _search(now, some, count, where, exact), self.vectors)
 
-    def neighbours(
+    def neighbors(
         self,
         id: int,
         k: int = 10,
@@ -364,7 +364,7 @@ class Index:
 
         Args:
             n: how many clusters.
-            seed: of the first centres.
+            seed: of the first centers.
         """
         from likewise.search.groups import clusters
 

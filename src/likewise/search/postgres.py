@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from likewise.core.checks import one_of, whole_number
+from likewise.formula import one_of, whole_number
 from likewise.search.encoder import Encoder
 from likewise.search.exact import Part
 from likewise.search.found import Floats, Found, Ids, Item, Rerank, numbers
@@ -177,7 +177,7 @@ class PostgresIndex:
     @property
     def version(self) -> str:
         """A word that changes whenever the index does."""
-        # beside its time, because of two changes the later may have begun first: who wrote the row of the catalogue
+        # beside its time, because of two changes the later may have begun first: who wrote the row of the catalog
         times = ", ".join(f"(extract(epoch FROM {name}) * 1000000)::bigint" for name in ("created", "changed"))
         [(created, changed, writer)] = self._about(f"{times}, xmin::text")
         return f"{created:x}-{changed:x}-{writer}"
@@ -319,7 +319,7 @@ class PostgresIndex:
             return self._found(vectors, k, where, exact)
         return rerank.rerank(vectors, k, lambda some, count: self._found(some, count, where, exact), self.vectors)
 
-    def neighbours(
+    def neighbors(
         self,
         id: int,
         k: int = 10,
@@ -527,7 +527,7 @@ class PostgresIndex:
         return self._about(column)[0][0]
 
     def _row(self, cursor: Cursor[Any], columns: str, *, lock: bool = False) -> Any:
-        """What the catalogue says; with a lock, until the transaction ends nobody else changes the index."""
+        """What the catalog says; with a lock, until the transaction ends nobody else changes the index."""
         more = " FOR UPDATE" if lock else ""
         cursor.execute(statement(f"SELECT {columns} FROM likewise_indexes WHERE name = %s{more}", ""), [self.name])
         row = cursor.fetchone()

@@ -33,7 +33,7 @@ SETTINGS = {
 
 PLAIN = "url must have the signs @ / # of a password written as %40 %2F %23, but they stand in it as they are"
 
-CATALOGUE = """
+CATALOG = """
 CREATE TABLE IF NOT EXISTS likewise_indexes (
     name text PRIMARY KEY, format integer NOT NULL, dim integer NOT NULL, storage text NOT NULL, root text,
     fields jsonb NOT NULL DEFAULT '{}', next_id bigint NOT NULL DEFAULT 0,
@@ -217,10 +217,10 @@ def _sentence(error: Exception) -> str:
 
 
 def prepare(cursor: Cursor[Any]) -> None:
-    """The extension and the catalogue, made by whoever comes first, in the cursor's transaction.
+    """The extension and the catalog, made by whoever comes first, in the cursor's transaction.
 
     Examples:
-        >>> print(CATALOGUE.split()[5])
+        >>> print(CATALOG.split()[5])
         likewise_indexes
     """
     import psycopg
@@ -230,7 +230,7 @@ def prepare(cursor: Cursor[Any]) -> None:
         cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise ValueError("the database server must have pgvector installed, but it has no extension vector") from error
-    cursor.execute(CATALOGUE)
+    cursor.execute(CATALOG)
 
 
 def statement(text: str, table: str) -> Any:

@@ -168,7 +168,7 @@ def restructure(
 
 
 def about_model(file: Path | None, called: str | None, dim: int, keep: bool) -> list[Any]:
-    """What the catalogue keeps of a model: its bytes, name, checksum and card.
+    """What the catalog keeps of a model: its bytes, name, checksum and card.
 
     Args:
         file: of the model, if there is one.

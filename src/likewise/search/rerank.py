@@ -1,4 +1,4 @@
-r"""The best candidates of a search ordered anew: k-reciprocal neighbours, and query expansion.
+r"""The best candidates of a search ordered anew: k-reciprocal neighbors, and query expansion.
 
 Pure functions on arrays first; `KReciprocal` and `QueryExpansion` are what `likewise.search.Index.search` takes.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.search.found import Floats, Found, Ids
 
 Booleans = NDArray[np.bool_]
@@ -25,7 +25,7 @@ def k_reciprocal(
     The query and its candidates are one set, in which $d(p, g)$ is the squared Euclidean distance of unit vectors, divided
     by the largest in the set.  With $N(p, k)$, p and its k nearest,
 
-    - $R(p, k) = \{g \in N(p, k) : p \in N(g, k)\}$ are p's k-reciprocal neighbours (Eq. 2, 3);
+    - $R(p, k) = \{g \in N(p, k) : p \in N(g, k)\}$ are p's k-reciprocal neighbors (Eq. 2, 3);
     - $R^*(p)$ adds to $R(p, k_1)$ all of $R(q, k_1/2)$ for each q in it of which at least two thirds are in
       $R(p, k_1)$ already (Eq. 5);
     - $V_{p,g} = e^{-d(p, g)}$ for g in $R^*(p)$, otherwise 0 (Eq. 7), averaged over p and its $k_2 - 1$ nearest (Eq. 11);
@@ -37,8 +37,8 @@ def k_reciprocal(
     Args:
         query: ``(d,)``, of any length but 0.
         candidates: ``(n, d)``, the best first.
-        k1: how many neighbours are looked at for reciprocity.
-        k2: over how many neighbours, p included, the sets are averaged; 1 for no averaging.
+        k1: how many neighbors are looked at for reciprocity.
+        k2: over how many neighbors, p included, the sets are averaged; 1 for no averaging.
         weight: λ, what the original distance counts.
 
     Returns:
@@ -98,14 +98,14 @@ def _reciprocal(order: Ids, k: int) -> Booleans:
     return both
 
 
-def expand(query: ArrayLike, neighbours: ArrayLike, scores: ArrayLike, *, alpha: float = 3.0) -> NDArray[np.float64]:
+def expand(query: ArrayLike, neighbors: ArrayLike, scores: ArrayLike, *, alpha: float = 3.0) -> NDArray[np.float64]:
     r"""A query moved towards what it found: α-weighted query expansion (Radenović et al. 2019).
 
     $q' = q + \sum_i \max(s_i, 0)^α x_i$, scaled to unit length.
 
     Args:
         query: ``(d,)``.
-        neighbours: the best of what it found, ``(n, d)``.
+        neighbors: the best of what it found, ``(n, d)``.
         scores: their similarities ``(n,)``.
         alpha: how much less a less similar one counts; 0 for a plain average.
 
@@ -115,7 +115,7 @@ def expand(query: ArrayLike, neighbours: ArrayLike, scores: ArrayLike, *, alpha:
     """
     if not alpha >= 0.0:
         raise ValueError(f"alpha must be a number ≥ 0, but it is {alpha!r}")
-    points = _units(np.vstack([np.asarray(query, np.float64)[None], np.asarray(neighbours, np.float64)]))
+    points = _units(np.vstack([np.asarray(query, np.float64)[None], np.asarray(neighbors, np.float64)]))
     counted = np.concatenate([[1.0], np.maximum(np.asarray(scores, np.float64), 0.0) ** alpha])
     moved: NDArray[np.float64] = _units((counted @ points)[None])[0]
     return moved
@@ -129,14 +129,14 @@ def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class KReciprocal:
-    """Candidates ordered anew by how much their neighbourhoods overlap with the query's; see `k_reciprocal`.
+    """Candidates ordered anew by how much their neighborhoods overlap with the query's; see `k_reciprocal`.
 
-    Neighbourhoods are looked for among the query's candidates alone, not in the whole collection.  Scores become one
+    Neighborhoods are looked for among the query's candidates alone, not in the whole collection.  Scores become one
     minus the new distance.
 
     Args:
-        k1: how many neighbours are looked at for reciprocity.
-        k2: over how many neighbours the sets are averaged.
+        k1: how many neighbors are looked at for reciprocity.
+        k2: over how many neighbors the sets are averaged.
         weight: what the original distance counts.
         pool: how many candidates there are, at least.
 

@@ -55,7 +55,7 @@ SEGMENTS = 32
 """Segments beyond which an addition puts them together."""
 
 SAMPLE, AMONG, K = 200, 50_000, 10
-"""Queries and items with which the cost of a storage is measured, and how many neighbours each query has."""
+"""Queries and items with which the cost of a storage is measured, and how many neighbors each query has."""
 
 
 @contextmanager

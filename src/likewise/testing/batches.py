@@ -48,6 +48,6 @@ def make_batch(name: str, dim: int = 5, seed: int = 0) -> Batch:
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.tensor(LABELS[name])
-    centres = torch.randn(int(labels.max()) + 1, dim, generator=generator, dtype=torch.float64)
+    centers = torch.randn(int(labels.max()) + 1, dim, generator=generator, dtype=torch.float64)
     noise = torch.randn(len(labels), dim, generator=generator, dtype=torch.float64)
-    return Batch(centres[labels] + noise, labels)
+    return Batch(centers[labels] + noise, labels)

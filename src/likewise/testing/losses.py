@@ -16,10 +16,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.core.formula import Folded, Formula, PerReference, Rank, evaluate, ingredients, slope, walk
-from likewise.core.relation import Labels
-from likewise.core.similarity import as_similarity
-from likewise.core.spec import REDUCTIONS, parts_of
+from likewise.formula import (
+    REDUCTIONS,
+    Folded,
+    Formula,
+    Labels,
+    PerReference,
+    Rank,
+    as_similarity,
+    evaluate,
+    ingredients,
+    parts_of,
+    slope,
+    walk,
+)
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing.batches import LABELS, POOR, Batch, make_batch
 from likewise.testing.waiting import value_without_waiting

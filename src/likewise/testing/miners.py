@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from likewise.core.problem import Problem
-from likewise.core.relation import Labels, Masks, Triplets
-from likewise.core.similarity import Cosine
+from likewise.formula import Cosine, Labels, Masks, PairBatch, Triplets
 from likewise.losses import MarginLoss, MultiSimilarityLoss, TripletLoss
 from likewise.miners import Miner, PairMiner, TripletMiner
 from likewise.testing.batches import LABELS, make_batch
@@ -167,7 +165,7 @@ class MinerContract:
         chosen = miner.pairs(leaf, labels) if isinstance(miner, PairMiner) else None
         if chosen is None:
             assert isinstance(miner, TripletMiner)
-            relation = miner.refine(Problem(Labels(labels), Cosine(), anchors=leaf))
+            relation = miner.refine(PairBatch(Labels(labels), Cosine(), anchors=leaf))
             assert isinstance(relation, Triplets)
             chosen = (relation.anchors, relation.positives, relation.negatives)  # type: ignore[assignment]
         assert chosen is not None

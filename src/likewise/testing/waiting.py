@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from likewise.core.checks import check_values
+from likewise.formula import check_values
 
 WAITS = frozenset(
     {

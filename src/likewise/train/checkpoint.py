@@ -97,7 +97,7 @@ def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], fil
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What an optimiser remembers of each parameter, by the number of the parameter and the name of the memory.
+    """What an optimizer remembers of each parameter, by the number of the parameter and the name of the memory.
 
     Examples:
         >>> weight = nn.Parameter(torch.ones(2))
@@ -116,7 +116,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Give an optimiser its memory back; its groups stay as they are, for they follow from the settings.
+    """Give an optimizer its memory back; its groups stay as they are, for they follow from the settings.
 
     Examples:
         >>> weight = nn.Parameter(torch.ones(2))

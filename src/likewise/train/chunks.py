@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from likewise.core.checks import may_look
+from likewise.formula import can_read_values
 from likewise.train.checkpoint import chance_tensors, load_chance
 
 REPEATED = 0.05
@@ -133,7 +133,7 @@ class Chunks:
 
 def _check_repeated(first: Tensor, again: Tensor) -> None:
     """What was repeated must be what it was, or the gradients would be those of something else."""
-    if not may_look(again):
+    if not can_read_values(again):
         return
     apart, length = float((again.detach() - first).float().norm()), float(first.float().norm())
     if apart > REPEATED * length:

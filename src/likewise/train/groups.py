@@ -105,7 +105,7 @@ def _of_loss(loss: object, optimizer: Optimizer, taken: set[str]) -> list[Group]
         return []
     if any(getattr(each, "sparse", False) is True for each in loss.modules()):
         raise ValueError(
-            "loss must have sparse=False, but it has sparse=True: the optimisers here take dense gradients; "
+            "loss must have sparse=False, but it has sparse=True: the optimizers here take dense gradients; "
             "give sparse proxies torch.optim.SparseAdam or SGD in a loop of your own"
         )
     own = getattr(loss, "parameter_groups", None)
@@ -150,7 +150,7 @@ def _each_once(groups: list[Group], names: Mapping[int, str]) -> None:
 
 
 def make_optimizer(groups: list[Group], settings: Optimizer, *, capturable: bool = False) -> torch.optim.Optimizer:
-    """The optimiser of torch that the settings describe.
+    """The optimizer of torch that the settings describe.
 
     Args:
         groups: what it moves.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from likewise.core.spread import spread_over
+from likewise.distributed import distributed_batch
 from likewise.train.checkpoint import chance_tensors, load_chance
 
 
@@ -75,7 +75,7 @@ class Looks:
         """
         begin = time.perf_counter()
         embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()  # as a loss gets them
-        with torch.no_grad(), spread_over() as spread:
+        with torch.no_grad(), distributed_batch() as spread:
             rows = spread.batch(embeddings)
             everyones, their_labels = spread.gather(embeddings, rows), spread.gather(labels, rows)
         if self.lens is None or not self.main:

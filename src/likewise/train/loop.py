@@ -18,9 +18,8 @@ from accelerate.tracking import get_available_trackers
 from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
-from likewise.core import check_values
-from likewise.core.checks import one_of
 from likewise.data.loader import BatchLoader
+from likewise.formula import check_values, one_of
 from likewise.train.checkpoint import (
     chance_tensors,
     load_chance,

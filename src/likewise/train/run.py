@@ -22,8 +22,8 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
-from likewise.core.checks import one_of
 from likewise.data.aside import aside
+from likewise.formula import one_of
 
 Line = dict[str, Any]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Literal, get_args
 
-from likewise.core.checks import one_of, whole_number
-from likewise.core.hyper import Hyper
+from likewise.formula import Hyper, one_of, whole_number
 
 OptimizerName = Literal["AdamW", "Adam", "RMSprop", "SGD"]
 ScheduleName = Literal["constant", "step", "cosine"]

@@ -12,15 +12,15 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from likewise.core.checks import may_look
-from likewise.core.spread import spread_over
+from likewise.distributed import distributed_batch
+from likewise.formula import can_read_values
 from likewise.train.chunks import Chunks
 from likewise.train.guards import insist_on
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 WARM = 4
-"""Steps before one is recorded: cuDNN chooses its algorithms in them, optimisers make their memory."""
+"""Steps before one is recorded: cuDNN chooses its algorithms in them, optimizers make their memory."""
 
 
 class Meter:
@@ -180,10 +180,10 @@ class Step:
 
     def descend(self, embeddings: Tensor, labels: Tensor, parts: int) -> None:
         """From embeddings to the loss, and back to their gradient and whatever they came from."""
-        if may_look(embeddings):  # before a loss refuses them in its own words
+        if can_read_values(embeddings):  # before a loss refuses them in its own words
             finite = bool(embeddings.detach().isfinite().all())
             insist_on(0.0 if finite else math.nan, "the embeddings were not finite", self.accelerator)
-        with spread_over():  # the loss of the whole batch, of which this process has a share
+        with distributed_batch():  # the loss of the whole batch, of which this process has a share
             value = self.loss(embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels)
         if not isinstance(value, Tensor) or value.ndim:
             what = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"

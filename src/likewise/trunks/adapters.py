@@ -46,7 +46,7 @@ class TimmTrunk(Trunk):
     Args:
         model: its name in timm, tag included.
         pretrained: with timm's weights, which it downloads.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
     """
 
     def __init__(self, model: str, *, pretrained: bool, in_channels: int) -> None:

@@ -70,7 +70,7 @@ class BNInception(Trunk):
         channels = 192
         for name, block in BLOCKS.items():
             channels = self._add_block(f"inception_{name}", channels, block)
-        self.initialise()
+        self.initialize()
 
     def _add(self, name: str, channels: int, width: int, kernel: int, stride: int = 1) -> None:
         self.add_module(name, nn.Conv2d(channels, width, kernel, stride=stride, padding=kernel // 2))
@@ -129,7 +129,7 @@ def bninception(*, weights: WeightsLike = None, in_channels: int = 3) -> BNIncep
 
     Args:
         weights: ``"imagenet"`` (Cadene's), a file, or `Weights`; by default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> bninception().preprocessing.order

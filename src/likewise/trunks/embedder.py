@@ -41,7 +41,7 @@ class Embedder(nn.Module):
         head: ``"linear"``, ``"mlp"`` (one hidden layer as wide as the trunk), or ``"none"``.
         normalize: scale embeddings to unit length.
         freeze_bn: keep the trunk's batch norms as they are: in eval mode whatever `train` says, and without gradient.
-        layer_norm: normalise the pooled features of each image, without learned parameters, before the head, as
+        layer_norm: normalize the pooled features of each image, without learned parameters, before the head, as
             ProxyNCA++ does (Teh et al. 2020).
         weights: of a trunk that is given by its name: see `likewise.trunks.build`.
 

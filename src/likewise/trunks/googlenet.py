@@ -11,7 +11,7 @@ from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 from likewise.trunks.weights import FromUrl, Weights, WeightsLike, with_weights
 
-# torchvision normalises with ImageNet's mean and deviation and its network (`transform_input`) undoes that again, to
+# torchvision normalizes with ImageNet's mean and deviation and its network (`transform_input`) undoes that again, to
 # pixels from -1 to 1: what the weights, brought over from TensorFlow, were trained on.  One step is enough.
 PREPROCESSING = Preprocessing(mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), size=224)
 
@@ -85,7 +85,7 @@ class GoogLeNet(Trunk):
         self.inception4e = Inception(528, 256, (160, 320), (32, 128), 128)
         self.inception5a = Inception(832, 256, (160, 320), (32, 128), 128)
         self.inception5b = Inception(832, 384, (192, 384), (48, 128), 128)
-        self.initialise()
+        self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
         """The map after the last block, a 32nd of the images' side."""
@@ -105,7 +105,7 @@ def googlenet(*, weights: WeightsLike = None, in_channels: int = 3) -> GoogLeNet
 
     Args:
         weights: ``"imagenet"`` (torchvision's), a file, or `Weights`; by default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> googlenet().preprocessing.mean

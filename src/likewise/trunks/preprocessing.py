@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 ORDERS = {"RGB": 3, "BGR": 3, "L": 1}
-"""Channel orders and their number of channels; ``L`` is grey."""
+"""Channel orders and their number of channels; ``L`` is gray."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
     """How the pixels of an image become the numbers that a network was trained on: ``(x · white − mean) / std``.
 
-    Here ``x`` is 0 for black and 1 for white.  Calling it takes a batch of images in RGB (or grey) and returns what the
+    Here ``x`` is 0 for black and 1 for white.  Calling it takes a batch of images in RGB (or gray) and returns what the
     network expects, on the batch's own device and without waiting for it.
 
     Args:

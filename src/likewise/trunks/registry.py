@@ -69,7 +69,7 @@ def build(name: str, *, weights: WeightsLike = None, in_channels: int | None = N
         name: a name of `TRUNKS`, or ``"timm:…"`` or ``"transformers:…"`` with the name of a model of that package.
         weights: a published name (``"imagenet"``; ``"pretrained"`` for the other packages' models), a file, or `Weights`;
             by default drawn at random.
-        in_channels: 1 for grey images or 3; by default 3, and 1 for the ``convnet``.
+        in_channels: 1 for gray images or 3; by default 3, and 1 for the ``convnet``.
 
     Examples:
         >>> build("resnet18").out_features

@@ -108,7 +108,7 @@ class ResNet(Trunk):
         self.layer2 = _stage(block, 64 * grown, 128, depths[1], stride=2)
         self.layer3 = _stage(block, 128 * grown, 256, depths[2], stride=2)
         self.layer4 = _stage(block, 256 * grown, 512, depths[3], stride=2)
-        self.initialise()
+        self.initialize()
 
     def forward(self, images: Tensor) -> Tensor:
         """The map after the last stage, a 32nd of the images' side."""
@@ -123,7 +123,7 @@ def resnet18(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
 
     Args:
         weights: ``"imagenet"`` (torchvision's first), a file, or `Weights`; by default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> resnet18().out_features
@@ -138,7 +138,7 @@ def resnet50(*, weights: WeightsLike = None, in_channels: int = 3) -> ResNet:
 
     Args:
         weights: ``"imagenet"`` (torchvision's first), a file, or `Weights`; by default drawn at random.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
 
     Examples:
         >>> resnet50().out_features

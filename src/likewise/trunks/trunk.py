@@ -14,9 +14,9 @@ class Trunk(nn.Module):
 
     Args:
         name: what `likewise.trunks.build` calls it.
-        in_channels: 3, or 1 for grey images.
+        in_channels: 3, or 1 for gray images.
         out_features: channels of the map.
-        preprocessing: what its weights expect, used with three channels; grey images are plainly scaled to ±1.
+        preprocessing: what its weights expect, used with three channels; gray images are plainly scaled to ±1.
 
     Examples:
         >>> from likewise.trunks import build
@@ -59,7 +59,7 @@ class Trunk(nn.Module):
         """A published state dict in the shapes that are used today; most are already."""
         return state
 
-    def initialise(self) -> None:
+    def initialize(self) -> None:
         """Draw convolutions after He et al. 2015, so that the size of activations stays; batch norms start neutral."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d):

@@ -1,4 +1,4 @@
-"""A collection of coloured shapes, an index of it, and a server in a process of its own."""
+"""A collection of colored shapes, an index of it, and a server in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from likewise.search.thumbnails import thumbnail
 from likewise.trunks import Embedder
 
 SHAPES = ("disc", "square", "triangle", "ring")
-COLOURS = ("crimson", "seagreen", "royalblue", "orange", "orchid", "teal")
+COLORS = ("crimson", "seagreen", "royalblue", "orange", "orchid", "teal")
 
 
-def draw(shape: str, colour: str, place: int, size: tuple[int, int] = (120, 90)) -> Image.Image:
-    """A shape of a colour somewhere on a pale ground."""
+def draw(shape: str, color: str, place: int, size: tuple[int, int] = (120, 90)) -> Image.Image:
+    """A shape of a color somewhere on a pale ground."""
     chance = np.random.default_rng(place)
     ground = tuple(int(each) for each in chance.integers(205, 250, 3))
     image = Image.new("RGB", size, ground)
@@ -36,13 +36,13 @@ def draw(shape: str, colour: str, place: int, size: tuple[int, int] = (120, 90))
     x, y = (int(chance.integers(6, extent - side - 6)) for extent in size)
     box = (x, y, x + side, y + side)
     if shape == "disc":
-        pen.ellipse(box, fill=colour)
+        pen.ellipse(box, fill=color)
     elif shape == "square":
-        pen.rectangle(box, fill=colour)
+        pen.rectangle(box, fill=color)
     elif shape == "triangle":
-        pen.polygon([(x, y + side), (x + side, y + side), (x + side // 2, y)], fill=colour)
+        pen.polygon([(x, y + side), (x + side, y + side), (x + side // 2, y)], fill=color)
     else:
-        pen.ellipse(box, outline=colour, width=9)
+        pen.ellipse(box, outline=color, width=9)
     return image
 
 
@@ -62,8 +62,8 @@ def make_index(folder: Path, *, model: bool = True, count: int = 48) -> Index:
     )
     paths, images, labels, sizes = [], [], [], []
     for place in range(count):
-        shape, colour = SHAPES[place % 4], COLOURS[(place // 4) % 6]
-        image = draw(shape, colour, place)
+        shape, color = SHAPES[place % 4], COLORS[(place // 4) % 6]
+        image = draw(shape, color, place)
         paths.append(f"{shape}-{place:02d}.png")
         image.save(photos / paths[-1])
         images.append(image)

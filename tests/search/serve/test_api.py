@@ -65,11 +65,11 @@ def test_the_length_of_a_vector_means_nothing(client: TestClient):
     assert len(found(client.post("/api/search", json={"vector": [0.0] * 32}))) == 10  # no direction: all equally far
 
 
-def test_an_item_finds_its_neighbours_without_itself(client: TestClient, shapes: Index):
-    truth = shapes.neighbours(5, 6)
-    assert same(found(client.get("/api/items/5/neighbours?k=6")), truth.of(0))
+def test_an_item_finds_its_neighbors_without_itself(client: TestClient, shapes: Index):
+    truth = shapes.neighbors(5, 6)
+    assert same(found(client.get("/api/items/5/neighbors?k=6")), truth.of(0))
     assert same(found(client.post("/api/search", json={"id": 5, "k": 6})), truth.of(0))
-    assert len(found(client.get("/api/items/5/neighbours?k=1000"))) == 47
+    assert len(found(client.get("/api/items/5/neighbors?k=1000"))) == 47
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF"])
@@ -86,7 +86,7 @@ def test_filters_and_reranking(client: TestClient, shapes: Index):
     where = 'label == "ring" and size >= 3'
     given = {"id": 3, "where": where, "k": 5}
     answer = client.post("/api/search", json=given)
-    assert same(found(answer), shapes.neighbours(3, 5, where=where).of(0))
+    assert same(found(answer), shapes.neighbors(3, 5, where=where).of(0))
     assert {hit["label"] for hit in answer.json()["answers"][0]["found"]} == {"ring"}
     vector = shapes.vectors([7])[0]
     again = client.post("/api/search", json={"vector": vector.tolist(), "rerank": "k-reciprocal", "k": 5})
@@ -95,7 +95,7 @@ def test_filters_and_reranking(client: TestClient, shapes: Index):
 
 
 def test_clients_at_once_are_answered_each_its_own(shapes: Index):
-    """Different questions in one batch: no answer goes to a neighbour."""
+    """Different questions in one batch: no answer goes to a neighbor."""
     queries = np.random.default_rng(2).normal(size=(40, 32))
     settings = [(1 + number % 5, ("size > 2", None)[number % 2]) for number in range(40)]
 
@@ -237,7 +237,7 @@ def test_numbers_that_are_none(client: TestClient):
 
 
 def test_what_is_not_there(client: TestClient):
-    for address in ("/api/items/999", "/api/items/999/thumbnail", "/api/items/999/image", "/api/items/999/neighbours"):
+    for address in ("/api/items/999", "/api/items/999/thumbnail", "/api/items/999/image", "/api/items/999/neighbors"):
         answer = client.get(address)
         assert (answer.status_code, "999" in answer.json()["error"]) == (404, True)
     assert client.get("/api/nothing").json() == {"error": "there is nothing at /api/nothing"}
@@ -360,7 +360,7 @@ def test_a_request_that_takes_too_long(shapes: Index, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Service, "search", never)
     with TestClient(make_app(shapes, limits=Limits(seconds=0.2)), base_url=LOCAL) as client:
-        answer = client.get("/api/items/3/neighbours")
+        answer = client.get("/api/items/3/neighbors")
         assert (answer.status_code, answer.json()["error"]) == (503, "this took longer than 0.2 seconds")
         assert client.get("/api/about").status_code == 200
 
@@ -371,11 +371,11 @@ def test_when_full_some_are_told_to_come_back_and_nobody_hangs(shapes: Index):
     async def main() -> list[httpx2.Response]:
         app = make_app(shapes, limits=Limits(waiting=3, uploads=2))
         async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=LOCAL) as client:
-            sent = [client.get(f"/api/items/{number}/neighbours") for number in range(30)]
+            sent = [client.get(f"/api/items/{number}/neighbors") for number in range(30)]
             sent += [client.post("/api/search", files={"image": image}) for _ in range(10)]
             answers = await asyncio.wait_for(asyncio.gather(*sent), 20)
             later = await asyncio.gather(
-                client.get("/api/items/3/neighbours"), client.post("/api/search", files={"image": image})
+                client.get("/api/items/3/neighbors"), client.post("/api/search", files={"image": image})
             )
             return [*answers, *later]
 

@@ -21,8 +21,8 @@ def test_places_are_principal_components():
     vectors = units(50, 6) * np.array([3, 2, 1, 1, 1, 1], np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     drawn = lay_out(np.arange(50), vectors, "pca")
-    centred = vectors.astype(np.float64) - vectors.mean(axis=0)
-    scores = np.linalg.svd(centred, full_matrices=False)[0][:, :2]
+    centered = vectors.astype(np.float64) - vectors.mean(axis=0)
+    scores = np.linalg.svd(centered, full_matrices=False)[0][:, :2]
     for axis in range(2):
         assert abs(np.corrcoef(scores[:, axis], drawn.places[:, axis])[0, 1]) > 1 - 1e-6
     assert drawn.places.min(axis=0).tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
@@ -76,15 +76,15 @@ def test_a_sample_of_a_large_collection(make: Callable[..., Index], monkeypatch:
     assert (ids[0], ids[-1]) == (0, 59)
 
 
-def test_tsne_places_a_query_among_its_neighbours():
+def test_tsne_places_a_query_among_its_neighbors():
     pytest.importorskip("sklearn")
-    centres = units(3, 8)
-    vectors = np.repeat(centres, 10, axis=0) + 0.02 * units(30, 8, 1)
+    centers = units(3, 8)
+    vectors = np.repeat(centers, 10, axis=0) + 0.02 * units(30, 8, 1)
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     drawn = lay_out(np.arange(30), vectors, "tsne")
     assert drawn.layout == "tsne"
     groups = drawn.places.reshape(3, 10, 2)
-    for group, place in zip(groups, drawn.place(centres), strict=True):
+    for group, place in zip(groups, drawn.place(centers), strict=True):
         low, high = group.min(axis=0), group.max(axis=0)
         assert (place >= low - 1e-6).all()
         assert (place <= high + 1e-6).all()

@@ -128,7 +128,7 @@ def test_upload_results_click_through_and_back(page: Page, shapes: Index, tmp_pa
     page.ready()
     chosen = expected[2]
     assert page.browser.ask("location.hash") == f"#/item/{chosen}"
-    walked = [number for number, _ in shapes.neighbours(chosen, 24).of(0)]
+    walked = [number for number, _ in shapes.neighbors(chosen, 24).of(0)]
     assert page.numbers() == walked
     assert page.text("#query-path") == shapes.item(chosen).path
     assert page.text("#query-facts dt") == "size"
@@ -180,7 +180,7 @@ def test_filter(page: Page, shapes: Index, tmp_path: Path):
     page.browser.press("Enter")
     page.browser.wait("location.hash.includes('where')")
     page.ready()
-    expected = shapes.neighbours(5, 24, where='label == "ring" and size >= 3').of(0)
+    expected = shapes.neighbors(5, 24, where='label == "ring" and size >= 3').of(0)
     assert page.numbers() == [number for number, _ in expected]
     address = page.browser.ask("location.href")
     page.browser.ask("document.querySelector('#where').value = 'lable == 3'")

@@ -200,7 +200,7 @@ class _Reader:
         self._turned: dict[Array, list[int]] = {}
 
     def read(self) -> list[Array]:
-        names = ["x", "y"] + (["p"] if self.trace.centres else [])
+        names = ["x", "y"] + (["p"] if self.trace.centers else [])
         names += [f"c{k}" for k in range(len(self.trace.constants))]
         names += [f"h[{self.places[name]}]" if name in self.places else "idle" for name in self.trace.free]
         given = iter(names)

@@ -67,7 +67,7 @@ REPEATED = 60.0
 """Seconds after which the terminal is told the same again."""
 
 Number = Annotated[int, Path(ge=0, le=shapes.LARGEST, description="an item's number")]
-K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbours")]
+K = Annotated[int, Query(ge=1, le=shapes.LARGEST, description="how many neighbors")]
 Where = Annotated[str | None, Query(max_length=4096, description="a filter")]
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -199,8 +199,8 @@ def _look_ups(router: APIRouter, service: Service) -> None:
             return Response(service.converted(place), media_type="image/webp", headers={"cache-control": "no-cache"})
         return FileResponse(place, media_type=kind, headers={"cache-control": "no-cache"})
 
-    @router.get("/items/{number}/neighbours", response_model=shapes.Answers, summary="What is most like an item")
-    async def neighbours(
+    @router.get("/items/{number}/neighbors", response_model=shapes.Answers, summary="What is most like an item")
+    async def neighbors(
         number: Number,
         k: K = 10,
         where: Where = None,

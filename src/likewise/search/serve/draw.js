@@ -2,7 +2,7 @@
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// Few names share the circle of hues; many go round it by the golden angle, so that neighbours in number differ.
+// Few names share the circle of hues; many go round it by the golden angle, so that neighbors in number differ.
 export const hue = (code, names) => (names <= 12 ? (360 * code) / names : 137.50776 * code) % 360;
 
 // A canvas with as many dots as the screen has; drawing is in the page's pixels.
@@ -81,19 +81,19 @@ export class CollectionMap {
       pen.beginPath();
       pen.arc(px, py, radius, 0, 7);
     };
-    const colour = (index, alpha) =>
+    const color = (index, alpha) =>
       labels[index] === null || names.length < 2
         ? `${dark ? "rgb(170 178 190" : "rgb(90 98 112"} / ${alpha})`
         : `hsl(${hue(labels[index], names.length)} ${dark ? 60 : 55}% ${dark ? 66 : 48}% / ${alpha})`;
     ids.forEach((id, index) => {
       if (asked && this.found.has(id)) return;
-      pen.fillStyle = colour(index, asked ? 0.28 : 0.75);
+      pen.fillStyle = color(index, asked ? 0.28 : 0.75);
       dot(index, size);
       pen.fill();
     });
     ids.forEach((id, index) => {
       if (!asked || !this.found.has(id)) return;
-      pen.fillStyle = colour(index, 1);
+      pen.fillStyle = color(index, 1);
       pen.strokeStyle = css("--ink");
       pen.lineWidth = 1.3;
       dot(index, size + 1.6);
@@ -145,8 +145,8 @@ const heated = (grid, most, strength) => {
   smooth(grid, side).forEach((value, index) => {
     const t = Math.min(1, Math.abs(value) / most);
     const warm = [255 - 23 * t, 190 - 152 * t, 46 + 28 * t];
-    const colour = value > 0 ? warm : [47, 107, 255];
-    image.data.set([...colour, 255 * strength * t ** 0.85], 4 * index);
+    const color = value > 0 ? warm : [47, 107, 255];
+    image.data.set([...color, 255 * strength * t ** 0.85], 4 * index);
   });
   pen.putImageData(image, 0, 0);
   return canvas;

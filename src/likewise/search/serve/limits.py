@@ -9,8 +9,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from likewise.core.checks import whole_number
 from likewise.data import BrokenImage, decode
+from likewise.formula import whole_number
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO")
 """Pillow's names of what an upload may be; MPO is a telephone's JPEG with a second picture in it."""
@@ -41,7 +41,7 @@ class Limits:
         seconds: for a request, from its first byte to its answer.
         waiting: searches that may wait; one more is told to come back.
         uploads: requests with a body that are read, decoded and embedded at the same time.
-        k: neighbours that may be asked for.
+        k: neighbors that may be asked for.
         vectors: queries in one request.
         page: items on a page of a listing.
 

@@ -12,8 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.core.checks import one_of
 from likewise.data.aside import aside
+from likewise.formula import one_of
 from likewise.search.found import Floats, Ids
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Map:
         ids: which items; all, or an even sample.
         places: ``(n, 2)`` in [0, 1]².
         vectors: of these items, ``(n, d)``; needed for t-SNE alone.
-        centre: ``(d,)``, what is taken off a vector before it is projected.
+        center: ``(d,)``, what is taken off a vector before it is projected.
         directions: ``(d, 2)``, with the scale to [0, 1]² in it.
         origin: ``(2,)``, of the square in projected coordinates.
         labels: of these items.
@@ -54,7 +54,7 @@ class Map:
     ids: Ids
     places: Floats
     vectors: Floats
-    centre: Floats
+    center: Floats
     directions: Floats
     origin: Floats
     labels: Sequence[str | None] = field(default=(), kw_only=True)
@@ -65,7 +65,7 @@ class Map:
         if not len(self.ids):
             return np.full((len(queries), 2), 0.5, np.float32)
         if self.layout == "pca":
-            found: NDArray[Any] = (queries - self.centre) @ self.directions + self.origin
+            found: NDArray[Any] = (queries - self.center) @ self.directions + self.origin
         else:
             likeness = queries @ self.vectors.T
             best = np.argsort(-likeness, axis=1, kind="stable")[:, :NEAREST]
@@ -110,7 +110,7 @@ def map_of(index: AnyIndex, layout: str = "pca") -> Map:
 
 
 def _keep(drawn: Map, file: Path, state: str) -> None:
-    arrays = {name: getattr(drawn, name) for name in ("ids", "places", "centre", "directions", "origin")}
+    arrays = {name: getattr(drawn, name) for name in ("ids", "places", "center", "directions", "origin")}
     try:
         with aside(file) as part, part.open("wb") as opened:
             np.savez(opened, state=np.array(state), layout=np.array(drawn.layout), **arrays)
@@ -134,18 +134,18 @@ def lay_out(ids: Ids, vectors: Floats, layout: str) -> Map:
     if not len(ids):
         return Map(layout, ids, *(np.zeros(shape, np.float32) for shape in ((0, 2), (0, dim), dim, (dim, 2), 2)))
     points = vectors.astype(np.float64)
-    centre = points.mean(axis=0)
-    directions = _principal(points - centre)
-    flat = (points - centre) @ directions
+    center = points.mean(axis=0)
+    directions = _principal(points - center)
+    flat = (points - center) @ directions
     low, high = flat.min(axis=0), flat.max(axis=0)
     wide = np.where(high - low > 1e-9, high - low, np.inf)  # all at one place: in the middle
     directions, origin = directions / wide, np.where(np.isinf(wide), 0.5, -low / wide)
-    places = (points - centre) @ directions + origin
+    places = (points - center) @ directions + origin
     if layout == "tsne" and len(ids) > 8:
-        places = _tsne((points - centre) @ _principal(points - centre, 50))
+        places = _tsne((points - center) @ _principal(points - center, 50))
     elif layout == "tsne":
-        layout = "pca"  # of so few, neighbourhoods mean nothing
-    narrow = [each.astype(np.float32) for each in (places, points, centre, directions, origin)]
+        layout = "pca"  # of so few, neighborhoods mean nothing
+    narrow = [each.astype(np.float32) for each in (places, points, center, directions, origin)]
     return Map(layout, ids, *narrow)
 
 
@@ -157,9 +157,9 @@ def _sample(ids: Ids) -> Ids:
     return chosen
 
 
-def _principal(centred: NDArray[np.float64], most: int = 2) -> NDArray[np.float64]:
+def _principal(centered: NDArray[np.float64], most: int = 2) -> NDArray[np.float64]:
     """The largest principal directions, each with a fixed sign."""
-    found = np.linalg.eigh(centred.T @ centred)[1][:, ::-1][:, :most]
+    found = np.linalg.eigh(centered.T @ centered)[1][:, ::-1][:, :most]
     signs = np.sign(found[np.abs(found).argmax(axis=0), np.arange(found.shape[1])])
     found = found * np.where(signs == 0.0, 1.0, signs)
     return np.pad(found, ((0, 0), (0, max(0, 2 - found.shape[1]))))
@@ -186,7 +186,7 @@ def _read(file: Path, state: str, ids: Ids) -> dict[str, Any] | None:
         with np.load(file, allow_pickle=False) as kept:
             if str(kept["state"]) != state or not np.array_equal(kept["ids"], ids):
                 return None
-            arrays = {name: kept[name] for name in ("places", "centre", "directions", "origin")}
+            arrays = {name: kept[name] for name in ("places", "center", "directions", "origin")}
             return {"layout": str(kept["layout"]), **arrays}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return None

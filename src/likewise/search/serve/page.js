@@ -78,7 +78,7 @@ const search = async (signal) => {
     const given = new URLSearchParams(options());
     const [item, answer] = await Promise.all([
       ask(`/api/items/${current.id}`, { signal }).then((item) => (showQuery(item), item)),
-      ask(`/api/items/${current.id}/neighbours?${given}`, { signal }),
+      ask(`/api/items/${current.id}/neighbors?${given}`, { signal }),
     ]);
     return { item, answer };
   }
@@ -566,7 +566,7 @@ const begin = async () => {
   return told;
 };
 
-// Something grey until there are pictures.
+// Something gray until there are pictures.
 $("found").replaceChildren(
   ...Array.from({ length: 18 }, () => {
     const blank = make("li", "blank");

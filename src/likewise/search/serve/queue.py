@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from likewise.core.checks import whole_number
+from likewise.formula import whole_number
 from likewise.search.serve.limits import Refused
 
 PAUSE, LONGEST = 0.3, 0.012

@@ -50,7 +50,7 @@ class Settings:
     """How a search is done; those with the same are done in one product.
 
     Args:
-        k: how many neighbours.
+        k: how many neighbors.
         where: a filter.
         exact: compare with every item.
         rerank: a name of `RERANKS`.
@@ -72,7 +72,7 @@ class Query:
 
     Args:
         vectors: ``(m, d)``.
-        item: its own neighbours, itself left out, in place of vectors.
+        item: its own neighbors, itself left out, in place of vectors.
         settings: how.
 
     Examples:

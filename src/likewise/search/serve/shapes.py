@@ -23,7 +23,7 @@ class How(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     k: Annotated[
-        int, Field(ge=1, le=LARGEST, description="how many neighbours; GET /api/about says how many at most")
+        int, Field(ge=1, le=LARGEST, description="how many neighbors; GET /api/about says how many at most")
     ] = 10
     where: Where = None
     exact: Exact = None

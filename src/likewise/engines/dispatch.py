@@ -1,0 +1,154 @@
+"""Which engine runs a declaration.  One function decides, and it never falls back silently."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import warnings
+
+import torch
+from torch import Tensor
+
+from likewise.distributed import SINGLE_PROCESS
+from likewise.engines.chunked import ChunkedEngine
+from likewise.engines.dense import DenseEngine
+from likewise.engines.few import FewPositives, slots_of
+from likewise.engines.schedule import Engine, run_on
+from likewise.formula import (
+    SNR,
+    Cosine,
+    Dot,
+    Euclidean,
+    PairBatch,
+    Part,
+    Reduction,
+    SquaredEuclidean,
+    TermValues,
+    has_similarity_hook,
+    one_of,
+)
+
+BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
+
+STREAM_FROM = {"cpu": 2**22, "cuda": 2**28}
+"""Pairs from which on a matrix is streamed, by kind of device (docs/benchmarks-engines.md).
+
+On two cores streaming takes 59 ms against 51 at 2,048 squared, in a fraction of the memory, and 255 against 401 at twice
+that.  On a GPU it is slower at any size that was measured, up to 16,384 squared, and begins where the matrix takes a GiB.
+"""
+
+FUSE_FROM = 2**23
+"""Pairs from which on generated kernels win over the whole matrix on a GPU, where they have no short way.
+
+Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms against the matrix's 2.1, at 8,192 squared 4.8
+against 8.7.  Their short way, up to 1,024 squared, wins at every size.
+"""
+
+FUSES = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
+
+
+def choose(problem: PairBatch, backend: str = "auto", *, formulas: bool = True) -> str:
+    """The engine for a problem: ``"auto"`` decides by its size, dtype and device.
+
+    Args:
+        problem: the batch.
+        backend: what the user asked for.
+        formulas: whether the loss is one; the fused engine takes nothing else.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Cosine, Labels
+        >>> choose(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))
+        'dense'
+    """
+    one_of("backend", backend, BACKENDS)
+    if backend == "triton" and not formulas:
+        raise TypeError("the fused engine takes formulas, and this loss is none; give backend='chunked' or 'dense'")
+    if backend != "auto":
+        return backend
+    # who has the matrix, or shows it to somebody, needs no engine that avoids it; a compiler makes its own tiles
+    if problem.is_matrix or has_similarity_hook() or torch.compiler.is_compiling():
+        return "dense"
+    (m, n), device = problem.extent, problem.relation.device.type
+    if formulas and m * n >= FUSE_FROM and _fuses(problem):
+        return "triton"
+    return "chunked" if m * n >= STREAM_FROM.get(device, STREAM_FROM["cuda"]) else "dense"
+
+
+def _fuses(problem: PairBatch) -> bool:
+    """Whether generated kernels take a problem."""
+    fits = problem.dtype == torch.float32 and type(problem.similarity) in FUSES and not problem.is_matrix
+    # kernels finish their folds, and shares of references must not
+    return problem.relation.device.type == "cuda" and fits and problem.shards is SINGLE_PROCESS and _triton_is_there()
+
+
+@functools.cache
+def _triton_is_there() -> bool:
+    there = importlib.util.find_spec("triton") is not None
+    if not there:
+        warnings.warn("Triton is not installed, so batches on the GPU are not fused; pip install triton", stacklevel=2)
+    return there
+
+
+def engine_for(problem: PairBatch, backend: str = "auto") -> Engine:
+    """An engine on a problem.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Cosine, Labels
+        >>> type(engine_for(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
+        'DenseEngine'
+    """
+    name = choose(problem, backend)
+    if name != "triton":
+        # where an anchor's few positives are is known without a mask
+        slots = slots_of(problem) if backend == "auto" else None
+        if name == "chunked":
+            return ChunkedEngine(problem, slots)
+        return DenseEngine(problem) if slots is None else FewPositives(problem, slots)
+    _check_fused(problem)
+    from likewise.engines.triton import TritonEngine
+
+    return TritonEngine(problem)
+
+
+def _check_fused(problem: PairBatch) -> None:
+    """Say in one sentence why there is no fused engine here, if there is none."""
+    device = problem.relation.device.type
+    if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
+    if not _triton_is_there():
+        raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
+
+
+def run(parts: list[Part], problem: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
+    """Compute the parts of a declaration on the engine of that name; ``"auto"`` chooses by size and device.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
+        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> run([per_pair(NEGATIVES, s)], problem, "mean", backend="dense")[0].units
+        tensor([1, 1])
+    """
+    return run_on(parts, problem, engine_for(problem, backend), reduction)
+
+
+def whole(parts: list[Part], problem: PairBatch, reduction: Reduction, backend: str) -> Tensor | None:
+    """The reduced loss in one go, where generated kernels have a short way for small batches; else ``None``.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import NEGATIVES, Labels, per_pair, s
+        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> whole([per_pair(NEGATIVES, s)], problem, "mean", "dense") is None
+        True
+    """
+    if backend == "triton":
+        _check_fused(problem)
+    elif backend != "auto" or torch.compiler.is_compiling() or not _fuses(problem):
+        return None
+    from likewise.engines.triton import whole as in_one_go
+
+    return in_one_go(parts, problem, reduction)

@@ -1,0 +1,242 @@
+"""Input is checked once, at the door, and a refusal is one sentence: which argument, what it was, what it must be.
+
+Shapes, dtypes and devices cost nothing and are always checked.  Values are looked at on CPU tensors always, on other
+devices only inside `check_values`, because looking would make the host wait for the device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from numbers import Integral
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+_look_at_values: ContextVar[bool | None] = ContextVar("look_at_values", default=None)
+
+
+@contextmanager
+def check_values(look: bool = True) -> Iterator[None]:
+    """Look at the values of tensors on every device, not on the CPU alone, inside this block.
+
+    Args:
+        look: ``False``: look at no value on any device, as on a GPU outside of such blocks.
+
+    Examples:
+        >>> with check_values():
+        ...     pass
+    """
+    token = _look_at_values.set(look)
+    try:
+        yield
+    finally:
+        _look_at_values.reset(token)
+
+
+def can_read_values(tensor: Tensor) -> bool:
+    """Whether the values of a tensor may be looked at here and now.
+
+    Examples:
+        >>> import torch
+        >>> can_read_values(torch.zeros(1))
+        True
+    """
+    if torch.compiler.is_compiling() or tensor.is_meta:
+        return False
+    decided = _look_at_values.get()
+    return tensor.device.type == "cpu" if decided is None else decided
+
+
+def one_of(name: str, value: object, choices: Iterable[str], more: str = "") -> Any:
+    """Return the value if it is one of the choices.
+
+    Examples:
+        >>> one_of("reduction", "mean", ["mean", "sum"])
+        'mean'
+    """
+    choices = list(choices)
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {listed}{' ' + more if more else ''}, but it is {value!r}")
+    return value
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """Return a whole number, numpy's included, that is not smaller than ``least``.
+
+    Examples:
+        >>> whole_number("size", 3, 1)
+        3
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number ≥ {least}, but it is {value!r}")
+    return int(value)
+
+
+def embeddings_of(name: str, value: object) -> Tensor:
+    """Check embeddings: a float tensor of shape ``(n, d)`` with at least one row and column, finite.
+
+    Half precision is widened to float32, in which every loss accumulates.
+
+    Examples:
+        >>> import torch
+        >>> embeddings_of("embeddings", torch.zeros(2, 3, dtype=torch.float16)).dtype
+        torch.float32
+    """
+    checked = embeddings_as_given(name, value)
+    return checked if checked.dtype in (torch.float32, torch.float64) else checked.float()
+
+
+def embeddings_as_given(name: str, value: object) -> Tensor:
+    """Check embeddings as `embeddings_of` does, and leave their dtype alone.
+
+    Examples:
+        >>> import torch
+        >>> embeddings_as_given("embeddings", torch.zeros(2, 3, dtype=torch.float16)).dtype
+        torch.float16
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+    if value.ndim != 2:
+        raise ValueError(f"{name} must have shape (n, d), but the shape is {tuple(value.shape)}")
+    if not value.is_floating_point():
+        raise TypeError(f"{name} must be of a floating-point dtype, but the dtype is {value.dtype}")
+    if 0 in value.shape:
+        raise ValueError(f"{name} must have at least one row and one column, but the shape is {tuple(value.shape)}")
+    # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so look again
+    if can_read_values(value) and not math.isfinite(value.detach().sum(dtype=torch.float32).item()):
+        broken = (~torch.isfinite(value.detach())).any(dim=1).nonzero()
+        if len(broken):
+            raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
+    return value
+
+
+def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, beside: str) -> Tensor:
+    """Check labels: an integer tensor of shape ``(rows,)`` on the given device; any integer dtype, any ids.
+
+    ``None`` for rows or device leaves that open.
+
+    Examples:
+        >>> import torch
+        >>> labels_of("labels", torch.tensor([0, 1], dtype=torch.uint8), 2, torch.device("cpu"), "embeddings")
+        tensor([0, 1])
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")
+    if value.ndim != 1:
+        raise ValueError(f"{name} must have shape (n,), but the shape is {tuple(value.shape)}")
+    if rows is not None and len(value) != rows:
+        raise ValueError(f"{name} must have one entry for each of the {rows} {beside}, but it has {len(value)}")
+    if device is not None:
+        same_device(name, value, device, beside)
+    return value.to(torch.int64)
+
+
+def same_device(name: str, value: Tensor, device: torch.device, beside: str) -> None:
+    """Check that a tensor is where the others are.
+
+    Examples:
+        >>> import torch
+        >>> same_device("labels", torch.zeros(1), torch.device("cpu"), "embeddings")
+    """
+    if value.device != device:
+        raise ValueError(f"{name} must be on the device of {beside}, {device}, but it is on {value.device}")
+
+
+def autocast_is_on(tensor: Tensor) -> bool:
+    """Whether torch rounds products on the tensor's device to half precision; some devices know no such thing.
+
+    Examples:
+        >>> import torch
+        >>> autocast_is_on(torch.zeros(1)), autocast_is_on(torch.zeros(1, device="meta"))
+        (False, False)
+    """
+    kind = tensor.device.type
+    # a compiler can ask whether there is such a thing only from torch 2.12 on, and nobody compiles for other devices
+    known = torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
+    return known and not tensor.is_meta and torch.is_autocast_enabled(kind)
+
+
+def full_precision(tensor: object) -> AbstractContextManager[object]:
+    """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them.
+
+    Matrix products that are made inside go back in full precision, too, wherever ``backward`` is called.
+
+    Examples:
+        >>> import torch
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16), full_precision(torch.zeros(1)):
+        ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
+        torch.float32
+    """
+    # switching off what is off takes longer than asking
+    if not isinstance(tensor, Tensor) or not autocast_is_on(tensor):
+        return nullcontext()
+    # a compiler sees to the backward pass itself
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return torch.autocast(tensor.device.type, enabled=False)
+    return _FullPrecision(tensor.device.type)
+
+
+_PRODUCTS = frozenset([torch.matmul, Tensor.matmul, torch.mm, Tensor.mm, torch.bmm, Tensor.bmm, torch.addmm])
+_NODES = ("MmBackward", "BmmBackward", "MvBackward", "AddmmBackward")
+_VIEWS = (
+    "TBackward",
+    "TransposeBackward",
+    "UnsafeViewBackward",
+    "ViewBackward",
+    "ReshapeAliasBackward",
+    "SqueezeBackward",
+)
+
+
+class _FullPrecision(TorchFunctionMode):
+    """Autocast off, and off again when the matrix products that were made meanwhile are differentiated."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = device
+        self._off: AbstractContextManager[Any] = torch.autocast(device, enabled=False)
+
+    def __enter__(self) -> Self:
+        self._off.__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._off.__exit__(*error)
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **kwargs) if kwargs else function(*args)
+        if function in _PRODUCTS:
+            _differentiate_exactly(result, self._device)
+        return result
+
+
+def _differentiate_exactly(result: Tensor | None, device: str) -> None:
+    """Let the node that made a product, under the views that were taken of it, switch autocast off while it goes back."""
+    node = None if result is None else result.grad_fn
+    while node is not None and node.name().startswith(_VIEWS):
+        node = node.next_functions[0][0]
+    if node is None or not node.name().startswith(_NODES):
+        return
+    before: list[bool] = []
+
+    def begin(_grads: Any) -> None:
+        before.append(torch.is_autocast_enabled(device))
+        torch.set_autocast_enabled(device, False)
+
+    def end(grads: Any, _of: Any) -> None:
+        torch.set_autocast_enabled(device, before.pop())
+        for grad in grads:  # somebody may differentiate again
+            _differentiate_exactly(grad, device)
+
+    node.register_prehook(begin)
+    node.register_hook(end)

@@ -1,0 +1,580 @@
+"""Formulas: the small language in which losses are declared.
+
+A loss of this library is a formula, not a program.  Four kinds of things can be written down:
+
+* ``s``, the similarity of one anchor and one reference;
+* numbers: hyper-parameters, learned scalars, one number per anchor;
+* arithmetic on them, with the handful of functions below;
+* folds (`likewise.formula.folds`): what is left of a whole row of pairs, one number per anchor.
+
+A formula has a *rank*: `Rank.PAIR` where it still contains a bare ``s``, `Rank.ANCHOR` where every ``s`` is inside a
+fold, `Rank.NUMBER` where it is the same for the whole batch.  A formula of rank PAIR is called a curve.
+
+Formulas are immutable data.  Engines evaluate them (`evaluate`), differentiate them (`slope`: a kernel has no autograd)
+and print them; no engine knows which loss it runs.
+
+    >>> from likewise.formula import s, softplus, slope
+    >>> softplus(50.0 * (s - 0.5))
+    softplus(50.0 * (s - 0.5))
+    >>> slope(50.0 * (s - 0.5), s)
+    50.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Union
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from likewise.formula.batch import PairBatch
+    from likewise.formula.folds import Fold, Side
+
+Operand = Union["Formula", float, Tensor]
+
+
+class Rank(IntEnum):
+    """How much a formula varies over: the whole batch, one anchor, or one pair.
+
+    Examples:
+        >>> Rank.NUMBER < Rank.ANCHOR < Rank.PAIR
+        True
+    """
+
+    NUMBER = 0
+    ANCHOR = 1
+    PAIR = 2
+
+
+class Formula:
+    """A node of a formula.  Build formulas with `s`, folds, numbers and the functions of this module.
+
+    Examples:
+        >>> from likewise.formula import s, relu
+        >>> curve = relu(1.0 - s)
+        >>> curve, curve.rank.name
+        (relu(1.0 - s), 'PAIR')
+    """
+
+    rank: Rank
+
+    def __add__(self, other: Operand) -> Formula:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> Formula:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Formula:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Formula:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Formula:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Formula:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Formula:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Formula:
+        return apply("div", other, self)
+
+    def __pow__(self, exponent: int) -> Formula:
+        if exponent != 2:
+            raise TypeError(f"a formula can be squared, but not raised to {exponent!r}; write products instead")
+        return apply("square", self)
+
+    def __neg__(self) -> Formula:
+        return apply("neg", self)
+
+    def __lt__(self, other: Operand) -> Formula:
+        return apply("less", self, other)
+
+    def __gt__(self, other: Operand) -> Formula:
+        return apply("less", other, self)
+
+    def __and__(self, other: Operand) -> Formula:
+        return apply("both", self, other)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a formula has no truth value; use where(condition, then, otherwise)")
+
+    @property
+    def parts(self) -> tuple[Formula, ...]:
+        """The formulas directly inside this one."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Variable(Formula):
+    """The similarity of a pair; there is one, `s`.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> type(s).__name__
+        'Variable'
+    """
+
+    name: str = "s"
+    rank = Rank.PAIR
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return "s"  # there is one, also in copies of what refers to it
+
+
+s = Variable()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Number(Formula):
+    """A constant, or a tensor without dimensions (a learned scalar).
+
+    Examples:
+        >>> Number(0.5)
+        0.5
+    """
+
+    value: float | Tensor
+    rank = Rank.NUMBER
+
+    def __repr__(self) -> str:
+        return repr(self.value) if not isinstance(self.value, Tensor) else f"learned({self.value.item():g})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerAnchor(Formula):
+    """One number per anchor that the batch itself gives: a class's beta, an embedding's norm.
+
+    ``compute`` maps the `PairBatch` to a tensor with one entry per anchor and may be differentiated.
+
+    Examples:
+        >>> PerAnchor("norm", lambda problem: problem.anchors.norm(dim=1))
+        norm
+    """
+
+    name: str
+    compute: Callable[[PairBatch], Tensor]
+    rank = Rank.ANCHOR
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerReference(Formula):
+    """One number per reference that the batch itself gives: the bias of a class.
+
+    ``compute`` maps the `PairBatch` to a tensor with one entry per reference and may be differentiated.
+
+    Examples:
+        >>> PerReference("bias", lambda problem: torch.zeros(problem.shape[1]))
+        bias
+    """
+
+    name: str
+    compute: Callable[[PairBatch], Tensor]
+    rank = Rank.PAIR
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Apply(Formula):
+    """An operation of the table `OPERATIONS` on other formulas."""
+
+    operation: str
+    arguments: tuple[Formula, ...]
+
+    @property
+    def rank(self) -> Rank:  # type: ignore[override]
+        """The largest rank among the arguments."""
+        rank = Rank.NUMBER
+        for argument in self.arguments:
+            if argument.rank > rank:
+                rank = argument.rank
+        return rank
+
+    @property
+    def parts(self) -> tuple[Formula, ...]:
+        """The arguments."""
+        return self.arguments
+
+    def __repr__(self) -> str:
+        symbol = OPERATIONS[self.operation].symbol
+        words = [repr(a) if _is_atom(a) else f"({a!r})" for a in self.arguments]
+        if symbol and len(words) == 2:
+            return f"{words[0]} {symbol} {words[1]}"
+        if symbol:
+            return f"{symbol}{words[0]}"
+        return f"{self.operation}({', '.join(map(repr, self.arguments))})"
+
+
+def _is_atom(node: Formula) -> bool:
+    return not (isinstance(node, Apply) and OPERATIONS[node.operation].symbol)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Folded(Formula):
+    """What a fold leaves of a curve over one anchor's positives, negatives or both: one number per anchor.
+
+    Examples:
+        >>> from likewise.formula import NEGATIVES, logsumexp, s
+        >>> logsumexp(50.0 * s, NEGATIVES)
+        logsumexp[negatives](50.0 * s)
+    """
+
+    fold: Fold
+    over: Side
+    curve: Formula
+    rank = Rank.ANCHOR
+
+    @property
+    def parts(self) -> tuple[Formula, ...]:
+        """The curve."""
+        return (self.curve,)
+
+    def __repr__(self) -> str:
+        return f"{self.fold.name}[{self.over.value}]({self.curve!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Total(Formula):
+    """The sum of a formula of rank ANCHOR over all anchors of the batch.
+
+    A loss that needs a statistic of the whole batch says so with this node, and engines then make one more pass.
+
+    Examples:
+        >>> from likewise.formula import POSITIVES, add_up, s
+        >>> Total(add_up(s, POSITIVES))
+        total(sum[positives](s))
+    """
+
+    of: Formula
+    rank = Rank.NUMBER
+
+    @property
+    def parts(self) -> tuple[Formula, ...]:
+        """What is summed."""
+        return (self.of,)
+
+    def __repr__(self) -> str:
+        return f"total({self.of!r})"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row of `OPERATIONS`: how to compute an operation, and its slope in each argument."""
+
+    compute: Callable[..., Any]
+    slopes: tuple[Callable[..., Operand], ...]
+    symbol: str = ""
+
+
+def _softplus(x: Tensor) -> Tensor:
+    # torch switches to the identity at 20, an error of 2e-9 that float64 can see; at 50 it cannot
+    return torch.nn.functional.softplus(x, threshold=50.0)
+
+
+def safe_sqrt(x: Tensor) -> Tensor:
+    """``√max(x, 0)`` with slope zero, not infinite, where ``x ≤ 0``: the inner mask keeps autograd away from 1/0.
+
+    Examples:
+        >>> import torch
+        >>> safe_sqrt(torch.tensor([4.0, -1e-9]))
+        tensor([2., 0.])
+    """
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+
+
+def is_nonzero(x: Tensor) -> Tensor:
+    """Where a value is not zero: further from it than the rounding of a similarity, so that equal embeddings are equal.
+
+    Examples:
+        >>> import torch
+        >>> is_nonzero(torch.tensor([0.0, 1e-7, -0.1]))
+        tensor([False, False,  True])
+    """
+    return x.detach().abs() > 8.0 * torch.finfo(x.dtype).eps
+
+
+def _detach(x: Any) -> Any:
+    return x.detach() if isinstance(x, Tensor) else x
+
+
+# steps are whole numbers, 1 and 0: they take the dtype of whatever they multiply
+OPERATIONS: dict[str, Operation] = {
+    "add": Operation(lambda a, b: a + b, (lambda a, b: 1.0, lambda a, b: 1.0), "+"),
+    "sub": Operation(lambda a, b: a - b, (lambda a, b: 1.0, lambda a, b: -1.0), "-"),
+    "mul": Operation(lambda a, b: a * b, (lambda a, b: b, lambda a, b: a), "*"),
+    "div": Operation(lambda a, b: a / b, (lambda a, b: 1.0 / b, lambda a, b: -a / (b * b)), "/"),
+    "neg": Operation(lambda a: -a, (lambda a: -1.0,), "-"),
+    "less": Operation(lambda a, b: a < b, (lambda a, b: 0.0, lambda a, b: 0.0), "<"),
+    "nonzero": Operation(is_nonzero, (lambda x: 0.0,)),
+    "both": Operation(lambda a, b: a & b, (lambda a, b: 0.0, lambda a, b: 0.0), "&"),
+    "relu": Operation(torch.relu, (lambda x: where(x > 0.0, 1, 0),)),
+    "square": Operation(torch.square, (lambda x: 2.0 * x,)),
+    "sqrt": Operation(safe_sqrt, (lambda x: where(x > 0.0, 0.5 / sqrt(where(x > 0.0, x, 1.0)), 0.0),)),
+    "exp": Operation(torch.exp, (lambda x: exp(x),)),
+    "softplus": Operation(_softplus, (lambda x: sigmoid(x),)),
+    "sigmoid": Operation(torch.sigmoid, (lambda x: sigmoid(x) * (1.0 - sigmoid(x)),)),
+    "at_least": Operation(
+        lambda x, floor: torch.clamp_min(x, floor),
+        (lambda x, floor: where(x < floor, 0, 1), lambda x, floor: where(x < floor, 1, 0)),
+    ),
+    "where": Operation(
+        torch.where,
+        (lambda c, a, b: 0.0, lambda c, a, b: where(c, 1, 0), lambda c, a, b: where(c, 0, 1)),
+    ),
+    "stop_gradient": Operation(_detach, (lambda x: 0.0,)),
+}
+
+
+def as_formula(operand: Operand) -> Formula:
+    """Wrap a plain number or a tensor without dimensions; formulas pass through.
+
+    Examples:
+        >>> as_formula(2)
+        2
+    """
+    if isinstance(operand, Formula):
+        return operand
+    if isinstance(operand, Tensor):
+        if operand.ndim != 0:
+            raise ValueError(
+                f"a tensor in a formula must have no dimensions, but its shape is {tuple(operand.shape)}; "
+                "one number per anchor enters as PerAnchor"
+            )
+        return Number(operand)
+    return Number(operand)
+
+
+def apply(operation: str, *operands: Operand) -> Formula:
+    """Write down an operation.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> apply("square", s)
+        square(s)
+    """
+    # formulas are built at every call of a loss: a list and a plain test are the quick way
+    arguments = tuple([operand if isinstance(operand, Formula) else as_formula(operand) for operand in operands])
+    if operation == "mul" and _is(arguments[0], 1.0):
+        return arguments[1]  # a scale of one is no work
+    return Apply(operation, arguments)
+
+
+def relu(x: Operand) -> Formula:
+    """``max(x, 0)``, the hinge ``[x]₊``; its slope at zero is zero.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> relu(s - 0.5)
+        relu(s - 0.5)
+    """
+    return apply("relu", x)
+
+
+def square(x: Operand) -> Formula:
+    """``x²``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> slope(square(s), s)
+        2.0 * s
+    """
+    return apply("square", x)
+
+
+def sqrt(x: Operand) -> Formula:
+    """``√max(x, 0)``, with slope zero where ``x ≤ 0``, so that a cosine of exactly 1 has a finite gradient.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> sqrt(1.0 - s * s)
+        sqrt(1.0 - (s * s))
+    """
+    return apply("sqrt", x)
+
+
+def exp(x: Operand) -> Formula:
+    """``eˣ``.  Sums of exponentials belong into `likewise.formula.logsumexp`, which cannot overflow.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> exp(-s)
+        exp(-s)
+    """
+    return apply("exp", x)
+
+
+def softplus(x: Operand) -> Formula:
+    """``log(1 + eˣ)``: with a log-sum-exp inside it is the ``log(1 + Σ e^…)`` of many losses.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> slope(softplus(s), s)
+        sigmoid(s)
+    """
+    return apply("softplus", x)
+
+
+def sigmoid(x: Operand) -> Formula:
+    """``1 / (1 + e⁻ˣ)``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> sigmoid(s)
+        sigmoid(s)
+    """
+    return apply("sigmoid", x)
+
+
+def at_least(x: Operand, floor: float) -> Formula:
+    """``max(x, floor)``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> at_least(s, 1.0)
+        at_least(s, 1.0)
+    """
+    return apply("at_least", x, floor)
+
+
+def where(condition: Operand, then: Operand, otherwise: Operand) -> Formula:
+    """``then`` where the condition holds, else ``otherwise``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> where(0.5 < s, s, 0.0)
+        where(0.5 < s, s, 0.0)
+    """
+    return apply("where", condition, then, otherwise)
+
+
+def stop_gradient(x: Operand) -> Formula:
+    """The value of ``x``, taken as a constant by the gradient (Circle's self-paced weights).
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> slope(stop_gradient(s) * s, s)
+        stop_gradient(s)
+    """
+    return apply("stop_gradient", x)
+
+
+def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
+    """Evaluate a formula with torch; ``known`` holds what `s` and the folds are, and remembers what was computed.
+
+    Shapes are the caller's choice as long as they broadcast: engines give pairs as ``(m, n)``, anchors as ``(m, 1)``.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import s
+        >>> evaluate(2.0 * s + 1.0, {s: torch.tensor([[0.5]])})
+        tensor([[2.]])
+    """
+    if node in known:
+        return known[node]
+    if isinstance(node, Number):
+        return node.value
+    if isinstance(node, Variable):
+        raise ValueError(
+            f"a loss must be one number per anchor, but its formula has an {node!r} outside of every fold; "
+            "fold it with mean, add_up or logsumexp, or use per_pair"
+        )
+    if not isinstance(node, Apply):
+        raise KeyError(f"the formula needs {node!r}, which was not computed")
+    arguments = [evaluate(argument, known) for argument in node.arguments]
+    value = OPERATIONS[node.operation].compute(*arguments)
+    known[node] = value
+    return value
+
+
+def slope(node: Formula, by: Formula) -> Formula:
+    """The derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
+
+    Folds are opaque: they are numbers per anchor here, and their own slopes are the engines' business.
+
+    Examples:
+        >>> from likewise.formula import relu, s
+        >>> slope(relu(0.2 - s), s)
+        where(0.0 < (0.2 - s), 1, 0) * -1.0
+    """
+    if node is by:
+        return Number(1.0)
+    if not isinstance(node, Apply):
+        return Number(0.0)
+    result: Formula = Number(0.0)
+    for argument, rule in zip(node.arguments, OPERATIONS[node.operation].slopes, strict=True):
+        inner = slope(argument, by)
+        if not _is(inner, 0.0):
+            result = _plus(result, _times(as_formula(rule(*node.arguments)), inner))
+    return result
+
+
+def _is(node: Formula, value: float) -> bool:
+    return isinstance(node, Number) and not isinstance(node.value, Tensor) and node.value == value
+
+
+def _plus(a: Formula, b: Formula) -> Formula:
+    return b if _is(a, 0.0) else a if _is(b, 0.0) else a + b
+
+
+def _times(a: Formula, b: Formula) -> Formula:
+    if _is(a, 0.0) or _is(b, 0.0):
+        return Number(0.0)
+    return b if _is(a, 1.0) else a if _is(b, 1.0) else a * b
+
+
+def ingredients(formula: Formula) -> list[Formula]:
+    """What a formula is made of, beside constants: `s`, learned scalars, and numbers that must be known beforehand.
+
+    Examples:
+        >>> from likewise.formula import NEGATIVES, logsumexp, s, softplus
+        >>> ingredients(softplus(logsumexp(s, NEGATIVES) - 2.0 * s))
+        [logsumexp[negatives](s), s]
+    """
+    found: dict[Formula, None] = {}
+    _ingredients(formula, found)
+    return list(found)
+
+
+def _ingredients(node: Formula, found: dict[Formula, None]) -> None:
+    if isinstance(node, Apply):
+        for argument in node.arguments:
+            _ingredients(argument, found)
+    elif not isinstance(node, Number) or isinstance(node.value, Tensor):
+        found[node] = None
+
+
+def walk(*roots: Formula) -> list[Formula]:
+    """Every node below the roots once, what is inside before what contains it.
+
+    Examples:
+        >>> from likewise.formula import relu, s
+        >>> walk(relu(s))
+        [s, relu(s)]
+    """
+    order: dict[Formula, None] = {}
+    for root in roots:
+        _walk(root, order)
+    return list(order)
+
+
+def _walk(node: Formula, order: dict[Formula, None]) -> None:
+    if node not in order:
+        for part in node.parts:
+            _walk(part, order)
+        order[node] = None

@@ -1,0 +1,444 @@
+"""Relations: who is positive and who is negative to whom.
+
+A relation has a shape, anchors x references, and gives the masks of any rectangle of it, so that an engine may ask tile
+by tile.  A pair may be positive, negative or neither (an anchor and itself), never both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from likewise.distributed import ProcessGroup, Rows
+from likewise.formula.checks import can_read_values, labels_of
+from likewise.formula.expressions import Formula
+
+_ALL = slice(None)  # no default of a function: torch.compile cannot take that before torch 2.12
+
+
+class Relation(ABC):
+    """Who is positive and negative to whom.
+
+    Examples:
+        >>> import torch
+        >>> positive, negative = Labels(torch.tensor([0, 0, 1])).masks()
+        >>> positive.int().tolist()
+        [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    """
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where the relation is; it must be where the embeddings are."""
+
+    @abstractmethod
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """The positive and the negative pairs of a rectangle, or of all; two boolean tensors."""
+
+    def rows(self, rows: slice) -> Relation:
+        """The relation of some of the anchors to all references; a streamed engine asks for it."""
+        raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
+
+    def gathered(self, spread: ProcessGroup, references: Rows) -> Relation:
+        """The relation of this process's anchors to the references of all; masks and indices name all of them already."""
+        return self
+
+    @abstractmethod
+    def sized(self, anchors: int, references: int) -> Relation:
+        """The relation for so many anchors and references; an error if it is one of another size."""
+
+
+def _shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
+    return ValueError(
+        f"relation must have shape ({anchors}, {references}), anchors x references, but its {what} has shape {shape}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Labels(Relation):
+    """Same label: positive; other label: negative.
+
+    Args:
+        labels: labels of the anchors, ``(m,)``, any integer dtype.
+        reference_labels: labels of the references, ``(n,)``; without them the references are the anchors themselves,
+            and no anchor is its own positive.
+        own: for each anchor the index of the reference that is the anchor itself, −1 for none, where references are
+            given and contain copies of the anchors (a memory, a gathered batch).
+        valid: which references exist, ``(n,)`` booleans; a memory that is not yet full leaves gaps.
+        ordered: reference_labels ascend, as those of proxies do; an engine need not sort them then.
+
+    Examples:
+        >>> import torch
+        >>> Labels(torch.tensor([7, 8]), torch.tensor([8, 8, 7])).masks()[0].int().tolist()
+        [[0, 0, 1], [1, 1, 0]]
+    """
+
+    labels: Tensor
+    reference_labels: Tensor | None = None
+    own: Tensor | None = None
+    valid: Tensor | None = None
+    ordered: bool = False
+
+    def __post_init__(self) -> None:
+        labels = labels_of("labels", self.labels, None, None, "")
+        references = self.reference_labels
+        if references is not None:
+            references = labels_of("reference_labels", references, None, labels.device, "labels")
+        own = self.own
+        if own is not None:
+            if references is None:
+                raise ValueError("own must be given together with reference_labels only")
+            own = _indices("own", own)
+            if len(own) != len(labels):
+                raise ValueError(f"own must have one entry for each of the {len(labels)} labels, but it has {len(own)}")
+            _check_range("own", own, len(references), "references", least=-1)
+        if self.valid is not None and (references is None or self.valid.shape != references.shape):
+            raise ValueError("valid must be one boolean for each of the reference_labels")
+        _store(self, labels=labels, reference_labels=references, own=own)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the labels are."""
+        return self.labels.device
+
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """Compare labels; drop each anchor's own reference by index, never by value."""
+        rows, columns = rows or _ALL, columns or _ALL
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        same = _equal(self.labels[rows, None], references[None, columns])
+        positive, negative = self._without_own(same, rows, columns), ~same
+        if self.valid is None:
+            return positive, negative
+        valid = self.valid[None, columns]
+        return positive & valid, negative & valid
+
+    def _without_own(self, same: Tensor, rows: slice, columns: slice) -> Tensor:
+        if self.own is None:
+            if self.reference_labels is not None:
+                return same
+            if rows == columns:  # a square on the diagonal, the whole matrix most often
+                return same.clone().fill_diagonal_(False)
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        index = torch.arange(len(references), device=same.device)
+        own = index if self.own is None else self.own
+        return same & (own[rows, None] != index[None, columns])
+
+    def rows(self, rows: slice) -> Labels:
+        """Fewer labels, and who each of them is among the references."""
+        own = self.own
+        if self.reference_labels is None:
+            own = torch.arange(len(self.labels), device=self.labels.device)
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        return _unchecked(
+            Labels,
+            labels=self.labels[rows],
+            reference_labels=references,
+            own=None if own is None else own[rows],
+            valid=self.valid,
+            ordered=self.ordered,
+        )
+
+    def gathered(self, spread: ProcessGroup, references: Rows) -> Labels:
+        """The labels of all references, and who each anchor is among them."""
+        if self.reference_labels is None:
+            own: Tensor | None = torch.arange(len(self.labels), device=self.labels.device) + references.offset
+        else:
+            own = None if self.own is None else torch.where(self.own < 0, -1, self.own + references.offset)
+        theirs = self.labels if self.reference_labels is None else self.reference_labels
+        return _unchecked(
+            Labels,
+            labels=self.labels,
+            reference_labels=spread.gather(theirs, references),
+            own=own,
+            valid=None if self.valid is None else spread.gather(self.valid, references),
+        )
+
+    def sized(self, anchors: int, references: int) -> Labels:
+        """Check the numbers of labels."""
+        shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
+        if shape != (anchors, references):
+            raise _shape_error("labels", shape, anchors, references)
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Masks(Relation):
+    """Two boolean matrices, for relevance that labels cannot say (several labels each, graded groups).
+
+    Examples:
+        >>> import torch
+        >>> eye = torch.eye(2, dtype=torch.bool)
+        >>> Masks(positive=eye, negative=~eye).masks()[1].tolist()
+        [[False, True], [True, False]]
+    """
+
+    positive: Tensor
+    negative: Tensor
+
+    def __post_init__(self) -> None:
+        for name, mask in (("positive", self.positive), ("negative", self.negative)):
+            if not isinstance(mask, Tensor):
+                raise TypeError(f"{name} must be a boolean matrix, but it is a {type(mask).__name__}")
+            if mask.dtype != torch.bool or mask.ndim != 2:
+                raise ValueError(
+                    f"{name} must be a boolean matrix, but it is of dtype {mask.dtype} and shape {tuple(mask.shape)}"
+                )
+        if self.positive.shape != self.negative.shape:
+            raise ValueError(
+                f"positive and negative must have one shape, but they have "
+                f"{tuple(self.positive.shape)} and {tuple(self.negative.shape)}"
+            )
+        if can_read_values(self.positive) and bool((self.positive & self.negative).any()):
+            raise ValueError("a pair must not be positive and negative at once, but positive & negative is not empty")
+
+    @property
+    def device(self) -> torch.device:
+        """Where the masks are."""
+        return self.positive.device
+
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """Cut the rectangle out."""
+        rows, columns = rows or _ALL, columns or _ALL
+        return self.positive[rows, columns], self.negative[rows, columns]
+
+    def rows(self, rows: slice) -> Masks:
+        """Fewer rows."""
+        return _unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
+
+    def sized(self, anchors: int, references: int) -> Masks:
+        """Check the shape."""
+        if self.positive.shape != (anchors, references):
+            raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
+        return self
+
+
+def _equal(left: Tensor, right: Tensor) -> Tensor:
+    """``left == right`` of a column and a row; a CPU writes bytes twice as fast as it writes booleans."""
+    if left.device.type != "cpu" or torch.compiler.is_compiling():
+        return left == right
+    result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
+    return torch.eq(left, right, out=result).view(torch.bool)
+
+
+def _touched(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
+    """A boolean matrix that is true at the valid (row, column) pairs; made without asking the device anything."""
+    # bytes, because CUDA scatters no booleans; an invalid entry writes "or nothing" somewhere harmless
+    flat = torch.zeros(shape[0] * shape[1], dtype=torch.uint8, device=rows.device)
+    hits = torch.ones_like(rows, dtype=torch.uint8) if valid is None else valid.to(torch.uint8)
+    return flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax").view(shape).bool()
+
+
+def _indices(name: str, index: object) -> Tensor:
+    """Indices as int64, or one sentence about what they are instead."""
+    if not isinstance(index, Tensor):
+        raise TypeError(f"{name} must be a tensor of indices, but it is a {type(index).__name__}")
+    if index.is_floating_point() or index.dtype == torch.bool or index.ndim != 1:
+        raise TypeError(f"{name} must be 1-D integer indices, but they are of dtype {index.dtype}, {index.ndim}-D")
+    return index.to(torch.int64)
+
+
+def _check_range(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
+    if can_read_values(index) and len(index) and (int(index.min()) < least or int(index.max()) >= size):
+        raise ValueError(
+            f"{name} must be indices in {least}..{size - 1} of the {of}, but they reach from {int(index.min())} "
+            f"to {int(index.max())}"
+        )
+
+
+def _store(relation: object, **fields: object) -> None:
+    for name, value in fields.items():
+        object.__setattr__(relation, name, value)
+
+
+Kind = TypeVar("Kind", bound=Relation)
+
+
+def _unchecked(kind: type[Kind], **fields: object) -> Kind:
+    """A relation cut out of one that was checked."""
+    relation = object.__new__(kind)
+    _store(relation, **fields)
+    return relation
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Relation):
+    """Explicit pairs by index: positives ``(anchors, positives)`` and negatives ``(negative_anchors, negatives)``.
+
+    Examples:
+        >>> import torch
+        >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
+        >>> Pairs(zero, one, zero, two).sized(1, 3).masks()[1].tolist()
+        [[False, False, True]]
+    """
+
+    anchors: Tensor
+    positives: Tensor
+    negative_anchors: Tensor
+    negatives: Tensor
+
+    def __post_init__(self) -> None:
+        names = ("anchors", "positives", "negative_anchors", "negatives")
+        _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
+        for left, right in (names[:2], names[2:]):
+            if len(getattr(self, left)) != len(getattr(self, right)):
+                raise ValueError(
+                    f"{left} and {right} must have one length, but they have "
+                    f"{len(getattr(self, left))} and {len(getattr(self, right))}"
+                )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the indices are."""
+        return self.anchors.device
+
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """Index pairs have no size of their own."""
+        raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
+
+    def rows(self, rows: slice) -> Relation:
+        """Index pairs have no size of their own."""
+        raise TypeError("Pairs have no rows before sized(anchors, references) says how many there are")
+
+    def sized(self, anchors: int, references: int) -> Masks:
+        """As masks."""
+        for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
+            _check_range(name, index, anchors, "anchors")
+        for name, index in (("positives", self.positives), ("negatives", self.negatives)):
+            _check_range(name, index, references, "references")
+        shape = (anchors, references)
+        return Masks(
+            _touched(self.anchors, self.positives, None, shape),
+            _touched(self.negative_anchors, self.negatives, None, shape),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets(Relation):
+    """Triplets by index: an anchor, a positive and a negative reference each.
+
+    Triplet losses use the triplets themselves; for every other loss they stand for the pairs that they touch.
+
+    Args:
+        anchors: indices of anchors, ``(t,)``.
+        positives: indices of references, ``(t,)``.
+        negatives: indices of references, ``(t,)``.
+        valid: which of them count; a miner on a GPU leaves gaps rather than wait for the device.
+        shape: how many anchors and references there are; set by `sized`.
+
+    Examples:
+        >>> import torch
+        >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
+        >>> Triplets(zero, one, two).sized(3, 3).masks()[0].nonzero().tolist()
+        [[0, 1]]
+    """
+
+    anchors: Tensor
+    positives: Tensor
+    negatives: Tensor
+    valid: Tensor | None = None
+    shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        names = ("anchors", "positives", "negatives")
+        _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
+        if not len(self.anchors) == len(self.positives) == len(self.negatives):
+            raise ValueError(
+                f"a triplet needs an anchor, a positive and a negative, but there are "
+                f"{len(self.anchors)}, {len(self.positives)} and {len(self.negatives)} of them"
+            )
+        if self.valid is not None and (self.valid.dtype != torch.bool or self.valid.shape != self.anchors.shape):
+            raise ValueError(
+                f"valid must be one boolean for each of the {len(self.anchors)} triplets, but it is of dtype "
+                f"{self.valid.dtype} and shape {tuple(self.valid.shape)}"
+            )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the indices are."""
+        return self.anchors.device
+
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """The pairs that some triplet touches."""
+        # a compiler cannot ask a slice for its indices before torch 2.12
+        part = self if rows is None and self.shape is not None else self.rows(rows or _ALL)
+        assert part.shape is not None
+        columns = columns or _ALL
+        positive = _touched(part.anchors, part.positives, part.valid, part.shape)
+        negative = _touched(part.anchors, part.negatives, part.valid, part.shape)
+        return positive[:, columns], negative[:, columns]
+
+    def rows(self, rows: slice) -> Triplets:
+        """The triplets of some of the anchors; the others stay as gaps, because counting them would be waiting."""
+        if self.shape is None:
+            raise TypeError("Triplets have no masks before sized(anchors, references) says how many there are")
+        first, end, _ = rows.indices(self.shape[0])
+        if (first, end) == (0, self.shape[0]):
+            return self
+        inside = (self.anchors >= first) & (self.anchors < end)
+        chosen = _unchecked(
+            Triplets,
+            anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
+            positives=self.positives,
+            negatives=self.negatives,
+            valid=inside if self.valid is None else inside & self.valid,
+            shape=(end - first, self.shape[1]),
+        )
+        return chosen.compact()
+
+    def sized(self, anchors: int, references: int) -> Triplets:
+        """Check the indices."""
+        _check_range("anchors", self.anchors, anchors, "anchors")
+        _check_range("positives", self.positives, references, "references")
+        _check_range("negatives", self.negatives, references, "references")
+        return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
+
+    def compact(self, *, wait: bool = False) -> Triplets:
+        """Without gaps, where that costs no waiting (on the CPU) or waiting is allowed; itself elsewhere."""
+        if self.valid is None or not (wait or can_read_values(self.valid)):
+            return self
+        kept = self.valid.nonzero().squeeze(1)
+        return Triplets(self.anchors[kept], self.positives[kept], self.negatives[kept], None, self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Mined(Relation):
+    """A relation refined by conditions on the similarity: what a pair miner declares.
+
+    The conditions are formulas of `s` and of folds over the relation underneath (the hardest negative, …), so that an
+    engine can apply them tile by tile; nothing is computed when a ``Mined`` is made.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import NEGATIVES, largest, s
+        >>> base = Labels(torch.tensor([0, 0, 1]))
+        >>> mined = Mined(base, keep_positive=s < largest(s, NEGATIVES), keep_negative=0.5 < s)
+    """
+
+    base: Relation
+    keep_positive: Formula
+    keep_negative: Formula
+
+    @property
+    def device(self) -> torch.device:
+        """Where the relation underneath is."""
+        return self.base.device
+
+    def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
+        """Only an engine, which has the similarities, can say."""
+        raise TypeError("the masks of a Mined relation depend on similarities; an engine computes them")
+
+    def rows(self, rows: slice) -> Mined:
+        """The same conditions on fewer rows."""
+        return Mined(self.base.rows(rows), self.keep_positive, self.keep_negative)
+
+    def gathered(self, spread: ProcessGroup, references: Rows) -> Mined:
+        """The same conditions on the references of all processes."""
+        return Mined(self.base.gathered(spread, references), self.keep_positive, self.keep_negative)
+
+    def sized(self, anchors: int, references: int) -> Mined:
+        """Check the relation underneath."""
+        return Mined(self.base.sized(anchors, references), self.keep_positive, self.keep_negative)

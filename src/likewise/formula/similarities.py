@@ -1,0 +1,295 @@
+"""Similarities: one number per pair, and **higher is always closer**.
+
+A distance enters as its negative.  This is said here and nowhere else; no flag turns it round.
+
+Every similarity is a function of one matrix product and one number per row and per column, ``link(a·b, ‖a‖², ‖b‖²)``
+after `Similarity.prepare`; so an engine may make the product tile by tile.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import torch
+from torch import Tensor
+
+from likewise.formula.checks import autocast_is_on, one_of
+from likewise.formula.expressions import safe_sqrt
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Scale each row to length one.
+
+    A row of zeros has no direction: it stays zero and gets no gradient.  Rows are scaled by their largest entry first,
+    so that no finite row overflows or vanishes on the way to its norm.
+
+    Examples:
+        >>> import torch
+        >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0], [3e30, 4e30]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 0.0000],
+                [0.6000, 0.8000]])
+    """
+    result: Tensor = _Unit.apply(vectors)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Unit(torch.autograd.Function):
+    """``u = x / ‖x‖`` and its slope ``(g − u (u·g)) / ‖x‖``, in two divisions so that ``‖x‖`` itself is never formed."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
+        # dividing by infinity sends a row of zeros, value and gradient, to zero
+        largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
+        units, norm = _unit_and_norm(vectors, largest)
+        ctx.save_for_backward(vectors, largest, units, norm)
+        return units
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        vectors, largest, units, norm = ctx.saved_tensors
+        again = torch.is_grad_enabled()
+        if again:  # somebody differentiates again: make them once more, from what is given
+            units, norm = _unit_and_norm(vectors, largest)
+        along = (units * grad).sum(dim=1, keepdim=True)
+        tangent: Tensor = torch.addcmul(grad, units, along, value=-1.0)
+        # a large batch has no room for three copies of itself
+        return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
+
+
+def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
+    scaled = vectors / largest
+    # at least one for a row that is not zero, so the floor touches rows of zeros alone
+    norm = torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(1.0)
+    return scaled / norm, norm
+
+
+@dataclass(frozen=True)
+class Similarity(ABC):
+    """How close two embeddings are; higher is closer.
+
+    Args:
+        normalize: scale embeddings to unit length first.
+
+    Examples:
+        >>> import torch
+        >>> SquaredEuclidean()(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 2.0]]))
+        tensor([[-2.]])
+    """
+
+    normalize: bool = True
+
+    uses_squares: ClassVar[bool] = True
+    """Whether `link` looks at squared norms."""
+
+    centers: ClassVar[bool] = False
+    """Whether a common shift, which changes no distance, is taken off first: it would drown small distances."""
+
+    mirrors: ClassVar[bool] = False
+    """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix is the whole."""
+
+    def prepare(self, embeddings: Tensor) -> Tensor:
+        """What is done to each embedding by itself, before any pair is looked at."""
+        return unit(embeddings) if self.normalize else embeddings
+
+    def squares(self, prepared: Tensor) -> Tensor:
+        """Squared norms of prepared embeddings, ``(n,)``."""
+        # the norm of a unit vector has no gradient, so none need be computed
+        return (prepared.detach() if self.normalize else prepared).square().sum(dim=1)
+
+    @abstractmethod
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """Similarities from inner products ``(m, n)`` and squared norms ``(m, 1)`` and ``(1, n)``."""
+
+    def distances(self, similarities: Tensor) -> Tensor:
+        """Euclidean distances between unit vectors that give these similarities."""
+        raise TypeError(f"{self!r} similarities do not determine Euclidean distances of unit vectors")
+
+    def factors(self, anchors: Tensor, references: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Anchors and references as they enter the product, ``(m, d)`` and ``(n, d)``; one tensor for both if they are one."""
+        left = self.prepare(anchors)
+        right = left if references is None else self.prepare(references)
+        if self.centers:
+            middle = right.detach().mean(dim=0, keepdim=True)
+            left = left - middle
+            right = left if references is None else right - middle
+        return left, right
+
+    def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
+        """The matrix of similarities, ``(m, n)``, of what `factors` made; any rows of either make a part of it."""
+        products = left @ right.T
+        if not self.uses_squares:
+            return self.link(products, products.new_empty(0), products.new_empty(0))
+        return self.link(products, *self._both_squares(left, right))
+
+    def _both_squares(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Squared norms as `link` takes them, ``(m, 1)`` and ``(1, n)``."""
+        of_left = self.squares(left)
+        of_right = of_left if right is left else self.squares(right)
+        return of_left[:, None], of_right[None, :]
+
+    def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
+        """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
+        return self.of_factors(*self.factors(anchors, references))
+
+
+@dataclass(frozen=True)
+class Cosine(Similarity):
+    """The cosine of the angle, ``a·b / (‖a‖ ‖b‖)``; with ``normalize=False``, for vectors that are of unit length.
+
+    Examples:
+        >>> import torch
+        >>> Cosine()(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))
+        tensor([[0.9600]])
+    """
+
+    uses_squares: ClassVar[bool] = False
+    mirrors: ClassVar[bool] = True
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """The product itself; rounding may carry it past ±1, and formulas that mind must not."""
+        return products
+
+    def distances(self, similarities: Tensor) -> Tensor:
+        """``√(2 − 2s)``."""
+        return (2.0 - 2.0 * similarities).clamp_min(0.0).sqrt()
+
+
+@dataclass(frozen=True)
+class Dot(Similarity):
+    """The inner product ``a·b`` of the embeddings as they are.
+
+    Examples:
+        >>> import torch
+        >>> Dot()(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]]))
+        tensor([[24.]])
+    """
+
+    normalize: bool = False
+    uses_squares: ClassVar[bool] = False
+    mirrors: ClassVar[bool] = True
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """The product itself."""
+        return products
+
+
+def _minus_squared_distance(products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+    return torch.add(-anchor_squares, products, alpha=2.0) - reference_squares
+
+
+@dataclass(frozen=True)
+class SquaredEuclidean(Similarity):
+    """Minus the squared Euclidean distance, ``−‖a − b‖²``.
+
+    Examples:
+        >>> import torch
+        >>> SquaredEuclidean(normalize=False)(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
+        tensor([[-25.]])
+    """
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """``2 a·b − ‖a‖² − ‖b‖²``; rounding may carry it past zero, and formulas that mind must not."""
+        return _minus_squared_distance(products, anchor_squares, reference_squares)
+
+    def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
+        """The matrix of similarities; the product begins with ``−‖b‖²``, so that one matrix is made and not three."""
+        if type(self).link is not SquaredEuclidean.link or autocast_is_on(left):
+            return super().of_factors(left, right)
+        of_left, of_right = self._both_squares(left, right)
+        return torch.addmm(-of_right, 2.0 * left, right.T).sub_(of_left)
+
+    def distances(self, similarities: Tensor) -> Tensor:
+        """``√(−s)``."""
+        if not self.normalize:
+            return super().distances(similarities)
+        return (-similarities).clamp_min(0.0).sqrt()
+
+
+@dataclass(frozen=True)
+class Euclidean(Similarity):
+    """Minus the Euclidean distance, ``−‖a − b‖``; equal embeddings have distance zero and gradient zero.
+
+    Examples:
+        >>> import torch
+        >>> Euclidean(normalize=False)(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
+        tensor([[-5.]])
+    """
+
+    centers: ClassVar[bool] = True
+
+    def squares(self, prepared: Tensor) -> Tensor:
+        """Squared norms, with their gradient."""
+        # shifted unit vectors are not of unit length
+        return prepared.square().sum(dim=1)
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """``−√(‖a‖² + ‖b‖² − 2 a·b)``."""
+        squared = -_minus_squared_distance(products, anchor_squares, reference_squares)
+        # what is below the rounding of the subtraction is no distance: two equal embeddings are exactly zero apart
+        rounding = 4.0 * torch.finfo(products.dtype).eps * (anchor_squares + reference_squares)
+        return -safe_sqrt(squared.masked_fill(squared <= rounding, 0.0))
+
+    def distances(self, similarities: Tensor) -> Tensor:
+        """``−s``."""
+        if not self.normalize:
+            return super().distances(similarities)
+        return -similarities
+
+
+@dataclass(frozen=True)
+class SNR(Similarity):
+    """Minus the noise-to-signal ratio ``var(b − a) / var(a)`` of Yuan et al. 2019; not symmetric.
+
+    An anchor whose entries are all alike has no signal; its similarities are zero and it gets no gradient.
+
+    Examples:
+        >>> import torch
+        >>> SNR(normalize=False)(torch.tensor([[1.0, -1.0]]), torch.tensor([[2.0, -2.0]]))
+        tensor([[-1.]])
+    """
+
+    def prepare(self, embeddings: Tensor) -> Tensor:
+        """Unit length, then zero mean over the dimensions: a variance is a squared norm after that."""
+        embeddings = super().prepare(embeddings)
+        centered = embeddings - embeddings.mean(dim=1, keepdim=True)
+        # entries that are alike but for rounding are no signal
+        rounding = torch.finfo(centered.dtype).eps * embeddings.square().sum(dim=1, keepdim=True)
+        return centered.masked_fill(centered.square().sum(dim=1, keepdim=True) <= rounding, 0.0)
+
+    def squares(self, prepared: Tensor) -> Tensor:
+        """Squared norms, with their gradient."""
+        # what is left of a unit vector without its mean is no unit vector
+        return prepared.square().sum(dim=1)
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """``−‖b − a‖² / ‖a‖²``."""
+        silent = anchor_squares == 0.0
+        minus_noise = _minus_squared_distance(products, anchor_squares, reference_squares)
+        return torch.where(silent, 0.0, minus_noise / anchor_squares.masked_fill(silent, 1.0))
+
+
+SIMILARITIES: dict[str, Similarity] = {
+    "cosine": Cosine(),
+    "dot": Dot(),
+    "euclidean": Euclidean(),
+    "squared_euclidean": SquaredEuclidean(),
+    "snr": SNR(),
+}
+
+SimilarityLike: TypeAlias = str | Similarity
+
+
+def as_similarity(similarity: SimilarityLike) -> Similarity:
+    """A similarity from its name; objects pass through.
+
+    Examples:
+        >>> as_similarity("cosine")
+        Cosine(normalize=True)
+    """
+    if isinstance(similarity, Similarity):
+        return similarity
+    return SIMILARITIES[one_of("similarity", similarity, SIMILARITIES, "or a Similarity object")]

@@ -1,0 +1,425 @@
+"""The shell around a declaration: options, input, reduction.  The mathematics is in the declarations."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import operator
+import types
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+
+import torch
+from torch import Tensor, nn
+
+from likewise import engines
+from likewise.distributed import current
+from likewise.formula import (
+    REDUCTIONS,
+    Declaration,
+    MatrixLoss,
+    Number,
+    PairBatch,
+    Part,
+    Reduction,
+    Relation,
+    Similarity,
+    SimilarityLike,
+    TermValues,
+    Triplets,
+    as_similarity,
+    batch_from_embeddings,
+    batch_from_similarities,
+    check_hyperparameters,
+    full_precision,
+    hyper,
+    made_for,
+    one_of,
+    option,
+    parts_of,
+    reduce,
+    walk,
+)
+from likewise.miners import Miner, TripletMiner
+
+_CONSTANT = (int, float, str, type(None), Similarity, Miner)
+"""What an attribute may be whose contents cannot change behind a loss's back."""
+
+_NOT_ITS_OWN = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
+"""Attributes that say nothing about what a loss declares: torch's, and what is kept of the declaration."""
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(hyper, option))
+class PairLoss(nn.Module):
+    """A loss on the similarities of a batch, given by its declaration.
+
+    A subclass is its hyper-parameters, declared as class attributes with `likewise.formula.hyperparameters`, and one method,
+    `declare`, that returns the formula.  The constructor is made from the attributes.
+
+    Args:
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or a
+            `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` work on unit vectors.
+        miner: a miner of `likewise.miners` that chooses pairs or triplets.
+        reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
+            zero, ``"sum"``, or ``"none"``: one value per anchor, the sum over its units.
+        backend: the engine; ``"auto"`` chooses by size and device.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import NEGATIVES, hyper, per_pair, relu, s
+        >>> class PushApart(PairLoss):
+        ...     margin: float = hyper(default=0.5, help="where negatives stop to matter", at_least=-1.0)
+        ...
+        ...     def declare(self):
+        ...         return per_pair(NEGATIVES, relu(s - self.margin))
+        >>> loss = PushApart(margin=0.2)
+        >>> loss(torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([0, 1]))
+        tensor(0.5071)
+    """
+
+    similarity: SimilarityLike = option(
+        default="cosine", kw_only=True, help="how two embeddings are compared; higher is closer"
+    )
+    miner: Miner | None = option(default=None, kw_only=True, help="chooses pairs or triplets")
+    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    backend: str = option(default="auto", kw_only=True, help="the engine")
+
+    suggested_lr: ClassVar[float | None] = None
+    """The learning rate in the thesis (table 4) of what the loss learns, where it gives one."""
+
+    takes_references: ClassVar[bool] = True
+    """Whether anchors can be compared with other references than themselves."""
+
+    takes_triplets: ClassVar[bool] = False
+    """Whether it is a loss on triplets; any other takes the pairs that triplets touch."""
+
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = None
+    """The similarities on which the loss makes sense; ``None``: all."""
+
+    def __init_subclass__(cls) -> None:
+        """Make the constructor from the declared hyper-parameters and options."""
+        super().__init_subclass__()
+        make_constructor(cls)
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+        """Make the module whole before the generated constructor stores anything in it."""
+        return whole_module(super().__new__(cls))
+
+    def __post_init__(self) -> None:
+        check_hyperparameters(self)
+        similarity = as_similarity(self.similarity)
+        if self.similarities is not None and not isinstance(similarity, self.similarities):
+            allowed = " or ".join(kind.__name__ for kind in self.similarities)
+            raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
+        one_of("reduction", self.reduction, REDUCTIONS)
+        one_of("backend", self.backend, engines.BACKENDS)
+        if self.miner is not None and not isinstance(self.miner, Miner):
+            what = f"the class {self.miner.__name__}, to be called" if isinstance(self.miner, type) else None
+            raise TypeError(
+                f"miner must be a miner of likewise.miners or None, but it is {what or 'a ' + type(self.miner).__name__}"
+            )
+
+    def declare(self) -> Declaration:
+        """The loss as parts: formulas of `likewise.formula.s`, or a function of the whole matrix that says so.
+
+        It is a function of the loss's own attributes, and is asked again when one of them has changed.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define declare()")
+
+    def declarations(self) -> list[Declaration]:
+        """Everything that the loss declares, one entry for each matrix that it looks at."""
+        return [self.declare()]
+
+    def declare_on_triplets(self) -> Declaration:
+        """The loss on chosen triplets; by default it is the loss on the pairs that they touch."""
+        return self.declare()
+
+    def declare_choices(self, miner: TripletMiner, problem: PairBatch, engine: str) -> Declaration | None:
+        """The loss on what a triplet miner chooses, where that can be said without writing triplets down."""
+        return None
+
+    def only_from_embeddings(self) -> str | None:
+        """Why the loss cannot be computed from similarities alone, or ``None`` if it can."""
+        return None
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The loss of a batch.
+
+        Args:
+            embeddings: the anchors, ``(m, d)``, any float dtype; they need not be normalized.
+            labels: their labels, ``(m,)``, any integer dtype.
+            references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
+                anchor is its own positive.
+            reference_labels: the references' labels, ``(n,)``.
+            relation: who is positive to whom, in place of labels.
+
+        Returns:
+            A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
+        """
+        if references is not None and not self.takes_references:
+            raise ValueError(
+                f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
+                "concatenate both sets into embeddings instead"
+            )
+        with full_precision(embeddings):
+            problem = batch_from_embeddings(
+                embeddings, labels, references, reference_labels, relation, as_similarity(self.similarity), current()
+            )
+            return self.value(problem)
+
+    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+        """The loss as a function of the similarity matrix alone.
+
+        Args:
+            similarities: the matrix ``(m, n)``, in the units of the loss's own similarity.
+            relation: who is positive to whom; or labels, where the matrix compares one set with itself.
+        """
+        reason = self.only_from_embeddings()
+        if reason is not None:
+            raise TypeError(f"{type(self).__name__} cannot be computed from similarities alone: {reason}")
+        with full_precision(similarities):
+            similarity = as_similarity(self.similarity)
+            return self.value(batch_from_similarities(similarities, relation, similarity, current()))
+
+    def value(self, problem: PairBatch) -> Tensor:
+        """The loss of a problem that was checked."""
+        miner = self.miner
+        on_triplets = isinstance(miner, TripletMiner) or (miner is None and isinstance(problem.relation, Triplets))
+        declaration = self.declare_on_triplets() if on_triplets else self._declared()
+        if miner is not None:
+            engine = engines.choose(problem, self.backend)
+            by_rule = self.declare_choices(miner, problem, engine) if isinstance(miner, TripletMiner) else None
+            if by_rule is not None:
+                declaration = by_rule
+            elif isinstance(miner, TripletMiner) and not self.takes_triplets:
+                problem = problem.under(miner.touched(problem, engine))
+            else:
+                problem = problem.under(miner.refine(problem, engine))
+        return value_of(declaration, problem, self.reduction, self.backend)
+
+    def _declared(self) -> Declaration:
+        declaration: Declaration = declared(self)
+        return declaration
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what can be declared anew."""
+        return without_declaration(self)
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """What the loss learns as a group for an optimizer, with a learning rate of its own; empty if it learns nothing.
+
+        Args:
+            lr: the learning rate; by default the thesis' for this loss, where it gives one, else the optimizer's.
+        """
+        return parameter_groups(self, self.suggested_lr if lr is None else lr)
+
+    def extra_repr(self) -> str:
+        """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+        return describe(self)
+
+
+def declared(loss: Any, apart_from: frozenset[str] = frozenset()) -> Any:
+    """What ``declare`` returned last time, while every attribute is what it was then; a loss that learns is asked anew.
+
+    Args:
+        loss: a module with ``declare()``.
+        apart_from: parameters that it compares embeddings with, and of which its formulas do not speak.
+
+    Examples:
+        >>> from likewise.losses import NTXentLoss
+        >>> loss = NTXentLoss()
+        >>> declared(loss) is declared(loss)
+        True
+    """
+    if torch.compiler.is_compiling() or loss._buffers or loss._modules or loss._parameters.keys() - apart_from:
+        return loss.declare()
+    names = [name for name in vars(loss) if name not in _NOT_ITS_OWN]
+    now = [vars(loss)[name] for name in names]
+    before, were, declaration = vars(loss).get("_declaration", ((), (), None))
+    if declaration is None or before != names or not all(map(operator.is_, were, now)):
+        declaration, looked = _declare(loss)
+        plain = not apart_from or (not looked and _is_plain(declaration))
+        if plain and all(isinstance(value, _CONSTANT) for value in now):
+            vars(loss)["_declaration"] = names, now, declaration
+    return declaration
+
+
+class _Seen(dict[str, Any]):
+    """Parameters that remember whether anybody asked for one."""
+
+    asked = False
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked = True
+        return super().__getitem__(name)
+
+    def items(self) -> Any:
+        self.asked = True
+        return super().items()
+
+
+def _declare(loss: Any) -> tuple[Any, bool]:
+    """A declaration, and whether it was made by looking at parameters: then it may be another one after every step."""
+    parameters = loss._parameters
+    seen = _Seen(parameters)
+    vars(loss)["_parameters"] = seen
+    try:
+        return loss.declare(), seen.asked
+    finally:
+        vars(loss)["_parameters"] = parameters
+
+
+def _is_plain(declaration: Any) -> bool:
+    """Whether what a loss with proxies declares are formulas alone, without a number that was computed from them."""
+    items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
+    if not all(isinstance(item, Part) for item in items):
+        return False
+    formulas = [formula for part in items for formula in (part.total, part.units, part.nonzero)]
+    return not any(isinstance(node, Number) and isinstance(node.value, Tensor) for node in walk(*formulas))
+
+
+def without_declaration(loss: nn.Module) -> dict[str, Any]:
+    """The state of a loss but for what can be declared anew.
+
+    Examples:
+        >>> "_declaration" in without_declaration(nn.Module())
+        False
+    """
+    return {name: value for name, value in vars(loss).items() if name != "_declaration"}
+
+
+def value_of(declaration: Declaration, problem: PairBatch, reduction: Reduction, backend: str) -> Tensor:
+    """What a loss declared, computed and reduced: formulas on an engine, the rest by its own functions."""
+    engine = engines.choose(problem, backend)
+    parts, regularizers, whole = parts_of(made_for(declaration, problem, engine))
+    if parts and not whole:
+        short = engines.whole(parts, problem, reduction, backend)
+        if short is not None:
+            return sum((penalty.value.to(short.dtype) for penalty in regularizers), short)
+    values = engines.run(parts, problem, reduction, backend) if parts else []
+    for function in whole:
+        values = [*values, *_computed(function, problem, engine, backend)]
+    return reduce(values, [penalty.value.to(problem.dtype) for penalty in regularizers], reduction, problem.spread)
+
+
+def _computed(function: MatrixLoss, problem: PairBatch, engine: str, asked: str) -> list[TermValues]:
+    """What is no formula, without the matrix where the engine is one that avoids it."""
+    if engine == "dense" or function.streams == "itself":
+        return function.compute(problem)
+    if function.streams == "by rows" and asked != "triton":
+        return engines.by_rows(problem, function.compute, "chunked")
+    if asked != "auto":
+        others = "'auto' or 'chunked'" if function.streams == "by rows" else "'auto' or 'dense'"
+        raise ValueError(f"backend must be {others} for a loss that is no formula on this batch, but it is {asked!r}")
+    return function.compute(problem)
+
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def whole_module(module: Module) -> Module:
+    """Initialize torch's part of a module whose own constructor is generated."""
+    nn.Module.__init__(module)
+    return module
+
+
+def log_parameter(start: float, learn: bool) -> nn.Parameter | None:
+    """A positive number to learn, as its logarithm: no step of an optimizer makes it negative."""
+    return nn.Parameter(torch.tensor(math.log(start))) if learn else None
+
+
+def number(fixed: float, log_learned: nn.Parameter | None) -> Number:
+    """A positive number in a formula, fixed or learned."""
+    return Number(fixed if log_learned is None else log_learned.exp())
+
+
+def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:
+    """A module's parameters as one group for an optimizer, or none."""
+    parameters = list(module.parameters())
+    return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
+
+
+def loss_of(loss: object) -> nn.Module:
+    """Check what a wrapper is given to wrap."""
+    if not isinstance(loss, nn.Module):
+        raise TypeError(f"loss must be a loss, a torch module, but it is a {type(loss).__name__}")
+    return loss
+
+
+def given(**options: object) -> dict[str, Any]:
+    """The options that were given, to be passed on."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def groups_of(losses: Iterable[nn.Module], lr: float | None) -> list[dict[str, Any]]:
+    """The parameter groups of several losses, each parameter once; what has none of its own is one group."""
+    groups: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    for loss in losses:
+        own = getattr(loss, "parameter_groups", None)
+        for group in own(lr) if own is not None else parameter_groups(loss, lr):
+            fresh = [p for p in group["params"] if id(p) not in seen]
+            seen.update(map(id, fresh))
+            if fresh:
+                groups.append({**group, "params": fresh})
+    return groups
+
+
+def describe(module: Any) -> str:
+    """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
+    shown = []
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name)
+        if isinstance(value, Tensor):
+            shown.append(
+                f"{field.name}={value.item():g}" if value.numel() == 1 else f"{field.name}=({len(value)} values)"
+            )
+        elif "hyper" in field.metadata or value != field.default:
+            shown.append(f"{field.name}={value!r}")
+    return ", ".join(shown)
+
+
+def make_constructor(cls: type) -> None:
+    """Make a class's constructor from its declared hyper-parameters and options."""
+    for name, value in cls.__dict__.items():
+        if isinstance(value, dataclasses.Field) and name not in inspect.get_annotations(cls):
+            raise TypeError(f"{cls.__name__}: {name} must be declared with a type, {name}: float = hyper(...)")
+    inherited = {
+        field.name for base in cls.__mro__[1:] if dataclasses.is_dataclass(base) for field in dataclasses.fields(base)
+    }
+    for name in inherited & set(cls.__dict__) - set(inspect.get_annotations(cls)):
+        raise TypeError(
+            f"{cls.__name__}: a new default for {name} must be declared with a type, "
+            f"{name}: ... = option(default={cls.__dict__[name]!r}, kw_only=True, help=...)"
+        )
+    dataclasses.dataclass(eq=False, repr=False)(cls)
+    for field in dataclasses.fields(cls):
+        # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
+        if field.name in cls.__dict__:
+            delattr(cls, field.name)
+    if "forward" not in cls.__dict__:
+        _copy_forward(cls)
+
+
+def _copy_forward(cls: Any) -> None:
+    """Give a class a ``forward`` of its own: torch.compile keeps few graphs for each function, and all losses share one."""
+    inherited = cls.forward
+    # by its name torch.compile also remembers which numbers changed from call to call; those of another loss do not count
+    code = inherited.__code__.replace(co_name=f"forward_of_{cls.__name__}", co_qualname=f"{cls.__qualname__}.forward")
+    forward = types.FunctionType(code, inherited.__globals__, "forward", inherited.__defaults__, inherited.__closure__)
+    forward.__kwdefaults__, forward.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__
+    forward.__doc__, forward.__module__ = inherited.__doc__, inherited.__module__
+    forward.__qualname__ = f"{cls.__qualname__}.forward"
+    cls.forward = forward
+
+
+make_constructor(PairLoss)

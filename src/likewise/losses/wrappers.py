@@ -1,0 +1,461 @@
+"""Regularizers and combinations: composed around a loss, which they keep as ``.loss``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from likewise.distributed import current
+from likewise.engines import dense_masks
+from likewise.formula import (
+    OPERATIONS,
+    Cosine,
+    Labels,
+    LogSumExp,
+    PairBatch,
+    Relation,
+    SquaredEuclidean,
+    TermValues,
+    batch_from_embeddings,
+    check_classes,
+    embeddings_of,
+    equal_share,
+    full_precision,
+    labels_of,
+    reduce,
+    unit,
+    whole_number,
+)
+from likewise.losses.all_triplets import by_positive
+from likewise.losses.base import given, groups_of, loss_of
+from likewise.losses.memory import CrossBatchMemory
+from likewise.losses.pair import MultiSimilarityLoss
+from likewise.losses.proxy import ProxyNCALoss
+from likewise.losses.proxy_base import Between, ProxyLoss
+from likewise.losses.triplet import TripletLoss
+
+
+def _number(name: str, value: object, least: float | None = 0.0) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (least is not None and float(value) < least):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number{'' if least is None else f' ≥ {least:g}'}, but it is {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
+    """Add a number to a loss; in equal shares where the loss has one value per anchor."""
+    return value + (equal_share(scalar, value, current()) if value.ndim else scalar)
+
+
+def _mean(values: Tensor) -> Tensor:
+    """The mean of one number per sample, over the samples of all processes."""
+    total, number = current().totals([values.sum(), torch.ones_like(values).sum()])
+    return total / number
+
+
+class DirectionRegularized(nn.Module):
+    r"""Direction regularization: prefer negatives that lie off the way to the positive.
+
+    With $\cos(AN,AP)$ the cosine of the angle at the anchor between the negative and the positive:
+
+    * `TripletLoss`: $[s_{an}-s_{ap}+\lambda-\gamma\cos(n-a,\,p-a)]_+$ over all triplets;
+    * `MultiSimilarityLoss`: $e^{\beta(s_{an}-\lambda-\gamma\cos(n-a,\,p^*-a))}$ for negatives, $p^*$ the least similar
+      positive;
+    * `ProxyNCALoss`: $\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2-\gamma\cos(p_c-x,\,p_y-x)}$ in the denominator.
+
+    Mohan et al. 2020; Eq. 31 to 35 of the overview, with the cosine itself (its Eq. 32 holds in a special case only).
+    All vectors have unit length; two equal embeddings have no direction between them, and a cosine of zero.
+
+    Args:
+        loss: a `TripletLoss` (hinge, no miner), `MultiSimilarityLoss` (no miner) or `ProxyNCALoss`; kept as ``.loss``.
+        gamma: the weight γ.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import TripletLoss
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> DirectionRegularized(TripletLoss(), gamma=0.0)(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.2600)
+    """
+
+    def __init__(self, loss: TripletLoss | MultiSimilarityLoss | ProxyNCALoss, gamma: float = 0.3) -> None:
+        super().__init__()
+        if not isinstance(loss, TripletLoss | MultiSimilarityLoss | ProxyNCALoss):
+            raise TypeError(
+                "loss must be a TripletLoss, a MultiSimilarityLoss or a ProxyNCALoss, "
+                f"but it is a {type(loss).__name__}"
+            )
+        if getattr(loss, "miner", None) is not None or getattr(loss, "soft", False):
+            raise ValueError("loss must have no miner and no soft margin: the direction term is defined without them")
+        if not isinstance(loss, ProxyNCALoss) and loss.similarity not in ("cosine", Cosine()):
+            raise ValueError(f"loss must use cosine similarity, but it uses {loss.similarity!r}")
+        self.loss = loss
+        self.gamma = _number("gamma", gamma)
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The loss of a batch with its direction term."""
+        if references is not None or reference_labels is not None or relation is not None:
+            raise ValueError("DirectionRegularized is defined on one labeled batch and takes no references or relation")
+        if labels is None:
+            raise TypeError("labels must be given: they say who is positive to whom")
+        with full_precision(embeddings):
+            if isinstance(self.loss, ProxyNCALoss):
+                values = self._proxy_nca(self.loss, embeddings, labels)
+            else:
+                problem = batch_from_embeddings(embeddings, labels, None, None, None, Cosine(), current())
+                compute = self._triplet if isinstance(self.loss, TripletLoss) else self._multi_similarity
+                values = compute(problem)
+            return reduce(values, [], self.loss.reduction, current())
+
+    def _triplet(self, problem: PairBatch) -> list[TermValues]:
+        assert isinstance(self.loss, TripletLoss)
+        margin, between = self.loss.margin, problem.among_references()
+
+        def terms(to_negative: Tensor, to_positive: Tensor, index: Tensor) -> tuple[list[Tensor], None]:
+            directions = _directions(to_negative, between[index], to_positive)
+            return [torch.relu(to_negative - to_positive + margin - self.gamma * directions)], None
+
+        return [by_positive(problem.similarities(), *dense_masks(problem), terms)]
+
+    def _multi_similarity(self, problem: PairBatch) -> list[TermValues]:
+        assert isinstance(self.loss, MultiSimilarityLoss)
+        alpha, beta, base = self.loss.alpha, self.loss.beta, self.loss.base
+        S = problem.similarities()
+        positive, negative = dense_masks(problem)
+        hardest = S.detach().masked_fill(~positive, torch.inf).argmin(dim=1)
+        has_positive, between = positive.any(dim=1, keepdim=True), problem.among_references()[hardest]
+        directions = torch.where(has_positive, _directions(S, between, S.gather(1, hardest[:, None])), 0.0)
+        fold, softplus = LogSumExp(), OPERATIONS["softplus"].compute
+        pulls = fold.finish(fold.start(-alpha * (S - base), positive))
+        pushes = fold.finish(fold.start(beta * (S - base - self.gamma * directions), negative))
+        value: Tensor = softplus(pulls) / alpha + softplus(pushes) / beta
+        return [TermValues(value, torch.ones_like(value), value != 0.0)]
+
+    def _proxy_nca(self, loss: ProxyNCALoss, embeddings: Tensor, labels: Tensor) -> list[TermValues]:
+        samples = loss.samples(embeddings)
+        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+        check_classes(labels, loss.num_classes, "proxy")
+        proxies = loss.proxies.to(samples.dtype)
+        problem = PairBatch(
+            Labels(labels, torch.arange(loss.num_classes, device=labels.device)),
+            SquaredEuclidean(),
+            anchors=samples,
+            references=proxies,
+        )
+        problem.between = Between.SAMPLES_PROXIES.value
+        S = problem.similarities()
+        units = unit(proxies)
+        between = units[labels] @ units.T
+        # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
+        cosines = S / 2.0 + 1.0
+        directions = _directions(cosines, between, cosines.gather(1, labels[:, None]))
+        own = labels[:, None] == torch.arange(loss.num_classes, device=labels.device)
+        fold = LogSumExp()
+        others = fold.finish(fold.start(loss.scale * S - self.gamma * directions, ~own))
+        value = others - loss.scale * torch.where(own, S, 0.0).sum(dim=1)
+        counted = torch.full_like(labels, loss.num_classes > 1)
+        value = value * counted
+        return [TermValues(value, counted, value != 0.0)]
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"gamma={self.gamma}"
+
+
+def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
+    """``cos(n − a, p − a)`` for every anchor a and reference n, with one chosen reference p for each anchor.
+
+    From cosines alone: the inner product is ``n·p − a·n − a·p + 1``, and ``‖n − a‖² = 2 − 2 a·n``.
+
+    Args:
+        S: cosines of anchors and references, ``(m, n)``.
+        between: cosines of the chosen references with all references, ``(m, n)``.
+        to_chosen: cosines of anchors and their chosen references, ``(m, 1)``.
+    """
+    inner = between - S - to_chosen + 1.0
+    to_reference, to_positive = 2.0 - 2.0 * S, 2.0 - 2.0 * to_chosen
+    # below the rounding of a cosine there is no direction
+    rounding = 16.0 * torch.finfo(S.dtype).eps
+    apart = (to_reference > rounding) & (to_positive > rounding)
+    lengths = torch.where(apart, to_reference * to_positive, 1.0).sqrt()
+    return torch.where(apart, inner / lengths, 0.0)
+
+
+class LanguageGuidance(nn.Module):
+    r"""Language guidance: similarities within a batch shall follow those of the classes' names.
+
+    $$\mathcal L+\omega\,\frac1B\sum_i\mathrm{KL}\bigl(\sigma(S^i_I)\,\Vert\,\sigma(S^i_L+\gamma)\bigr)$$
+
+    $S_I$ are the cosines of the embeddings, $S_L$ those of their classes' language embeddings, σ a softmax over a row.
+    Roth et al. 2022; Eq. 28 to 30 of the overview.  The shift γ alone does nothing to a softmax; in the authors' code it
+    acts through the entries of one class, which both matrices set to $1+\gamma$: ``mask_same_class=True``.
+
+    Args:
+        loss: any loss of embeddings and labels; kept as ``.loss``.
+        class_embeddings: one language embedding for each class, ``(num_classes, e)``; stored as a buffer.
+        weight: the weight ω.
+        gamma: the shift γ.
+        mask_same_class: set the entries of pairs of one class to $1+\gamma$ in both matrices.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss
+        >>> loss = LanguageGuidance(ContrastiveLoss(), torch.eye(2), weight=0.5)
+        >>> loss(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1]))
+        tensor(0.)
+    """
+
+    class_embeddings: Tensor
+
+    def __init__(
+        self,
+        loss: nn.Module,
+        class_embeddings: Tensor,
+        weight: float = 1.0,
+        gamma: float = 1.0,
+        mask_same_class: bool = False,
+    ) -> None:
+        super().__init__()
+        self.loss = loss_of(loss)
+        self.weight = _number("weight", weight)
+        self.gamma = _number("gamma", gamma)
+        self.mask_same_class = mask_same_class
+        self.register_buffer("class_embeddings", embeddings_of("class_embeddings", class_embeddings).detach().clone())
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The loss of a batch with its language term; references are for the loss alone."""
+        if labels is None or relation is not None:
+            raise TypeError("labels must be given, and no relation: the language term looks classes up by their labels")
+        term = self.divergence(embeddings, labels)
+        options = given(references=references, reference_labels=reference_labels)
+        return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)
+
+    def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The language term alone, before its weight."""
+        with full_precision(embeddings):
+            return self._divergence(embeddings, labels)
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
+
+    def _divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        samples = embeddings_of("embeddings", embeddings)
+        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+        check_classes(labels, len(self.class_embeddings), "language embedding")
+        spread = current()
+        rows = spread.batch(samples)
+        everyone, all_labels = spread.gather(samples, rows), spread.gather(labels, rows)
+        words = unit(self.class_embeddings.to(samples.dtype))
+        relation = Labels(labels) if everyone is samples else Labels(labels, all_labels)
+        problem = PairBatch(relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone)
+        of_images = problem.similarities()
+        of_words = words[labels] @ words[all_labels].T
+        if self.mask_same_class:
+            same = labels[:, None] == all_labels[None, :]
+            of_images = of_images.masked_fill(same, 1.0 + self.gamma)
+            of_words = of_words.masked_fill(same, 1.0 + self.gamma)
+        log_images = torch.log_softmax(of_images, dim=1)
+        log_words = torch.log_softmax(of_words + self.gamma, dim=1)
+        return _mean((log_images.exp() * (log_images - log_words)).sum(dim=1))
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"weight={self.weight}, gamma={self.gamma}, mask_same_class={self.mask_same_class}"
+
+
+class EmbeddingNorm(nn.Module):
+    """The mean length of the embeddings, as a loss: keeps raw embeddings from growing.
+
+    Examples:
+        >>> import torch
+        >>> EmbeddingNorm()(torch.tensor([[3.0, 4.0]]))
+        tensor(5.)
+    """
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """``mean ‖x‖``; what else losses take is accepted, so that it can stand beside them, and not used."""
+        with full_precision(embeddings):
+            samples = embeddings_of("embeddings", embeddings)
+            # a vector of zeros has no direction to shrink in: torch's norm gives it a zero gradient
+            return _mean(torch.linalg.vector_norm(samples, dim=1))
+
+
+class ZeroMean(nn.Module):
+    """The mean of ``|Σₖ xₖ|`` over embeddings, as a loss: keeps each embedding's entries around zero.  Yuan et al. 2019.
+
+    Examples:
+        >>> import torch
+        >>> ZeroMean()(torch.tensor([[3.0, -4.0]]))
+        tensor(1.)
+    """
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """``mean |Σ x|``; what else losses take is accepted, so that it can stand beside them, and not used."""
+        with full_precision(embeddings):
+            return _mean(embeddings_of("embeddings", embeddings).sum(dim=1).abs())
+
+
+class Matryoshka(nn.Module):
+    """The same loss on nested prefixes of the embedding, so that a prefix is an embedding too.  Kusupati et al. 2022.
+
+    Args:
+        loss: a loss of embeddings and labels without parameters of a fixed dimension; kept as ``.loss``.
+        dims: the lengths of the prefixes, the full dimension included if it shall count.
+        weights: a weight for each prefix; equal by default.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss
+        >>> loss = Matryoshka(ContrastiveLoss(), dims=[2, 4])
+        >>> loss(torch.eye(4), torch.arange(4))
+        tensor(0.)
+    """
+
+    def __init__(self, loss: nn.Module, dims: Iterable[int], weights: Iterable[float] | None = None) -> None:
+        super().__init__()
+        self.loss = loss_of(loss)
+        if not isinstance(dims, Iterable):
+            raise TypeError(f"dims must be several whole numbers, but it is a {type(dims).__name__}")
+        self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
+        self.weights = (1.0,) * len(self.dims) if weights is None else tuple(_number("a weight", w) for w in weights)
+        if not self.dims:
+            raise ValueError("dims must contain at least one whole number, but it is empty")
+        if len(self.weights) != len(self.dims) or not sum(self.weights) > 0.0:
+            raise ValueError(
+                f"weights must be one for each of the {len(self.dims)} dims and not all zero, but they are {self.weights}"
+            )
+        fixed = [type(each).__name__ for each in loss.modules() if isinstance(each, ProxyLoss | CrossBatchMemory)]
+        if fixed:
+            raise TypeError(
+                f"loss must work in any dimension, but a {fixed[0]} has one; give each prefix a loss of its own"
+            )
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The weighted mean over prefixes, of references too."""
+        widest = max(self.dims)
+        embeddings_of("embeddings", embeddings)
+        if widest > embeddings.shape[1]:
+            raise ValueError(
+                f"embeddings must have at least the {widest} dimensions of dims, but have {embeddings.shape[1]}"
+            )
+        options = given(reference_labels=reference_labels, relation=relation)
+        total: Tensor | None = None
+        for dim, weight in zip(self.dims, self.weights, strict=True):
+            cut = {} if references is None else {"references": references[:, :dim]}
+            value = weight / sum(self.weights) * self.loss(embeddings[:, :dim], labels, **cut, **options)
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the loss."""
+        return groups_of([self.loss], lr)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"dims={self.dims}, weights={self.weights}"
+
+
+class WeightedSum(nn.Module):
+    """Several losses on the same batch, added up with weights.
+
+    Args:
+        losses: the weight of each loss.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss, EmbeddingNorm
+        >>> loss = WeightedSum({ContrastiveLoss(): 1.0, EmbeddingNorm(): 0.1})
+        >>> loss(torch.eye(2), torch.tensor([0, 1]))
+        tensor(0.1000)
+    """
+
+    def __init__(self, losses: Mapping[nn.Module, float]) -> None:
+        super().__init__()
+        if not isinstance(losses, Mapping) or not losses:
+            raise ValueError(f"losses must be a mapping from at least one loss to its weight, but it is {losses!r}")
+        self.losses = nn.ModuleList(loss_of(loss) for loss in losses)
+        self.weights = tuple(_number("a weight", weight, None) for weight in losses.values())
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: Relation | None = None,
+    ) -> Tensor:
+        """The weighted sum; a scalar beside losses with one value per anchor is shared equally among the anchors."""
+        options = given(references=references, reference_labels=reference_labels, relation=relation)
+        values = [w * loss(embeddings, labels, **options) for loss, w in zip(self.losses, self.weights, strict=True)]
+        lengths = {len(value) for value in values if value.ndim}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"losses must have one value per anchor for the same anchors, but they have {sorted(lengths)} values"
+            )
+        rows = [value for value in values if value.ndim]
+        total = sum(value for value in values if not value.ndim)
+        if not rows:
+            assert isinstance(total, Tensor)
+            return total
+        result: Tensor = sum(rows[1:], rows[0])
+        return _plus_share(result, torch.as_tensor(total, dtype=result.dtype, device=result.device))
+
+    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
+        """Those of the losses, each parameter once."""
+        return groups_of(self.losses, lr)
+
+    def extra_repr(self) -> str:
+        """The weights, in the order of the losses."""
+        return f"weights={self.weights}"

@@ -1,0 +1,94 @@
+"""Pair miners: row statistics and a condition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from likewise.formula import NEGATIVES, POSITIVES, Formula, Number, hyper, largest, s, smallest
+from likewise.miners.base import PairMiner
+
+
+def _could_be_violated(margin: float) -> tuple[Formula, Formula]:
+    """Pairs of which some triplet violates the margin: each against the hardest pair of the other side.
+
+    An anchor without positives or without negatives keeps nothing: its hardest pair is infinitely easy.
+    """
+    return s - margin < largest(s, NEGATIVES), s + margin > smallest(s, POSITIVES)
+
+
+@dataclass(frozen=True)
+class MultiSimilarityMiner(PairMiner):
+    r"""Keep positives less similar than the hardest negative, negatives more similar than the hardest positive.
+
+    Positive kept if $s_{ij}-\varepsilon<\max_{k\in N_i}s_{ik}$, negative kept if
+    $s_{ik}+\varepsilon>\min_{j\in P_i}s_{ij}$.  Wang et al. 2019.
+
+    Args:
+        epsilon: the slack ε.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> MultiSimilarityMiner().pairs(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([1]), tensor([0]), tensor([1]), tensor([2]))
+    """
+
+    epsilon: float = hyper(default=0.1, help="slack", at_least=0.0, search=(0.0, 1.0), step=0.1)
+
+    def keep(self) -> tuple[Formula, Formula]:
+        """Each side against the hardest of the other."""
+        return _could_be_violated(self.epsilon)
+
+
+@dataclass(frozen=True)
+class ValidTripletMiner(PairMiner):
+    r"""Valid-triplet hard mining (VTHM): keep pairs that stand in some triplet which violates the margin.
+
+    Negative kept if $s_{ij}>s_{ip^*}-\lambda$ with $p^*$ the least similar positive, positive kept if
+    $s_{ij}<s_{in^*}+\lambda$ with $n^*$ the most similar negative: Section 5.1 of the unified view.  Moving λ to the
+    other side of the inequality shows that this is `MultiSimilarityMiner` with λ for ε, pair by pair, and that is how it
+    is computed.
+
+    Args:
+        margin: the margin λ.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> ValidTripletMiner().pairs(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([1]), tensor([0]), tensor([1]), tensor([2]))
+    """
+
+    margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
+
+    def keep(self) -> tuple[Formula, Formula]:
+        """Each side against the hardest of the other."""
+        return _could_be_violated(self.margin)
+
+
+@dataclass(frozen=True)
+class PairMarginMiner(PairMiner):
+    """Keep positives below one similarity and negatives above another.
+
+    Args:
+        positive_margin: positives less similar than this are kept.
+        negative_margin: negatives more similar than this are kept.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> PairMarginMiner(0.9, 0.7).pairs(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0, 1]), tensor([1, 0]), tensor([1, 2]), tensor([2, 1]))
+    """
+
+    positive_margin: float = hyper(
+        default=0.8, help="positives less similar than this are kept", search=(0.0, 1.0), step=0.1
+    )
+    negative_margin: float = hyper(
+        default=0.2, help="negatives more similar than this are kept", search=(0.0, 1.0), step=0.1
+    )
+
+    def keep(self) -> tuple[Formula, Formula]:
+        """A threshold for each side."""
+        # as formulas: torch.compile cannot compare one with a number that changes between calls
+        return s < Number(self.positive_margin), s > Number(self.negative_margin)

@@ -1,0 +1,141 @@
+"""Who is nearest to whom, and which classes are taken for each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from likewise.formula import unit
+from likewise.metrics import track
+from likewise.report.part import Part
+
+ENTRIES = 2**23
+"""Similarities that are held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The nearest references of some rows, nearest first, by cosine similarity.
+
+    Args:
+        rows: the rows that were searched for, ``(m,)``.
+        index: the rows that were found, ``(m, k)``.
+        score: their similarities, ``(m, k)``.
+        margin: by how much the nearest of the own class is nearer than the nearest of another, ``(m,)``; −inf where
+            there is no other of the own class.
+
+    Examples:
+        >>> import torch
+        >>> labels = torch.tensor([0, 0, 1])
+        >>> part = Part("test", torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]]), labels, ["a", "b"], lambda i: None)
+        >>> found = nearest(part, 2)
+        >>> found.index.tolist(), [round(each, 1) for each in found.margin.tolist()]
+        ([[1, 2], [0, 2], [1, 0]], [0.8, 0.2, -inf])
+    """
+
+    rows: Tensor
+    index: Tensor
+    score: Tensor
+    margin: Tensor
+
+
+def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
+    """The k nearest references of the queries, or of other rows; nothing finds itself.
+
+    Examples:
+        >>> import torch
+        >>> labels = torch.tensor([0, 0, 1])
+        >>> roles = torch.tensor([True, False, False])
+        >>> points = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
+        >>> nearest(Part("test", points, labels, ["a", "b"], lambda i: None, roles), 5).index
+        tensor([[1, 2]])
+    """
+    rows = part.queries if rows is None else rows
+    references = part.references
+    points = unit(part.embeddings)
+    searched, classes = points[references].T.contiguous(), part.labels[references]
+    inside = bool(torch.isin(rows, references).any())
+    k = min(k, len(references) - inside)
+    step = max(1, ENTRIES // len(references))
+    found = []
+    for some in track(torch.split(rows, step), "neighbors"):
+        scores = points[some] @ searched
+        if inside:
+            scores.masked_fill_(some[:, None] == references, -torch.inf)
+        same = part.labels[some][:, None] == classes
+        own = scores.masked_fill(~same, -torch.inf).amax(dim=1)
+        other = scores.masked_fill(same, -torch.inf).amax(dim=1)
+        # the first of the tied, whatever way a selection goes about it: a stable order of few candidates
+        score, place = scores.topk(k, dim=1)
+        place, order = place.sort(dim=1, stable=True)
+        score, by_score = score.gather(1, order).sort(dim=1, descending=True, stable=True)
+        # nothing of the own class is a loss without measure; no other class at all, a win
+        margin = torch.where(own.isinf(), own, own - other.clamp_min(-1.0))
+        found.append((references[place.gather(1, by_score)], score, margin))
+    index, score, margin = (torch.cat(each) for each in zip(*found, strict=True))
+    return Neighbors(rows, index, score, margin)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Two classes that are taken for each other.
+
+    Args:
+        classes: their labels, the smaller first.
+        mistakes: queries of either whose nearest neighbor is of the other.
+        queries: queries of both.
+        examples: rows (query, its nearest neighbor), the most similar first.
+
+    Examples:
+        >>> Confusion((0, 1), 3, 12, ((4, 7),)).share
+        0.25
+    """
+
+    classes: tuple[int, int]
+    mistakes: int
+    queries: int
+    examples: tuple[tuple[int, int, float], ...]
+
+    @property
+    def share(self) -> float:
+        """The share of their queries that are mistaken for the other."""
+        return self.mistakes / self.queries
+
+
+def confusions(part: Part, found: Neighbors, most: int, examples: int) -> list[Confusion]:
+    """The pairs of classes with the most mistakes among the nearest neighbors; of equals, the larger share first.
+
+    Examples:
+        >>> import torch
+        >>> labels = torch.tensor([0, 1, 1, 2, 2])
+        >>> points = torch.tensor([[1.0, 0.1], [1.0, 0.0], [0.6, 0.8], [0.0, 1.0], [0.1, 1.0]])
+        >>> part = Part("test", points, labels, ["a", "b", "c"], lambda i: None)
+        >>> [(each.classes, each.mistakes, each.queries) for each in confusions(part, nearest(part, 1), 5, 2)]
+        [((0, 1), 2, 3), ((1, 2), 1, 4)]
+    """
+    first, score = found.index[:, 0], found.score[:, 0]
+    ours, theirs = part.labels[found.rows], part.labels[first]
+    wrong = (ours != theirs).nonzero()[:, 0]
+    sizes = torch.bincount(ours, minlength=len(part.class_names)).tolist()
+    by_pair: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
+    for at in wrong[score[wrong].argsort(descending=True, stable=True)].tolist():
+        pair = (int(min(ours[at], theirs[at])), int(max(ours[at], theirs[at])))
+        by_pair.setdefault(pair, []).append((int(found.rows[at]), int(first[at]), float(score[at])))
+    pairs = [
+        Confusion(pair, len(mistakes), sizes[pair[0]] + sizes[pair[1]], tuple(_apart(mistakes)[:examples]))
+        for pair, mistakes in by_pair.items()
+    ]
+    return sorted(pairs, key=lambda each: (-each.mistakes, -each.share, each.classes))[:most]
+
+
+def _apart(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    """Without the second of two queries that find each other: it would show the same images again."""
+    seen: set[frozenset[int]] = set()
+    kept = []
+    for query, neighbor, score in mistakes:
+        if frozenset((query, neighbor)) not in seen:
+            seen.add(frozenset((query, neighbor)))
+            kept.append((query, neighbor, score))
+    return kept

@@ -1,0 +1,76 @@
+"""The fused engine where there is no GPU: its kernels in Triton's interpreter, in a process that asks for it in time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from likewise import losses
+from likewise.engines import dispatch
+from tests.engines import triton_gpu
+
+HERE = Path(__file__).parent
+PARTS = ("inputs launch", "calls precision", "losses", "formulas")
+EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
+
+
+def interpreted(parts: str) -> str:
+    """Run some files of tests in Triton's interpreter; what they say if anything fails."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--tb=short",
+        "--no-header",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environment |= {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [*command, *(str(HERE / f"fused_{part}.py") for part in parts.split())],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=HERE.parents[1],
+    )
+    return "" if result.returncode == 0 else f"{result.stdout}\n{result.stderr}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parts", PARTS)
+def test_kernels_in_the_interpreter(parts: str) -> None:
+    pytest.importorskip("triton")
+    failure = interpreted(parts)
+    assert not failure, failure
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("task", triton_gpu.CHECKS, ids=[task.__name__ for task in triton_gpu.CHECKS])
+def test_on_a_gpu(task) -> None:
+    task()
+
+
+def test_without_a_gpu_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    for loss in (losses.MultiSimilarityLoss(backend="triton"), losses.ArcFaceLoss(3, 3, backend="triton")):
+        with pytest.raises(ValueError, match="backend must be 'dense' or 'chunked' on this device, cpu") as caught:
+            loss(EMBEDDINGS, LABELS)
+        assert "\n" not in str(caught.value)
+
+
+def test_without_triton_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(sys.modules[dispatch.__module__], "_triton_is_there", lambda: False)
+    with pytest.raises(ImportError, match=r"needs Triton.*pip install triton") as caught:
+        losses.MultiSimilarityLoss(backend="triton")(EMBEDDINGS, LABELS)
+    assert "\n" not in str(caught.value)

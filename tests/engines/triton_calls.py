@@ -1,0 +1,297 @@
+"""How the fused engine is called: graphs, repeated calls, changed hyper-parameters, what is remembered and what is freed."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from likewise import losses, miners
+from likewise.engines.triton.program import compile_source
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Labels,
+    PairBatch,
+    hyper,
+    largest,
+    mean,
+    per_anchor,
+    per_pair,
+    relu,
+    s,
+    softplus,
+)
+from likewise.formula.expressions import as_formula
+from likewise.formula.similarities import Cosine
+from likewise.losses import PairLoss
+from tests.engines.triton_common import WAYS, WHOLE, batch, check, declared, keeping, outcome, take
+
+LOSSES = {
+    "plain": losses.MultiSimilarityLoss,
+    "mined": partial(losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner(0.1)),
+    "learned": partial(losses.NTXentLoss, learn_temperature=True),
+    "distances": partial(losses.ContrastiveLoss, 0.0, -1.0, similarity="euclidean"),
+    "two stages": losses.IntraPairVarianceLoss,
+    "triplets": losses.TripletLoss,
+}
+
+
+def leaf_of(embeddings: Tensor) -> Tensor:
+    return embeddings.detach().clone().requires_grad_()
+
+
+# ------------------------------------------------------------------------------------------------ graphs
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_a_graph(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    loss = losses.MultiSimilarityLoss(backend="triton")
+    expected = loss(leaf_of(embeddings), labels)
+    assert expected.requires_grad
+    assert not loss(embeddings, labels).requires_grad
+    with torch.no_grad():
+        assert not loss(leaf_of(embeddings), labels).requires_grad
+    with torch.inference_mode():
+        assert torch.equal(loss(embeddings, labels), expected.detach())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_side_learns(way: str, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    (anchors, labels), (references, theirs) = batch(19), batch(23, seed=1)
+    found = []
+    for backend in ("triton", "dense"):
+        tensors = [anchors, references]
+        tensors[side] = leaf_of(tensors[side])
+        losses.MultiSimilarityLoss(backend=backend)(tensors[0], labels, tensors[1], theirs).backward()
+        found.append(tensors[side].grad)
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("way", ["short", "sorted"])
+def test_back_twice_and_never_again(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    leaf = leaf_of(embeddings)
+    value = LOSSES[name](backend="triton")(leaf, labels)
+    (first,) = torch.autograd.grad(value, leaf, retain_graph=True)
+    (second,) = torch.autograd.grad(value, leaf, grad_outputs=torch.tensor(-2.0), retain_graph=True)
+    torch.testing.assert_close(second, -2.0 * first)
+    (slope,) = torch.autograd.grad(value, leaf, create_graph=True)
+    # a penalty on the gradient must not be left out silently
+    with pytest.raises(RuntimeError, match="cannot be differentiated again; give backend='dense'") as caught:
+        (value + slope.square().sum()).backward()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("way", ["general", "sorted"])
+def test_changed_embeddings_are_noticed(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the dense engine: a gradient at a point that is no longer there would be silently wrong."""
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    for backend in ("triton", "dense"):
+        changed = leaf_of(embeddings) * 1.0
+        value = losses.MultiSimilarityLoss(backend=backend, reduction="none")(changed, labels).sum()
+        changed.mul_(2.0)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            value.backward()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_autocast_changes_nothing(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    loss = losses.MultiSimilarityLoss(backend="triton")
+    expected, slope = outcome(loss, [embeddings], labels)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, same = outcome(loss, [embeddings], labels)
+    assert torch.equal(expected, found)
+    assert torch.equal(slope, same)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_bits_twice(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    torch.use_deterministic_algorithms(True)
+    try:
+        for make in (LOSSES["mined"], LOSSES["two stages"]):
+            first, second = (outcome(make(backend="triton"), [batch(19)[0]], batch(19)[1]) for _ in range(2))
+            assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_shares_of_references_are_not_taken_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everybody has a share of the references, the short way would finish folds that are not whole."""
+    take(monkeypatch, "short")
+    embeddings, labels = batch(6)
+    parts = [per_pair(NEGATIVES, s)]
+    problem = PairBatch(Labels(labels, labels), Cosine(), anchors=embeddings, references=embeddings)
+    assert WHOLE.whole(parts, problem, "mean") is not None
+    problem.shards = object()
+    assert WHOLE.whole(parts, problem, "mean") is None
+
+
+# ------------------------------------------------------------------------------------------------ changed numbers
+
+
+class Hinge(PairLoss):
+    """Numbers in a curve, between the folds and in a count."""
+
+    margin: float = hyper(default=0.3, help="where negatives stop to matter")
+    scale: float = hyper(default=4.0, help="how steep")
+
+    def declare(self):
+        hardest = softplus(self.scale * (largest(s, NEGATIVES) - mean(s, POSITIVES) + self.margin))
+        return per_anchor(hardest / self.scale), per_pair(NEGATIVES, relu(s - self.margin))
+
+
+def compiled() -> int:
+    return compile_source.cache_info().misses
+
+
+@pytest.mark.parametrize(("way", "m"), [("short", 19), ("general", 19), ("sorted", 34)])
+def test_a_search_compiles_once(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other numbers are other arguments; numbers that belong to the shape (0.5, 1, 2) are another kernel, and right."""
+    take(monkeypatch, way)
+    embeddings, labels = batch(m)
+    outcome(Hinge(0.11, 3.0, backend="triton"), [embeddings], labels)
+    before = compiled()
+    for margin, scale in ((0.2, 5.0), (-0.4, 0.7)):
+        check(partial(Hinge, margin, scale), embeddings, labels)
+    assert compiled() == before
+    for margin, scale in ((0.5, 1.0), (0.2, 2.0), (0.5, 5.0)):
+        check(partial(Hinge, margin, scale), embeddings, labels)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_changed_attribute_counts(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    loss = Hinge(backend="triton", miner=miners.MultiSimilarityMiner(0.1))
+    for margin, epsilon in ((0.3, 0.1), (0.6, 0.1), (0.6, 0.4), (0.5, 0.4)):
+        loss.margin, loss.miner = margin, miners.MultiSimilarityMiner(epsilon)
+        dense = Hinge(margin, backend="dense", miner=miners.MultiSimilarityMiner(epsilon))
+        torch.testing.assert_close(loss(embeddings, labels), dense(embeddings, labels))
+
+
+def test_a_part_that_is_made_anew() -> None:
+    """One part stays, the other is made at every call; a new one may stand where an old one stood in memory."""
+    stays = per_pair(POSITIVES, relu(1.0 - s))
+    for step in range(300):
+        margin = 3.0 + step
+        described = WHOLE._described([stays, per_pair(NEGATIVES, relu(s - margin))], "mean")
+        assert described.values == [margin], f"call {step} got the numbers of another"
+        assert repr(margin) in repr(described.totals[1])
+    assert len(WHOLE._SHAPES[stays]) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_number_that_loss_and_miner_share(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One object in two places is one argument; the next loss of that shape may have two."""
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    for first, second in ((0.11, None), (0.11, 0.37), (0.23, None)):
+        values = []
+        for backend in ("triton", "dense"):
+            one = as_formula(first)
+            other = one if second is None else as_formula(second)
+            loss = declared(per_pair(NEGATIVES, relu(s - one)), backend=backend, miner=keeping(s < 3.0, other < s))
+            values.append(loss(embeddings, labels))
+        torch.testing.assert_close(*values)
+
+
+def test_other_sizes_and_dtypes_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered from one batch fits the next."""
+    for way in WAYS:
+        take(monkeypatch, way)
+        for m, d, dtype in (
+            (19, 5, torch.float32),
+            (3, 5, torch.float16),
+            (5, 17, torch.float32),
+            (19, 5, torch.float16),
+        ):
+            embeddings, labels = batch(m, d)
+            check(losses.MultiSimilarityLoss, embeddings.to(dtype), labels)
+
+
+# ------------------------------------------------------------------------------------------------ what is kept
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_can_be_copied_after_use(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    embeddings, labels = batch(19)
+    for way in ("short", "general"):
+        take(monkeypatch, way)
+        loss = LOSSES[name](backend="triton")
+        expected = loss(embeddings, labels)
+        loss(leaf_of(embeddings), labels).backward()
+        stored = io.BytesIO()
+        torch.save(loss, stored)
+        stored.seek(0)
+        copies = [copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), torch.load(stored, weights_only=False)]
+        for other in copies:
+            assert torch.equal(other(embeddings, labels), expected)
+
+
+def live() -> int:
+    return sum(issubclass(type(each), Tensor) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("way", ["short", "sorted"])
+def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tensor outlives its call, and none waits for the collector of cycles."""
+    take(monkeypatch, way)
+    embeddings, labels = batch(6, 3, 2)
+
+    def step() -> None:
+        leaf = leaf_of(embeddings)
+        LOSSES[name](backend="triton")(leaf, labels).backward()
+
+    step()
+    gc.collect()
+    before, kinds = live(), len(WHOLE._LOSSES)
+    gc.disable()
+    try:
+        for _ in range(10):
+            step()
+        assert live() == before
+    finally:
+        gc.enable()
+    assert len(WHOLE._LOSSES) == kinds
+
+
+def test_plans_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made for a batch of distances does not hold its norms."""
+    take(monkeypatch, "short")
+    embeddings, labels = batch(7)
+    losses.MultiSimilarityLoss(backend="triton")(embeddings, labels)
+    gc.collect()
+    before = live()
+    for similarity in ("euclidean", "squared_euclidean"):
+        losses.MultiSimilarityLoss(backend="triton", similarity=similarity)(embeddings, labels)
+    gc.collect()
+    assert live() == before
+
+
+def test_shapes_are_forgotten_with_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, "short")
+    embeddings, labels = batch(6)
+    gc.collect()
+    before = len(WHOLE._SHAPES)
+    for margin in (0.1, 0.2, 0.3):
+        Hinge(margin, backend="triton")(embeddings, labels)
+    gc.collect()
+    assert len(WHOLE._SHAPES) == before

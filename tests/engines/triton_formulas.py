@@ -1,0 +1,274 @@
+"""Declarations that no loss of the library has: every operation, folds in folds, numbers from outside, stubborn miners."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from likewise.formula import (
+    BOTH,
+    NEGATIVES,
+    POSITIVES,
+    Cosine,
+    Labels,
+    Mined,
+    PairBatch,
+    Part,
+    PerAnchor,
+    PerReference,
+    Total,
+    add_up,
+    apply,
+    at_least,
+    count,
+    exp,
+    hyper,
+    largest,
+    logsumexp,
+    mean,
+    mean_over_batch,
+    per_anchor,
+    per_pair,
+    relu,
+    s,
+    sigmoid,
+    smallest,
+    softplus,
+    sqrt,
+    square,
+    stop_gradient,
+    where,
+)
+from likewise.formula.expressions import OPERATIONS, Folded, Formula, Number, walk
+from likewise.formula.folds import Fold, Sum
+from likewise.losses import PairLoss
+from tests.engines.triton_common import WAYS, WHOLE, batch, check, declared, keeping, take
+from tests.test_outside import MeanVersusHardest
+
+WAYS_AND_SIZES = (("short", 19), ("general", 19), ("sorted", 34))
+
+
+# ------------------------------------------------------------------------------------------------ the language
+
+
+def three_passes() -> Formula:
+    """A fold of a fold of a fold, with every operation somewhere on the way."""
+    hardest = largest(s, NEGATIVES)
+    soft = logsumexp(4.0 * (s - hardest) / at_least(exp(-s), 0.6), NEGATIVES)  # the second pass
+    pull = softplus(soft - 3.0 * s) + sigmoid(s) * stop_gradient(square(s)) - sqrt(1.5 + s)
+    kept = where((0.1 * soft < s + 2.0) & apply("nonzero", s), relu(pull + 0.4), -s / 3.0)
+    return add_up(kept, POSITIVES) + mean(s * smallest(s, POSITIVES), BOTH)  # the third
+
+
+def test_every_operation_is_in_it() -> None:
+    used = {node.operation for node in walk(three_passes()) if hasattr(node, "operation")}
+    assert used == set(OPERATIONS)
+
+
+@pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
+def test_folds_in_folds(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(m)[0], torch.arange(m) % 6  # nobody is alone: a fold inside a curve must be finite
+    check(partial(declared, per_anchor(three_passes())), embeddings, labels)
+    check(partial(declared, per_anchor(three_passes())), embeddings.half(), labels)
+
+
+@pytest.mark.parametrize("operation", sorted(OPERATIONS))
+def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a curve of `s`, of a fold, and of both; conditions choose between two values."""
+
+    def of(x: Formula) -> Formula:
+        return {
+            "add": lambda: x + 0.7,
+            "sub": lambda: 0.7 - x,
+            "mul": lambda: x * (x + 3.0),
+            "div": lambda: 1.0 / (x + 5.0),
+            "neg": lambda: -x,
+            "less": lambda: where(x < 0.3, x, 2.0),
+            "nonzero": lambda: where(apply("nonzero", x), x, 2.0),
+            "both": lambda: where((x < 0.6) & (x > -0.6), x, 2.0),
+            "relu": lambda: relu(x - 0.1),
+            "square": lambda: square(x + 2.0),
+            "sqrt": lambda: sqrt(x - 0.1),
+            "exp": lambda: exp(x),
+            "softplus": lambda: softplus(30.0 * x),
+            "sigmoid": lambda: sigmoid(30.0 * x),
+            "at_least": lambda: at_least(x, 0.2),
+            "where": lambda: where(x < 0.0, 3.0, x),
+            "stop_gradient": lambda: stop_gradient(x) * x,
+        }[operation]()
+
+    hardest = largest(s, NEGATIVES)
+    part = per_anchor(add_up(square(of(s) + of(hardest)), POSITIVES) + square(of(mean(s, NEGATIVES))))
+    for way in ("short", "general"):
+        take(monkeypatch, way)
+        check(partial(declared, part, reduction="sum"), *batch(19))
+
+
+@pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
+def test_a_loss_from_outside(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    for reduction in ("mean", "none"):
+        check(partial(MeanVersusHardest, 9.0, reduction=reduction), *batch(m))
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 2.0, 7.0])
+def test_folds_over_constants(constant: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    for way, m in WAYS_AND_SIZES:
+        take(monkeypatch, way)
+        folds = (
+            add_up(constant, NEGATIVES)
+            + mean(constant, POSITIVES)
+            + logsumexp(constant, BOTH)
+            + largest(constant, BOTH)
+        )
+        check(partial(declared, per_anchor(folds + mean(s, BOTH))), *batch(m))
+
+
+def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A curve, or a condition to be counted, may be a number per anchor: it is as many pairs as the anchor has."""
+    gap = relu(largest(s, NEGATIVES) - 0.6)
+    parts = {
+        "a pair's value": per_pair(POSITIVES, gap, needs=(NEGATIVES,)),
+        "a count of it": Part(add_up(gap + s, NEGATIVES), count(NEGATIVES, gap > 0.1), count(BOTH, gap > 0.1)),
+        "a number that is a condition": Part(
+            add_up(s, NEGATIVES), count(NEGATIVES, where(s > 0.1, 1, 0)), count(POSITIVES, s)
+        ),
+    }
+    for way, m in WAYS_AND_SIZES:
+        take(monkeypatch, way)
+        for part, reduction in zip(
+            parts.values(), ("nonzero", "mean", "mean" if way == "short" else "nonzero"), strict=True
+        ):
+            check(partial(declared, part, reduction=reduction), *batch(m))
+
+
+# ------------------------------------------------------------------------------------------------ miners
+
+CONDITIONS = {
+    "per anchor": (s < 2.0, largest(s, NEGATIVES) > 0.8),
+    "a constant": (s < 2.0, apply("less", 0.3, 0.7)),
+    "nobody": (apply("less", 0.7, 0.3), s > 2.0),
+    "counts": ((s < 0.9) & (count(POSITIVES) > 1.0), (s > 0.0) & (count(NEGATIVES) > 27.0)),
+    "folds of folds": (s < largest(s - mean(s, NEGATIVES), NEGATIVES), smallest(s, POSITIVES) < s),
+    "the whole batch": (s < mean_over_batch(s, POSITIVES) + 0.1, mean_over_batch(s, NEGATIVES) < s),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_stubborn_miners(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss counts what is left, the miner what was there before: the same fold, and another number."""
+    part = per_pair(NEGATIVES, square(s) / (1.0 + count(NEGATIVES)) + 0.01 * count(POSITIVES))
+    for way, m in WAYS_AND_SIZES:
+        take(monkeypatch, way)
+        reduction = "nonzero" if way == "general" else "mean"
+        check(partial(declared, part, miner=keeping(*CONDITIONS[name]), reduction=reduction), *batch(m))
+
+
+@pytest.mark.parametrize("way", ["short", "general"])
+def test_mined_twice_is_refused(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(6)
+    once = Mined(Labels(labels), *CONDITIONS["per anchor"])
+    loss = declared(per_pair(NEGATIVES, s), miner=keeping(*CONDITIONS["nobody"]), backend="triton")
+    with pytest.raises(TypeError, match="takes one miner, but the relation is mined already; give") as caught:
+        loss(embeddings, relation=once)
+    assert "\n" not in str(caught.value)
+
+
+def test_means_of_what_is_mined(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = per_anchor(mean(relu(s + 0.3), NEGATIVES) + logsumexp(s, BOTH))
+    for way, m in WAYS_AND_SIZES:
+        take(monkeypatch, way)
+        check(partial(declared, part, miner=keeping(*CONDITIONS["per anchor"])), *batch(m))
+
+
+# ------------------------------------------------------------------------------------------------ numbers from outside
+
+
+class Numbers(PairLoss):
+    """A learned scalar, a number per anchor, one per reference and two for the whole batch."""
+
+    margin: float = hyper(default=0.2, help="margin")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        generator = torch.Generator().manual_seed(0)
+        self.scale = nn.Parameter(torch.tensor(1.3))
+        self.of_anchors = nn.Parameter(torch.randn(40, generator=generator))
+        self.of_references = nn.Parameter(torch.randn(40, generator=generator))
+
+    def declare(self) -> Part:
+        scale = Number(self.scale)
+        anchor = PerAnchor("anchor", lambda problem: self.of_anchors[: problem.shape[0]])
+        length = PerAnchor("length", lambda problem: problem.anchors.norm(dim=1))
+        reference = PerReference("reference", lambda problem: self.of_references[: problem.shape[1]])
+        negatives = logsumexp(scale * s + reference, NEGATIVES)
+        spread = mean_over_batch(square(s), NEGATIVES)
+        positives = add_up(softplus(negatives - scale * s * anchor + reference + spread), POSITIVES)
+        total = positives + length * largest(reference * s, NEGATIVES) + Total(anchor) * 0.01
+        return Part(where(count(NEGATIVES) > 0.0, total, 0.0), count(POSITIVES), count(POSITIVES, s > scale * 0.1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_learned_numbers_of_every_kind(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    for way, m in WAYS_AND_SIZES:
+        take(monkeypatch, way)
+        embeddings, labels = batch(m)
+        check(partial(Numbers, reduction="nonzero" if way == "general" else "mean"), embeddings.to(dtype), labels)
+    references, theirs = batch(37, seed=3)
+    check(Numbers, [embeddings.to(dtype), references.to(dtype)], labels, reference_labels=theirs)
+
+
+def test_a_number_per_reference_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    bias = PerReference("bias", lambda problem: torch.linspace(-1.0, 2.0, problem.shape[1], dtype=problem.dtype))
+    part = per_anchor(
+        logsumexp(bias, NEGATIVES) * largest(bias, NEGATIVES) + add_up(square(s), NEGATIVES), needs=(NEGATIVES,)
+    )
+    for way, m in WAYS_AND_SIZES:
+        take(monkeypatch, way)
+        check(partial(declared, part), *batch(m))
+        check(partial(declared, part, miner=keeping(s < 2.0, bias > 0.3)), *batch(m))
+
+
+# ------------------------------------------------------------------------------------------------ refusals
+
+
+class Product(Sum):
+    """A fold that no kernel knows."""
+
+    name = "product"
+
+
+class Shifted(Cosine):
+    """A similarity that no kernel knows."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, way)
+    embeddings, labels = batch(6)
+    fold: Fold = Product()
+    cases = {
+        "computes in float32, but embeddings are torch.float64": (
+            MeanVersusHardest(backend="triton"),
+            embeddings.double(),
+        ),
+        "has no product fold": (declared(per_anchor(Folded(fold, NEGATIVES, s)), backend="triton"), embeddings),
+        "does not know Shifted": (MeanVersusHardest(backend="triton", similarity=Shifted()), embeddings),
+    }
+    for words, (loss, given) in cases.items():
+        for _ in range(2):  # what was refused once is refused again
+            with pytest.raises(TypeError, match=words) as caught:
+                loss(given, labels)
+            assert "\n" not in str(caught.value)
+            assert "give" in str(caught.value)
+    # "auto" tries the short way on a GPU, and must get an answer there, not a refusal
+    problem = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
+    assert WHOLE.whole([per_anchor(Folded(fold, NEGATIVES, s))], problem, "mean") is None
+    with pytest.raises(TypeError, match="needs embeddings, but only their similarities are known") as caught:
+        MeanVersusHardest(backend="triton").from_similarity(embeddings @ embeddings.T, labels)
+    assert "\n" not in str(caught.value)

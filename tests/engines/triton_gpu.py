@@ -1,0 +1,369 @@
+"""What only a GPU can show: bfloat16, tiles of every size, kernels that were compiled for another batch.
+
+``test_fused.py`` runs each check where there is a GPU; as a script, ``python -m tests.engines.triton_gpu``, it needs no
+pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+
+import torch
+from torch import Tensor, nn
+
+from likewise import losses, miners
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Labels,
+    PairBatch,
+    PerReference,
+    largest,
+    logsumexp,
+    per_anchor,
+    per_pair,
+    s,
+    smallest,
+    square,
+)
+from likewise.formula.similarities import Cosine, SquaredEuclidean
+from likewise.losses import PairLoss
+from likewise.losses.base import value_of
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+ROUNDING = {torch.float32: 2.0**-21, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
+"""What a gradient that is stored in a dtype is rounded by, at the least."""
+
+
+def batch(m: int, d: int = 64, classes: int | None = None, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes or max(m // 4, 1), (m,), generator=generator)
+    centers = torch.randn(int(labels.max()) + 1, d, generator=generator)
+    return (centers[labels] + torch.randn(m, d, generator=generator)).cuda(), labels.cuda()
+
+
+def outcome(
+    loss: nn.Module, embeddings: Tensor, labels: Tensor, references: Tensor | None = None, theirs: Tensor | None = None
+) -> list[Tensor]:
+    leaves = [x.detach().clone().requires_grad_() for x in (embeddings, references) if x is not None]
+    value = loss(leaves[0], labels, *([] if theirs is None else [leaves[1], theirs]))
+    learned = [parameter for parameter in loss.parameters() if parameter.requires_grad]
+    return [value.detach(), *torch.autograd.grad(value, [*leaves, *learned])]
+
+
+def check(
+    make: Callable[..., nn.Module],
+    embeddings: Tensor,
+    labels: Tensor,
+    references: Tensor | None = None,
+    theirs: Tensor | None = None,
+    slack: float = ROUNDING[torch.float32],
+) -> None:
+    """At most twice as far from float64 as the dense engine, and the rounding of what is stored; a value has some slack."""
+    wide = None if references is None else references.double()
+    true = outcome(make(backend="dense").cuda().double(), embeddings.double(), labels, wide, theirs)
+    fused, dense = (
+        outcome(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("triton", "dense")
+    )
+    what = f"{make(backend='triton')}, {tuple(embeddings.shape)}, {embeddings.dtype}"
+    compare(fused, dense, true, what, slack)
+
+
+def compare(
+    fused: list[Tensor], dense: list[Tensor], true: list[Tensor], what: str, slack: float = ROUNDING[torch.float32]
+) -> None:
+    for place, (x, y, t) in enumerate(zip(fused, dense, true, strict=True)):
+        own, theirs = (float((z.double() - t).norm() / t.norm().clamp_min(1e-30)) for z in (x, y))
+        limit = 2.0 * theirs + (ROUNDING[x.dtype] if place else slack)
+        assert own <= limit, f"{what}: {f'gradient {place}' if place else 'value'}: {own:.2e}, dense {theirs:.2e}"
+
+
+@contextmanager
+def allowed(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+class Biased(PairLoss):
+    """A learned number for each reference."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.bias = nn.Parameter(torch.linspace(-1.0, 1.0, 300))
+
+    def declare(self):
+        bias = PerReference("bias", lambda problem: self.bias[: problem.shape[1]].to(problem.dtype))
+        return per_pair(NEGATIVES, square(s) * bias + square(bias)), per_anchor(logsumexp(s + bias, NEGATIVES))
+
+
+class HardestOnly(PairLoss):
+    """Each gradient goes to one pair, which must be found again: where it is not, the gradient is missing."""
+
+    def declare(self):
+        return per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
+
+
+def every_dtype_on_odd_sizes() -> None:
+    for dtype in DTYPES:
+        for m, d in ((1, 1), (2, 3), (17, 16), (129, 100), (257, 33)):
+            embeddings, labels = batch(m, d)
+            for make in (
+                losses.MultiSimilarityLoss,
+                partial(losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner(0.1)),
+                partial(losses.NTXentLoss, learn_temperature=True),
+                partial(losses.ContrastiveLoss, 0.0, -1.0, similarity="euclidean"),
+            ):
+                check(make, embeddings.to(dtype), labels)
+
+
+def numbers_per_reference() -> None:
+    embeddings, labels = batch(300)
+    for dtype in DTYPES:
+        check(Biased, embeddings.to(dtype), labels)
+
+
+def the_hardest_pair_is_found_again() -> None:
+    """Sizes at which folds and slopes would be cut differently, in one panel and in several.
+
+    Of thousands of rows a few may have two hardest pairs within rounding; a pair that is not found again is no exception.
+    """
+    for dtype, sizes in (
+        (torch.float32, (300, 1500, 8320)),
+        (torch.bfloat16, (300, 2048, 6000)),
+        (torch.float16, (2048,)),
+    ):
+        for m in sizes:
+            for similarity in ("cosine", "squared_euclidean"):
+                embeddings, labels = batch(m, 200)
+                embeddings = embeddings.to(dtype)
+                (_, found), (_, true) = (
+                    outcome(HardestOnly(backend=backend, similarity=similarity), given, labels)
+                    for backend, given in (("triton", embeddings), ("dense", embeddings.double()))
+                )
+                wrong = (found.double() - true).norm(dim=1) > 0.02 * true.norm(dim=1)
+                assert int(wrong.sum()) <= m // 1000, f"{dtype}, {m}, {similarity}: {int(wrong.sum())} rows are wrong"
+
+
+def kernels_fit_the_next_batch() -> None:
+    """Sizes that a compiled kernel is specialized for (one, a multiple of 16) and others, in turn."""
+    for m in (16, 5, 1, 32, 33, 16, 5):
+        for n in (16, 7, 1, 260, 64):
+            anchors, labels = batch(m, 16, 3)
+            references, theirs = batch(n, 16, 3, seed=1)
+            found = []
+            for backend in ("triton", "dense"):
+                leaf = anchors.clone().requires_grad_()
+                value = HardestOnly(backend=backend)(leaf, labels, references, theirs)
+                value.backward()
+                found.append((value.detach(), leaf.grad))
+            torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+def the_same_bits_twice() -> None:
+    for m in (300, 3000):
+        embeddings, labels = batch(m)
+        for dtype in DTYPES:
+            for make in (losses.MultiSimilarityLoss, HardestOnly):
+                first, second = (outcome(make(backend="triton"), embeddings.to(dtype), labels) for _ in range(2))
+                assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def tf32_is_rounded() -> None:
+    """At ``"high"`` as exact as torch's own TF32 products, which round; dropped digits would be a bias that adds up."""
+    with allowed("high"):
+        for m in (128, 2048):
+            embeddings, labels = batch(m, 512)
+            proxies = partial(seeded, losses.ArcFaceLoss, int(labels.max()) + 1, 512)
+            for make in (
+                losses.MultiSimilarityLoss,
+                losses.NTXentLoss,
+                partial(losses.ContrastiveLoss, 0.9, 0.1),
+                partial(losses.ContrastiveLoss, -5.0, -30.0, similarity=SquaredEuclidean(normalize=False)),
+                partial(losses.MultiSimilarityLoss, similarity="dot", alpha=0.1, beta=0.1),
+                proxies,
+            ):
+                # a value has the errors of thousands of pairs, which cancel if they have no bias
+                check(make, embeddings / embeddings.norm(dim=1, keepdim=True) * 4.0, labels, slack=2e-5)
+
+
+def seeded(kind: type[nn.Module], *args: object, **options: object) -> nn.Module:
+    torch.manual_seed(0)
+    return kind(*args, **options)
+
+
+def half_precision_on_both_sides() -> None:
+    """Samples and references of one half dtype: as exact as float32, in small batches and in panels, either way round."""
+    for dtype in (torch.bfloat16, torch.float16):
+        for m, n, d in ((1, 7, 3), (33, 129, 100), (300, 5000, 64), (5000, 300, 64), (2048, 2048, 128)):
+            (anchors, labels), (references, theirs) = batch(m, d, 40), batch(n, d, 40, seed=1)
+            anchors[m // 2] = 0.0
+            references = references * 4.0 ** torch.linspace(-4, 4, n, device=references.device)[:, None]
+            for make in (
+                losses.MultiSimilarityLoss,
+                partial(losses.NTXentLoss, 0.3, similarity="squared_euclidean"),
+                partial(losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner(0.1)),
+            ):
+                check(make, anchors.to(dtype), labels, references.to(dtype), theirs)
+            check(partial(losses.NTXentLoss, 300.0, similarity="dot"), anchors.to(dtype), labels,
+                  references.to(dtype), theirs)  # fmt: skip
+
+
+def proxies_in_half_precision() -> None:
+    """As a loss with proxies would ask: references in the order of their labels, or proxies as anchors."""
+    for dtype in (torch.bfloat16, torch.float16):
+        for m, classes in ((64, 100), (700, 3000)):
+            samples, labels = batch(m, 96, classes)
+            proxies, everyone = batch(classes, 96, seed=3)[0], torch.arange(classes, device=labels.device)
+            for loss, turned in ((losses.ArcFaceLoss(classes, 96), False), (losses.ProxyAnchorLoss(classes, 96), True)):
+                ((_, declaration),) = loss.declare().items()
+                found = []
+                for backend, wide in (("triton", torch.float32), ("dense", torch.float32), ("dense", torch.float64)):
+                    leaves = [x.to(dtype).to(wide).requires_grad_() for x in (samples, proxies)]
+                    relation = Labels(everyone, labels) if turned else Labels(labels, everyone, ordered=True)
+                    anchors, references = leaves[::-1] if turned else leaves
+                    problem = PairBatch(relation, Cosine(), anchors=anchors, references=references)
+                    problem.half = dtype
+                    value = value_of(declaration, problem, "mean", backend)
+                    slopes = torch.autograd.grad(value, leaves)
+                    # losses store the gradient of half precision in half precision
+                    found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in slopes]])
+                compare(*found, f"{loss}, {m} samples, {dtype}")
+
+
+def forget() -> None:
+    """Everything that was compiled or written down for batches of a kind."""
+    for name in ("_LOSSES", "_SHAPES"):
+        getattr(import_module("likewise.engines.triton.whole"), name).clear()
+    for kernel in vars(import_module("likewise.engines.triton.rows")).values():
+        if hasattr(kernel, "_compiled"):
+            kernel._compiled.clear()
+    import_module("likewise.engines.triton.engine")._KERNELS.clear()
+    import_module("likewise.engines.triton.program").compile_source.cache_clear()
+
+
+def launched_below_triton() -> None:
+    """Addresses in place of tensors, and below Triton's own launcher: the same bits as its plain way, batch after batch."""
+    program = import_module("likewise.engines.triton.program")
+    short, found = program.direct, {}
+
+    def plain(compiled: object) -> Callable[..., None]:
+        return lambda programs, _stream, arguments: compiled[(programs, 1, 1)](*arguments)
+
+    for name, way in (("plain", plain), ("short", short)):
+        program.direct = way
+        forget()
+        try:
+            found[name] = [
+                outcome(make(backend="triton"), embeddings.to(dtype), labels)
+                for make in (losses.MultiSimilarityLoss, HardestOnly, losses.NTXentLoss)
+                for m in (128, 33, 1200)
+                for dtype in DTYPES
+                for embeddings, labels in (batch(m, 100, seed=1), batch(m, 100, seed=2), batch(m, 100, seed=3))
+            ]
+        finally:
+            program.direct = short
+    forget()
+    for before, after in zip(found["plain"], found["short"], strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def any_memory_any_stream() -> None:
+    """Rows that begin anywhere, strides, other streams: each is what plain rows on the first stream are."""
+    plain, labels = batch(130, 48)
+    padded = torch.zeros(130, 60, device=plain.device)
+    padded[:, 3:51] = plain
+    odd = torch.zeros(130 * 48 + 1, device=plain.device)[1:].view(130, 48)
+    odd.copy_(plain)
+    loss = losses.MultiSimilarityLoss(backend="triton")
+    expected = loss(plain, labels)
+    for _ in range(3):
+        for embeddings in (padded[:, 3:51], odd, plain.T.contiguous().T, plain):
+            torch.testing.assert_close(loss(embeddings, labels), expected)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(50_000_000)
+        shifted = plain * 1.0  # not there yet for whoever launches elsewhere
+        for _ in range(3):
+            found = loss(shifted, labels)
+    torch.cuda.current_stream().wait_stream(side)
+    torch.testing.assert_close(found, expected)
+
+
+def as_a_cuda_graph() -> None:
+    """A step that is recorded and run again on other numbers."""
+    for make in (losses.MultiSimilarityLoss, losses.NTXentLoss, partial(losses.NTXentLoss, learn_temperature=True)):
+        for dtype in (torch.float32, torch.bfloat16):
+            loss = make(backend="triton").cuda()
+            leaf, labels = batch(128, 64)[0].to(dtype).requires_grad_(), batch(128, 64)[1]
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(3):
+                    torch.autograd.grad(loss(leaf, labels), leaf)
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                value = loss(leaf, labels)
+                (slope,) = torch.autograd.grad(value, leaf)
+            for seed in (5, 6):
+                embeddings, others = batch(128, 64, seed=seed)
+                with torch.no_grad():
+                    leaf.copy_(embeddings)
+                    labels.copy_(others)
+                graph.replay()
+                again = leaf.detach().clone().requires_grad_()
+                expected = loss(again, labels)
+                torch.testing.assert_close(value.detach(), expected.detach())
+                torch.testing.assert_close(slope, torch.autograd.grad(expected, again)[0])
+
+
+def on_another_device() -> None:
+    """Tensors of a device that is not the current one; nothing to see where there is only one."""
+    for index in range(1, torch.cuda.device_count()):
+        for m in (128, 1200):
+            for dtype in DTYPES:
+                embeddings, labels = batch(m)
+                here = outcome(losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype), labels)
+                for _ in range(2):
+                    there = outcome(
+                        losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype).to(index), labels.to(index)
+                    )
+                    assert all(each.device.index == index for each in there)
+                    assert torch.cuda.current_device() == 0
+                    for a, b in zip(here, there, strict=True):
+                        torch.testing.assert_close(a, b.to(a.device))
+
+
+CHECKS = (
+    every_dtype_on_odd_sizes,
+    numbers_per_reference,
+    the_hardest_pair_is_found_again,
+    kernels_fit_the_next_batch,
+    the_same_bits_twice,
+    tf32_is_rounded,
+    half_precision_on_both_sides,
+    proxies_in_half_precision,
+    launched_below_triton,
+    any_memory_any_stream,
+    as_a_cuda_graph,
+    on_another_device,
+)
+
+if __name__ == "__main__":
+    failed = 0
+    for task in CHECKS:
+        try:
+            task()
+            print(f"{task.__name__}: right")
+        except Exception as error:
+            failed += 1
+            print(f"{task.__name__}: {type(error).__name__}: {error}")
+    raise SystemExit(failed)

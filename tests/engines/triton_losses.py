@@ -1,0 +1,156 @@
+"""Every loss of the library that is a formula, on every way through the fused engine, against float64."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+
+from likewise import losses, miners
+from likewise.formula.terms import REDUCTIONS
+from tests.engines.triton_common import WAYS, WHOLE, batch, check, engine, take
+from tests.losses.cases import CASES, PROXY_CASES
+
+NO_FORMULAS = {
+    "FastAPLoss",
+    "SubCenterArcFaceLoss",
+    "SoftTripleLoss",
+    "SoftTripleLoss-one-center",
+    "ProxyGMLLoss",
+    "WeightedPairLoss",
+}
+FORMULAS = [case for case in CASES + PROXY_CASES if case.label not in NO_FORMULAS]
+MINED = {
+    f"{kind.__name__} + {type(miner).__name__}": partial(kind, miner=miner)
+    for miner in (
+        miners.MultiSimilarityMiner(0.1),
+        miners.PairMarginMiner(0.6, 0.2),
+        miners.SemiHardMiner(),
+        miners.BatchHardMiner(),
+        miners.EasyPositiveMiner(),
+    )
+    # triplets of mined pairs are no formula
+    for kind in (
+        losses.NTXentLoss if isinstance(miner, miners.PairMiner) else losses.TripletLoss,
+        losses.MultiSimilarityLoss,
+    )
+}
+
+
+def reductions_of(case: object) -> tuple[str, str, str]:
+    """One reduction for each way; from case to case they change, so that all are met on every way."""
+    turn = FORMULAS.index(case)
+    rest = [each for each in REDUCTIONS if each != "none"]
+    return rest[turn % 3], REDUCTIONS[turn % 4], REDUCTIONS[(turn + 1) % 4]
+
+
+@pytest.mark.parametrize("case", FORMULAS, ids=[case.label for case in FORMULAS])
+def test_every_loss(case, monkeypatch: pytest.MonkeyPatch) -> None:
+    turn = FORMULAS.index(case)
+    for way, reduction in zip(WAYS, reductions_of(case), strict=True):
+        if way == "general" and turn % 3:
+            continue
+        m = 34 if way == "sorted" else 19  # full tiles with negatives alone need thirty-two rows
+        take(monkeypatch, way)
+        check(partial(case.make, reduction=reduction), *batch(m, 5, 10))
+
+
+@pytest.mark.parametrize("case", FORMULAS[::4], ids=[case.label for case in FORMULAS[::4]])
+def test_half_precision(case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of 16 bits are multiplied as they were given; the truth starts from the same 16 bits."""
+    embeddings, labels = batch(19, 5, 10)
+    for way in ("short", "sorted"):
+        take(monkeypatch, way)
+        check(case.make, embeddings.half(), labels)
+
+
+def test_gradients_of_several_stages_are_rounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean over the batch takes a second stage; both give a gradient to the same float16 embeddings."""
+    embeddings, labels = batch(34, 5, 10)
+    take(monkeypatch, "general")
+    check(partial(losses.IntraPairVarianceLoss, reduction="sum"), embeddings.half(), labels)
+
+
+@pytest.mark.parametrize("name", MINED)
+def test_every_loss_with_every_miner(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for way in WAYS[:: 1 if "MultiSimilarityMiner" in name else 2]:
+        take(monkeypatch, way)
+        check(MINED[name], *batch(34 if way == "sorted" else 19, 5, 8))
+
+
+@pytest.mark.parametrize("similarity", ["dot", "euclidean", "squared_euclidean", "snr"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_every_similarity(similarity: str, normalize: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from likewise.formula.similarities import SIMILARITIES
+
+    kind = type(SIMILARITIES[similarity])(normalize=normalize)
+    embeddings, labels = batch(34, 5)
+    for way, miner in (("short", miners.MultiSimilarityMiner(0.1)), ("sorted", None)):
+        take(monkeypatch, way)
+        check(partial(losses.MultiSimilarityLoss, 2.0, 5.0, -0.5, similarity=kind, miner=miner), embeddings, labels)
+    take(monkeypatch, "short")
+    check(partial(losses.NTXentLoss, 0.5, similarity=kind), embeddings[:19].half(), labels[:19])
+
+
+@pytest.mark.parametrize("label", sorted(NO_FORMULAS))
+def test_what_is_no_formula_is_refused(label: str) -> None:
+    (case,) = [case for case in CASES + PROXY_CASES if case.label == label]
+    embeddings, labels = batch(12, 5, 10)
+    with pytest.raises((TypeError, ValueError), match="formula") as caught:
+        case.make(backend="triton")(embeddings, labels)
+    assert "\n" not in str(caught.value)
+
+
+def test_there_are_plain_tiles() -> None:
+    labels = batch(34, 5, 10)[1].sort().values
+    assert labels[15] < labels[16]
+
+
+def test_the_ways_are_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    monkeypatch.setattr(WHOLE, "make_plan", lambda *args, made=WHOLE.make_plan: taken.append("short") or made(*args))
+
+    def sources(recipe, terms, ordered, options, made=engine._sources):
+        taken.append("sorted" if ordered else "general")
+        return made(recipe, terms, ordered, options)
+
+    monkeypatch.setattr(engine, "_sources", sources)
+    monkeypatch.setattr(engine, "_KERNELS", {})
+    for way in WAYS:
+        take(monkeypatch, way)
+        taken.clear()
+        embeddings, labels = batch(19)
+        losses.ContrastiveLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()
+        assert set(taken) == {way}
+
+
+def test_memories_have_gaps_and_oneself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue that is half full, and the batch itself among the references."""
+    older, their_labels = batch(21, 5, 6, seed=1)
+    embeddings, labels = batch(18, 5, 6)
+
+    def memory(kind, **options):
+        module = losses.CrossBatchMemory(kind(**options), size=30)
+        module.loss.backend = "dense"
+        module(older, their_labels)
+        module.loss.backend = options["backend"]
+        return module.eval()
+
+    for way in WAYS:
+        take(monkeypatch, way)
+        kind = losses.MultiSimilarityLoss if way != "general" else partial(losses.NTXentLoss, learn_temperature=True)
+        check(partial(memory, kind), embeddings, labels)
+
+
+def test_only_proxies_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    embeddings, labels = batch(19, 5, 6)
+    for way in WAYS:
+        take(monkeypatch, way)
+        found = []
+        for backend in ("triton", "dense"):
+            torch.manual_seed(0)
+            loss = losses.ProxyAnchorLoss(6, 5, backend=backend)
+            loss(embeddings, labels).backward()
+            found.append(loss.proxies.grad)
+        torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)

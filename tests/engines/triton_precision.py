@@ -1,0 +1,227 @@
+"""How exact the fused engine multiplies: numbers rounded to TF32, half precision on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from triton.runtime import interpreter
+
+from likewise import losses, miners
+from likewise.engines.triton.rows import Factor
+from likewise.formula import Labels, PairBatch
+from likewise.formula.batch import batch_from_embeddings, same_half
+from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
+from likewise.losses.base import value_of
+from tests.engines.triton_common import EPS, WAYS, batch, check, errors, operands, outcome, take
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
+def nearest(x: Tensor) -> Tensor:
+    """Rounded to eleven binary digits, halves away from zero, by arithmetic in float64."""
+    mantissa, exponent = np.frexp(x.double().numpy())
+    rounded = np.copysign(np.floor(np.abs(mantissa) * 2.0**11 + 0.5), mantissa)
+    return torch.from_numpy(np.ldexp(rounded, exponent - 11))
+
+
+# ------------------------------------------------------------------------------------------------ TF32
+
+
+def test_rounding_to_tf32() -> None:
+    generator = torch.Generator().manual_seed(0)
+    some = torch.randn(64, generator=generator) * 10.0 ** torch.randint(-30, 30, (64,), generator=generator)
+    ties = torch.tensor([1.0 + 2.0**-11, -1.0 - 2.0**-11, 1.0 + 3 * 2.0**-11, 2.0 - 2.0**-12, 0.0, -0.0, 1.0, 3.0])
+    below = torch.tensor([1.0 + 2.0**-11 - 2.0**-23, -1.0 - 2.0**-11 + 2.0**-23])
+    x = torch.cat([some, ties, below, torch.zeros(6)])[None]
+    found = Factor(x, None, unit=False, dtype=torch.float32, rounded=True).operand
+    assert torch.equal(found.double(), nearest(x))
+    assert not (found.view(torch.int32) & 0x1FFF).any()  # what a tensor core drops
+    # every second one in magnitude goes up: no bias
+    assert abs(float(((found - x).sign() * x.sign()).mean())) < 0.3
+
+
+def test_what_is_no_number_stays() -> None:
+    large = torch.finfo(torch.float32).max
+    x = torch.tensor([[torch.inf, -torch.inf, torch.nan, large, -large, 1e-45, *[0.0] * 10]])
+    found = Factor(x, None, unit=False, dtype=torch.float32, rounded=True).operand[0]
+    assert found[:5].tolist()[:2] == [torch.inf, -torch.inf]
+    assert found[2].isnan()
+    assert found[3:6].tolist() == [torch.inf, -torch.inf, 0.0]  # the next number of eleven digits is too large
+
+
+@pytest.mark.parametrize(("allowed", "copied"), [("highest", False), ("high", True)])
+def test_rows_that_need_no_copy(allowed: str, copied: bool) -> None:
+    """Sixteen dimensions, no lengths, no order: what is multiplied is what was given, unless it must be rounded."""
+    embeddings, labels = batch(19, 16)
+    torch.set_float32_matmul_precision(allowed)
+    problem = batch_from_embeddings(embeddings, labels, None, None, None, Dot())
+    operand = operands.arrange(problem).left.operand
+    assert (operand.data_ptr() != embeddings.data_ptr()) == copied
+    assert torch.equal(operand.double(), nearest(embeddings) if copied else embeddings.double())
+
+
+def test_only_where_tf32_is_used() -> None:
+    embeddings, labels = batch(19)
+    problem = batch_from_embeddings(embeddings, labels, None, None, None, Cosine())
+    half = batch_from_embeddings(embeddings.half(), labels, None, None, None, Cosine())
+    for allowed, rounded in (("highest", False), ("high", True), ("medium", False)):
+        torch.set_float32_matmul_precision(allowed)
+        assert operands.compared(problem).manner.rounded == rounded
+        assert not operands.compared(half).manner.rounded
+
+
+def truncated(patch: pytest.MonkeyPatch) -> list[bool]:
+    """Let the interpreter multiply as tensor cores do: of a float32, only the first digits."""
+    made, changed = interpreter.InterpreterBuilder.create_dot, []
+
+    def create_dot(self, a, b, d, precision, imprecise):
+        kept = []
+        for each in (a, b):
+            kept.append(interpreter.TensorHandle((each.data.view(np.int32) & -0x2000).view(np.float32), each.dtype))
+            changed.append(not np.array_equal(kept[-1].data, each.data))
+        return made(self, *kept, d, precision, imprecise)
+
+    patch.setattr(interpreter.InterpreterBuilder, "create_dot", create_dot)
+    return changed
+
+
+SIDES: dict[str, Similarity] = {
+    "cosine": Cosine(),
+    "dot": Dot(),
+    "chord": SquaredEuclidean(),
+    "squared": SquaredEuclidean(normalize=False),
+    "euclidean": Euclidean(normalize=False),
+    "snr": SNR(normalize=False),
+}
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_truncation_finds_nothing_to_drop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    embeddings, labels = batch(34, 70)
+    torch.set_float32_matmul_precision("high")
+    loss = losses.MultiSimilarityLoss(2.0, 5.0, -0.5, similarity=SIDES[name], backend="triton")
+    for way in ("short", "sorted"):
+        take(monkeypatch, way)
+        expected = outcome(loss, [embeddings], labels)
+        with monkeypatch.context() as patch:
+            changed = truncated(patch)
+            found = outcome(loss, [embeddings], labels)
+            assert changed
+            assert not any(changed)
+        assert all(torch.equal(x, y) for x, y in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_norms_are_not_rounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of rounded embeddings, but lengths in float32, as a dense engine with TF32 products has them."""
+    embeddings, labels = batch(19, 70)
+    similarity = SIDES[name]
+    wide = embeddings.double()
+    if similarity.normalize:
+        wide = torch.nn.functional.normalize(wide)
+    elif name == "snr":
+        wide = wide - wide.mean(dim=1, keepdim=True)
+    elif name == "euclidean":
+        wide = wide - wide.mean(dim=0, keepdim=True)
+    squares = wide.square().sum(dim=1)
+    # the ratio's factor is rounded as a whole, the distances' but for the two
+    left = nearest((2.0 * wide / squares[:, None]).float()) if name == "snr" else 2.0 * nearest(wide.float())
+    products = left @ nearest(wide.float()).T
+    if similarity.uses_squares:
+        ratio = (1.0 / squares[:, None]) if name == "snr" else 1.0
+        expected = products - (squares[:, None] + squares) * ratio
+        expected = -(-expected).clamp_min(0.0).sqrt() if name == "euclidean" else expected
+    else:
+        expected = products / 2.0
+    torch.set_float32_matmul_precision("high")
+    for way in ("short", "general"):
+        take(monkeypatch, way)
+        loss = losses.ContrastiveLoss(0.3, 0.2, similarity=similarity, backend="triton", reduction="mean")
+        value = loss(embeddings, labels)
+        off = ~torch.eye(19, dtype=torch.bool)
+        same = (labels[:, None] == labels) & off
+        true = torch.relu(0.3 - expected[same]).mean() + torch.relu(expected[~same & off] - 0.2).mean()
+        assert abs(float(value) - float(true)) <= 16.0 * EPS * float(expected[off].abs().mean())
+
+
+# ------------------------------------------------------------------------------------------------ half precision
+
+
+def test_which_half_all_have() -> None:
+    x = torch.zeros(2, 3)
+    assert same_half(x.half()) == torch.float16
+    assert same_half(x.bfloat16(), x.bfloat16()) == torch.bfloat16
+    for others in ((x,), (x.half(), x), (x, x.half()), (x.half(), x.bfloat16()), (x.double(), x.double())):
+        assert same_half(*others) is None
+
+
+@pytest.mark.parametrize("name", SIMILARITIES)
+def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (anchors, labels), (references, theirs) = batch(19, 17, 6), batch(37, 17, 6, seed=1)
+    anchors[3], references[5] = 0.0, 0.0
+    references *= 10.0 ** torch.linspace(-3, 3, 37)[:, None]  # each row has a scale of its own
+    tensors = [anchors.half(), references.half()]
+    problem = batch_from_embeddings(*tensors[:1], labels, tensors[1], theirs, None, SIMILARITIES[name])
+    manner = operands.compared(problem).manner
+    assert (manner.dtype == torch.float16) == (name in ("cosine", "dot", "squared_euclidean"))
+    assert manner.scaled == (name in ("cosine", "squared_euclidean"))
+    if name == "dot":
+        tensors = [anchors.half(), (references / references.abs().amax(dim=1, keepdim=True).clamp_min(1.0)).half()]
+    for way in WAYS:
+        take(monkeypatch, way)
+        make = partial(losses.NTXentLoss, 2.0, similarity=name)
+        check(make, tensors, labels, reference_labels=theirs)
+
+
+def test_two_sets_of_which_one_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both orientations of the panels, with a miner and folds that must find their pair again."""
+    (anchors, labels), (references, theirs) = batch(35, 9, 6), batch(7, 9, 6, seed=1)
+    miner = miners.MultiSimilarityMiner(0.3)
+    for way in ("short", "sorted"):
+        take(monkeypatch, way)
+        for left, right in (((anchors, labels), (references, theirs)), ((references, theirs), (anchors, labels))):
+            make = partial(losses.MultiSimilarityLoss, 2.0, 5.0, miner=miner)
+            check(make, [left[0].half(), right[0].half()], left[1], reference_labels=right[1])
+
+
+def test_two_sets_of_two_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    (anchors, labels), (references, theirs) = batch(19), batch(23, seed=1)
+    for tensors in ([anchors.half(), references], [anchors, references.half()]):
+        problem = batch_from_embeddings(tensors[0], labels, tensors[1], theirs, None, Cosine())
+        assert problem.half is None
+        take(monkeypatch, "short")
+        check(losses.MultiSimilarityLoss, tensors, labels, reference_labels=theirs)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a loss with proxies asks for: ordered references, or proxies as anchors; the truth is float64's."""
+    take(monkeypatch, way)
+    (samples, labels), proxies = batch(34, 12, 10), batch(10, 12, 10, seed=2)[0]
+    loss = losses.ProxyAnchorLoss(10, 12) if turned else losses.ArcFaceLoss(10, 12, 20.0, 7.0)
+    ((_, declaration),) = loss.declare().items()
+    found = []
+    for backend, wide in (("triton", torch.float32), ("dense", torch.float64), ("dense", torch.float32)):
+        leaves = [x.half().to(wide).requires_grad_() for x in (samples, proxies)]
+        relation = Labels(torch.arange(10), labels) if turned else Labels(labels, torch.arange(10), ordered=True)
+        anchors, references = leaves[::-1] if turned else leaves
+        problem = PairBatch(relation, Cosine(), anchors=anchors, references=references)
+        problem.half = torch.float16
+        if backend == "triton":
+            assert operands.compared(problem).manner.scaled
+        value = value_of(declaration, problem, "mean", backend)
+        found.append([value.detach(), *torch.autograd.grad(value, leaves)])
+    fused, true, dense = found
+    for own, theirs in zip(errors(fused, true), errors(dense, true), strict=True):
+        assert own <= 2.0 * theirs + 4.0 * EPS

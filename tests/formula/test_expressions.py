@@ -1,0 +1,146 @@
+"""Formulas: evaluation, slopes, ranks, printing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Formula,
+    PerAnchor,
+    Rank,
+    Total,
+    add_up,
+    apply,
+    at_least,
+    count,
+    evaluate,
+    exp,
+    largest,
+    logsumexp,
+    relu,
+    s,
+    sigmoid,
+    slope,
+    softplus,
+    sqrt,
+    square,
+    stop_gradient,
+    where,
+)
+from likewise.formula.expressions import OPERATIONS, ingredients
+
+# one curve for every operation of the table, so that a new operation without a slope cannot slip in
+CURVES = {
+    "add": s + 1.0,
+    "sub": 0.3 - s,
+    "mul": s * s,
+    "div": (1.0 + s) / (3.0 + s),
+    "neg": -s,
+    "less": where(0.1 < s, s, 0.0),  # noqa: SIM300  the operand order is the point
+    "nonzero": where(apply("nonzero", s), s, 0.0),
+    "both": where((s < 0.5) & (s > -0.5), s, 2.0 * s),
+    "relu": relu(s - 0.1),
+    "square": square(s),
+    "sqrt": sqrt(1.0 - s * s),
+    "exp": exp(-s),
+    "softplus": softplus(50.0 * s),
+    "sigmoid": sigmoid(3.0 * s),
+    "at_least": at_least(s, 0.2),
+    "where": where(s < 0.2, s, s * s),
+}
+
+
+def test_every_operation_has_a_curve():
+    assert set(CURVES) | {"stop_gradient"} == set(OPERATIONS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(values=st.lists(st.floats(-0.99, 0.99), min_size=1, max_size=6), name=st.sampled_from(sorted(CURVES)))
+def test_declared_slope_is_autograd(values: list[float], name: str):
+    curve = CURVES[name]
+    similarities = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    value = evaluate(curve, {s: similarities})
+    (expected,) = torch.autograd.grad(value.sum(), similarities)
+    declared = torch.as_tensor(evaluate(slope(curve, s), {s: similarities.detach()}), dtype=torch.float64)
+    torch.testing.assert_close(declared.expand_as(expected), expected)
+
+
+def test_what_is_frozen_has_a_value_and_no_slope():
+    curve = stop_gradient(s) * s
+    at = torch.tensor([0.5], requires_grad=True)
+    value = evaluate(curve, {s: at})
+    assert value.item() == 0.25
+    assert torch.autograd.grad(value, at)[0].item() == 0.5
+    assert evaluate(slope(curve, s), {s: at}).item() == 0.5
+
+
+def test_slope_by_a_number_that_a_curve_uses():
+    negatives = logsumexp(s, NEGATIVES)
+    curve = softplus(negatives - s)
+    known = {s: torch.tensor([[0.2, 0.4]]), negatives: torch.tensor([[1.0]])}
+    by_number, by_similarity = (evaluate(slope(curve, node), dict(known)) for node in (negatives, s))
+    torch.testing.assert_close(by_number, -by_similarity)
+
+
+def test_ranks_tell_what_a_formula_varies_over():
+    negatives = logsumexp(50.0 * s, NEGATIVES)
+    norm = PerAnchor("norm", lambda problem: problem.anchors.norm(dim=1))
+    ranks = [f.rank for f in (s, negatives, negatives - s, softplus(negatives) + norm, Total(negatives) / 2.0)]
+    assert ranks == [Rank.PAIR, Rank.ANCHOR, Rank.PAIR, Rank.ANCHOR, Rank.NUMBER]
+
+
+def test_ingredients_do_not_look_into_folds():
+    inner = logsumexp(s, NEGATIVES)
+    assert ingredients(add_up(softplus(inner - s), POSITIVES) + inner) != [s]
+    assert ingredients(softplus(inner) - s) == [inner, s]
+
+
+def test_safe_square_root_at_the_end_of_its_range():
+    at = torch.tensor([1.0, -1.0, 1.0 + 1e-7, 0.0], requires_grad=True)
+    value = evaluate(sqrt((1.0 - s) * (1.0 + s)), {s: at})
+    value.sum().backward()
+    assert value.tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert torch.isfinite(at.grad).all()
+
+
+def test_softplus_is_exact_in_float64():
+    x = torch.linspace(-60.0, 60.0, 25, dtype=torch.float64)
+    torch.testing.assert_close(
+        evaluate(softplus(s), {s: x}), torch.logaddexp(x, torch.zeros_like(x)), rtol=1e-14, atol=1e-20
+    )
+
+
+def test_formulas_print_as_they_are_written():
+    assert repr(softplus(50.0 * (s - 0.5)) / 50.0) == "softplus(50.0 * (s - 0.5)) / 50.0"
+    assert repr(count(POSITIVES)) == "count[positives](1.0)"
+    assert repr(-(s + 1.0)) == "-(s + 1.0)"
+
+
+def test_a_formula_has_no_truth_value():
+    with pytest.raises(TypeError, match="a formula has no truth value"):
+        bool(s < 0.5)
+
+
+def test_a_tensor_in_a_formula_is_a_number():
+    temperature = torch.tensor(0.5, requires_grad=True)
+    value = evaluate(s / temperature, {s: torch.tensor([1.0])})
+    value.sum().backward()
+    assert temperature.grad.item() == -4.0
+    with pytest.raises(ValueError, match="must have no dimensions, but its shape is"):
+        s * torch.ones(2)
+
+
+def test_unknown_numbers_are_named():
+    with pytest.raises(KeyError, match=r"needs max\[negatives\]"):
+        evaluate(s - largest(s, NEGATIVES), {s: torch.zeros(1, 1)})
+
+
+def test_formulas_are_immutable():
+    formula: Formula = s + 1.0
+    with pytest.raises(AttributeError):
+        formula.operation = "sub"

@@ -1,0 +1,120 @@
+"""Similarities: higher is closer, unit vectors, and no NaN at the edges."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from likewise.formula import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean, as_similarity, unit
+from likewise.formula.similarities import SIMILARITIES
+from tests.oracles import losses as oracles
+
+
+@pytest.mark.parametrize("name", sorted(SIMILARITIES))
+def test_equals_plain_loops(name: str):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64) for n in (3, 5))
+    expected = [[oracles.similarity(name, x, y) for y in b.tolist()] for x in a.tolist()]
+    torch.testing.assert_close(as_similarity(name)(a, b), torch.tensor(expected, dtype=torch.float64))
+
+
+class Halved(SquaredEuclidean):
+    """Somebody's own: half of it."""
+
+    def link(self, products, anchor_squares, reference_squares):
+        return 0.5 * super().link(products, anchor_squares, reference_squares)
+
+
+def test_a_link_of_ones_own_is_used():
+    a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(Halved()(a), 0.5 * SquaredEuclidean()(a))
+
+
+def test_squared_distances_under_autocast_are_added_up_in_single_precision():
+    a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert SquaredEuclidean()(a).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", sorted(SIMILARITIES))
+def test_nearer_is_higher(name: str):
+    anchor = torch.tensor([[1.0, 0.0, 0.5]])
+    near, far = torch.tensor([[1.0, 0.1, 0.5]]), torch.tensor([[-1.0, 2.0, 0.0]])
+    similarity = as_similarity(name)
+    assert similarity(anchor, near) > similarity(anchor, far)
+
+
+@pytest.mark.parametrize("similarity", [Cosine(), Dot(), SquaredEuclidean(False), Euclidean(False), SNR(False), SNR()])
+def test_gradient(similarity: Similarity):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64, requires_grad=True) for n in (3, 4))
+    assert torch.autograd.gradcheck(similarity, (a, b))
+    assert torch.autograd.gradcheck(lambda x: similarity(x).tril(-1), (a,))
+
+
+def test_unit_vectors():
+    rows = torch.tensor([[3.0, 4.0], [0.0, 0.0], [3e30, 4e30], [3e-30, 4e-30]], requires_grad=True)
+    units = unit(rows)
+    torch.testing.assert_close(units[[0, 2, 3]], torch.tensor([[0.6, 0.8]]).expand(3, 2))
+    assert units[1].tolist() == [0.0, 0.0]
+    units[:, 0].sum().backward()
+    assert torch.isfinite(rows.grad).all()
+    assert rows.grad[1].tolist() == [0.0, 0.0]
+
+
+def test_unit_gradient_once_and_twice():
+    rows = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(unit, (rows,))
+    assert torch.autograd.gradgradcheck(unit, (rows,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(dtype: torch.dtype):
+    rows = torch.randn(1, 64, dtype=dtype).repeat(5, 1).requires_grad_()
+    distances = Euclidean()(rows)
+    distances.sum().backward()
+    assert not distances.any()
+    assert not rows.grad.any()
+
+
+def test_small_distances_do_not_drown():
+    """A collapsed batch must feel which way is apart: float32 near a common point, against float64."""
+    torch.manual_seed(0)
+    rows = (torch.randn(1, 64) + 1e-4 * torch.randn(16, 64)).requires_grad_()
+    wide = rows.detach().double().requires_grad_()
+    near, true = Euclidean()(rows), Euclidean()(wide)
+    torch.testing.assert_close(near.double(), true, rtol=1e-2, atol=1e-7)
+    weights = torch.randn(16, 16)
+    (near * weights).sum().backward()
+    (true * weights).sum().backward()
+    assert (rows.grad.double() - wide.grad).norm() < 1e-2 * wide.grad.norm()
+    assert Euclidean(normalize=False)(torch.tensor([[1000.0, 0.0], [1000.5, 0.0]]))[0, 1].item() == -0.5
+
+
+def test_an_anchor_without_signal():
+    """All entries alike: the variance that SNR divides by is zero."""
+    anchors = torch.ones(1, 3, requires_grad=True)
+    value = SNR()(anchors, torch.tensor([[1.0, 2.0, 3.0]]))
+    value.sum().backward()
+    assert value.item() == 0.0
+    assert not anchors.grad.any()
+
+
+def test_snr_does_not_mind_the_scale():
+    rows = torch.tensor([[1.0, -1.0, 0.5], [0.3, 0.2, -0.9]], dtype=torch.float64)
+    torch.testing.assert_close(SNR(normalize=False)(1e-9 * rows), SNR(normalize=False)(rows))
+
+
+def test_distances_of_unit_vectors():
+    rows = torch.randn(4, 8, dtype=torch.float64)
+    expected = torch.cdist(unit(rows), unit(rows))
+    for similarity in (Cosine(), Euclidean(), SquaredEuclidean()):
+        torch.testing.assert_close(similarity.distances(similarity(rows)), expected, atol=1e-7, rtol=1e-7)
+    for similarity in (Dot(), SNR(), Euclidean(normalize=False), SquaredEuclidean(normalize=False)):
+        with pytest.raises(TypeError, match="do not determine Euclidean distances of unit vectors"):
+            similarity.distances(rows)
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"similarity must be one of 'cosine', 'dot', .* but it is 'cosin'"):
+        as_similarity("cosin")
