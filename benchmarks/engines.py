@@ -141,7 +141,7 @@ def open_journal(options: argparse.Namespace, jobs: list[Job]) -> Journal:
     journal = Journal(options.out, heading(options.device, options.dim, options.seconds, options.quick))
     by_name = {name_of(job.key): job for job in jobs}
     source = options.resume_from or options.out
-    for path in (source, *sorted(options.out.parent.glob(f"{options.out.name}.share-*[0-9]"))):
+    for path in (source, *sorted(options.out.parent.glob(f"{options.out.name}.local_rows-*[0-9]"))):
         journal.take(path, by_name, retry=options.retry, any_code=options.any_code)
     return journal
 
@@ -183,7 +183,7 @@ def start(options: argparse.Namespace, phase: str, place: int, count: int) -> su
 
 def share_path(options: argparse.Namespace, phase: str, place: int) -> Path:
     """Where a worker writes: the file itself where it is alone."""
-    return options.out.with_name(f"{options.out.name}.share-{place}") if phase == "check" else Path(options.out)
+    return options.out.with_name(f"{options.out.name}.local_rows-{place}") if phase == "check" else Path(options.out)
 
 
 def doing_path(options: argparse.Namespace, phase: str, place: int) -> Path:

@@ -19,8 +19,8 @@ from tests.losses.cases import CASES, PROXY_CASES
 from tests.miners.cases import CASES as MINER_CASES
 
 ROOMS = (
-    "core",
-    "backends",
+    "formula",
+    "engines",
     "losses",
     "miners",
     "metrics",
@@ -107,7 +107,7 @@ def subclasses(room: str, base: type) -> list[type]:
     module = importlib.import_module(f"likewise.{room}")
     found = [getattr(module, name) for name in module.__all__]
     classes = [each for each in found if inspect.isclass(each)]
-    return [each for each in classes if issubclass(each, base) and not each.__module__.endswith("module")]
+    return [each for each in classes if issubclass(each, base) and not each.__module__.endswith("base")]
 
 
 LOSS_CASES = CASES + PROXY_CASES

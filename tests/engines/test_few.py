@@ -37,7 +37,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few, "FROM", 1)
 
 
-def problem(labels: Tensor = RAGGED, **options: object) -> PairBatch:
+def batch(labels: Tensor = RAGGED, **options: object) -> PairBatch:
     embeddings = torch.randn(len(labels), 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     return PairBatch(Labels(labels, **options), Cosine(), anchors=embeddings)  # type: ignore[arg-type]
 
@@ -78,28 +78,28 @@ def test_every_loss_is_what_masks_make_of_it(case, reduction: str, way: str, mon
 
 
 def test_it_is_taken_where_it_is_faster_and_nowhere_else(monkeypatch: pytest.MonkeyPatch):
-    assert type(engine_for(problem())) is few.FewPositives
-    assert type(engine_for(problem(), "dense")) is DenseEngine  # the reference is what was asked for
+    assert type(engine_for(batch())) is few.FewPositives
+    assert type(engine_for(batch(), "dense")) is DenseEngine  # the reference is what was asked for
     many = torch.arange(40) // 20
-    assert type(engine_for(problem(many))) is DenseEngine
-    others = problem(reference_labels=RAGGED)
+    assert type(engine_for(batch(many))) is DenseEngine
+    others = batch(reference_labels=RAGGED)
     others.references = others.anchors
     assert type(engine_for(others)) is DenseEngine
     monkeypatch.setattr(few, "FROM", len(RAGGED) ** 2 + 1)
-    assert type(engine_for(problem())) is DenseEngine
+    assert type(engine_for(batch())) is DenseEngine
 
 
 def test_panels_of_a_large_batch_need_no_masks(monkeypatch: pytest.MonkeyPatch):
     in_panels(monkeypatch)
-    engine = engine_for(problem())
+    engine = engine_for(batch())
     assert isinstance(engine, ChunkedEngine)
     assert engine.slots is not None
-    for masked in (engine_for(problem(), "chunked"), engine_for(problem(torch.arange(40) // 20))):
+    for masked in (engine_for(batch(), "chunked"), engine_for(batch(torch.arange(40) // 20))):
         assert isinstance(masked, ChunkedEngine)
         assert masked.slots is None
     monkeypatch.setattr(DenseEngine, "__init__", None)  # nobody calls it
     found = engine.fold([[logsumexp(s, NEGATIVES), largest(s, POSITIVES)]], {})
-    whole = few.FewPositives(problem(), few.slots_of(problem())).fold([list(found)], {})
+    whole = few.FewPositives(batch(), few.slots_of(batch())).fold([list(found)], {})
     for fold, value in found.items():
         torch.testing.assert_close(value, whole[fold], rtol=1e-12, atol=0.0)
 
@@ -134,7 +134,7 @@ class ByLength(losses.PairLoss):
     """A factor for each anchor that is wider than the similarities."""
 
     def declare(self):
-        length = PerAnchor("length", lambda problem: problem.anchors.detach().double().norm(dim=1))
+        length = PerAnchor("length", lambda batch: batch.anchors.detach().double().norm(dim=1))
         return per_anchor(logsumexp(length * s, NEGATIVES) - mean(s, POSITIVES))
 
 

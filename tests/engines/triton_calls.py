@@ -137,10 +137,10 @@ def test_shares_of_references_are_not_taken_for_all(monkeypatch: pytest.MonkeyPa
     take(monkeypatch, "short")
     embeddings, labels = batch(6)
     parts = [per_pair(NEGATIVES, s)]
-    problem = PairBatch(Labels(labels, labels), Cosine(), anchors=embeddings, references=embeddings)
-    assert WHOLE.whole(parts, problem, "mean") is not None
-    problem.shards = object()
-    assert WHOLE.whole(parts, problem, "mean") is None
+    pair_batch = PairBatch(Labels(labels, labels), Cosine(), anchors=embeddings, references=embeddings)
+    assert WHOLE.whole(parts, pair_batch, "mean") is not None
+    pair_batch.shards = object()
+    assert WHOLE.whole(parts, pair_batch, "mean") is None
 
 
 # ------------------------------------------------------------------------------------------------ changed numbers

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from triton.runtime import interpreter
 
 from likewise.engines.triton import engine, operands, program
-from likewise.formula import Part
+from likewise.formula import Term
 from likewise.losses import PairLoss
 from likewise.miners import PairMiner
 
@@ -80,7 +80,7 @@ def batch(m: int = 34, d: int = 5, classes: int = 8, seed: int = 0) -> tuple[Ten
     return centers[labels] + torch.randn(m, d, generator=generator), labels
 
 
-def declared(part: Part | tuple[Part, ...], **options: Any) -> PairLoss:
+def declared(part: Term | tuple[Term, ...], **options: Any) -> PairLoss:
     """A loss that is nothing but its declaration."""
 
     class Declared(PairLoss):

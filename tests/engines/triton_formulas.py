@@ -16,9 +16,9 @@ from likewise.formula import (
     Labels,
     Mined,
     PairBatch,
-    Part,
     PerAnchor,
     PerReference,
+    Term,
     Total,
     add_up,
     apply,
@@ -133,8 +133,8 @@ def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatc
     gap = relu(largest(s, NEGATIVES) - 0.6)
     parts = {
         "a pair's value": per_pair(POSITIVES, gap, needs=(NEGATIVES,)),
-        "a count of it": Part(add_up(gap + s, NEGATIVES), count(NEGATIVES, gap > 0.1), count(BOTH, gap > 0.1)),
-        "a number that is a condition": Part(
+        "a count of it": Term(add_up(gap + s, NEGATIVES), count(NEGATIVES, gap > 0.1), count(BOTH, gap > 0.1)),
+        "a number that is a condition": Term(
             add_up(s, NEGATIVES), count(NEGATIVES, where(s > 0.1, 1, 0)), count(POSITIVES, s)
         ),
     }
@@ -201,16 +201,16 @@ class Numbers(PairLoss):
         self.of_anchors = nn.Parameter(torch.randn(40, generator=generator))
         self.of_references = nn.Parameter(torch.randn(40, generator=generator))
 
-    def declare(self) -> Part:
+    def declare(self) -> Term:
         scale = Number(self.scale)
-        anchor = PerAnchor("anchor", lambda problem: self.of_anchors[: problem.shape[0]])
-        length = PerAnchor("length", lambda problem: problem.anchors.norm(dim=1))
-        reference = PerReference("reference", lambda problem: self.of_references[: problem.shape[1]])
+        anchor = PerAnchor("anchor", lambda pair_batch: self.of_anchors[: pair_batch.shape[0]])
+        length = PerAnchor("length", lambda pair_batch: pair_batch.anchors.norm(dim=1))
+        reference = PerReference("reference", lambda pair_batch: self.of_references[: pair_batch.shape[1]])
         negatives = logsumexp(scale * s + reference, NEGATIVES)
-        spread = mean_over_batch(square(s), NEGATIVES)
-        positives = add_up(softplus(negatives - scale * s * anchor + reference + spread), POSITIVES)
+        group = mean_over_batch(square(s), NEGATIVES)
+        positives = add_up(softplus(negatives - scale * s * anchor + reference + group), POSITIVES)
         total = positives + length * largest(reference * s, NEGATIVES) + Total(anchor) * 0.01
-        return Part(where(count(NEGATIVES) > 0.0, total, 0.0), count(POSITIVES), count(POSITIVES, s > scale * 0.1))
+        return Term(where(count(NEGATIVES) > 0.0, total, 0.0), count(POSITIVES), count(POSITIVES, s > scale * 0.1))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
@@ -224,7 +224,9 @@ def test_learned_numbers_of_every_kind(dtype: torch.dtype, monkeypatch: pytest.M
 
 
 def test_a_number_per_reference_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    bias = PerReference("bias", lambda problem: torch.linspace(-1.0, 2.0, problem.shape[1], dtype=problem.dtype))
+    bias = PerReference(
+        "bias", lambda pair_batch: torch.linspace(-1.0, 2.0, pair_batch.shape[1], dtype=pair_batch.dtype)
+    )
     part = per_anchor(
         logsumexp(bias, NEGATIVES) * largest(bias, NEGATIVES) + add_up(square(s), NEGATIVES), needs=(NEGATIVES,)
     )
@@ -267,8 +269,8 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
             assert "\n" not in str(caught.value)
             assert "give" in str(caught.value)
     # "auto" tries the short way on a GPU, and must get an answer there, not a refusal
-    problem = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
-    assert WHOLE.whole([per_anchor(Folded(fold, NEGATIVES, s))], problem, "mean") is None
+    pair_batch = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
+    assert WHOLE.whole([per_anchor(Folded(fold, NEGATIVES, s))], pair_batch, "mean") is None
     with pytest.raises(TypeError, match="needs embeddings, but only their similarities are known") as caught:
         MeanVersusHardest(backend="triton").from_similarity(embeddings @ embeddings.T, labels)
     assert "\n" not in str(caught.value)

@@ -99,7 +99,7 @@ class Biased(PairLoss):
         self.bias = nn.Parameter(torch.linspace(-1.0, 1.0, 300))
 
     def declare(self):
-        bias = PerReference("bias", lambda problem: self.bias[: problem.shape[1]].to(problem.dtype))
+        bias = PerReference("bias", lambda pair_batch: self.bias[: pair_batch.shape[1]].to(pair_batch.dtype))
         return per_pair(NEGATIVES, square(s) * bias + square(bias)), per_anchor(logsumexp(s + bias, NEGATIVES))
 
 
@@ -228,9 +228,9 @@ def proxies_in_half_precision() -> None:
                     leaves = [x.to(dtype).to(wide).requires_grad_() for x in (samples, proxies)]
                     relation = Labels(everyone, labels) if turned else Labels(labels, everyone, ordered=True)
                     anchors, references = leaves[::-1] if turned else leaves
-                    problem = PairBatch(relation, Cosine(), anchors=anchors, references=references)
-                    problem.half = dtype
-                    value = value_of(declaration, problem, "mean", backend)
+                    pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references)
+                    pair_batch.half = dtype
+                    value = value_of(declaration, pair_batch, "mean", backend)
                     slopes = torch.autograd.grad(value, leaves)
                     # losses store the gradient of half precision in half precision
                     found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in slopes]])

@@ -64,19 +64,19 @@ def test_rows_that_need_no_copy(allowed: str, copied: bool) -> None:
     """Sixteen dimensions, no lengths, no order: what is multiplied is what was given, unless it must be rounded."""
     embeddings, labels = batch(19, 16)
     torch.set_float32_matmul_precision(allowed)
-    problem = batch_from_embeddings(embeddings, labels, None, None, None, Dot())
-    operand = operands.arrange(problem).left.operand
+    pair_batch = batch_from_embeddings(embeddings, labels, None, None, None, Dot())
+    operand = operands.arrange(pair_batch).left.operand
     assert (operand.data_ptr() != embeddings.data_ptr()) == copied
     assert torch.equal(operand.double(), nearest(embeddings) if copied else embeddings.double())
 
 
 def test_only_where_tf32_is_used() -> None:
     embeddings, labels = batch(19)
-    problem = batch_from_embeddings(embeddings, labels, None, None, None, Cosine())
+    pair_batch = batch_from_embeddings(embeddings, labels, None, None, None, Cosine())
     half = batch_from_embeddings(embeddings.half(), labels, None, None, None, Cosine())
     for allowed, rounded in (("highest", False), ("high", True), ("medium", False)):
         torch.set_float32_matmul_precision(allowed)
-        assert operands.compared(problem).manner.rounded == rounded
+        assert operands.compared(pair_batch).manner.rounded == rounded
         assert not operands.compared(half).manner.rounded
 
 
@@ -171,8 +171,8 @@ def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) 
     anchors[3], references[5] = 0.0, 0.0
     references *= 10.0 ** torch.linspace(-3, 3, 37)[:, None]  # each row has a scale of its own
     tensors = [anchors.half(), references.half()]
-    problem = batch_from_embeddings(*tensors[:1], labels, tensors[1], theirs, None, SIMILARITIES[name])
-    manner = operands.compared(problem).manner
+    pair_batch = batch_from_embeddings(*tensors[:1], labels, tensors[1], theirs, None, SIMILARITIES[name])
+    manner = operands.compared(pair_batch).manner
     assert (manner.dtype == torch.float16) == (name in ("cosine", "dot", "squared_euclidean"))
     assert manner.scaled == (name in ("cosine", "squared_euclidean"))
     if name == "dot":
@@ -197,8 +197,8 @@ def test_two_sets_of_which_one_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_sets_of_two_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
     (anchors, labels), (references, theirs) = batch(19), batch(23, seed=1)
     for tensors in ([anchors.half(), references], [anchors, references.half()]):
-        problem = batch_from_embeddings(tensors[0], labels, tensors[1], theirs, None, Cosine())
-        assert problem.half is None
+        pair_batch = batch_from_embeddings(tensors[0], labels, tensors[1], theirs, None, Cosine())
+        assert pair_batch.half is None
         take(monkeypatch, "short")
         check(losses.MultiSimilarityLoss, tensors, labels, reference_labels=theirs)
 
@@ -216,11 +216,11 @@ def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.M
         leaves = [x.half().to(wide).requires_grad_() for x in (samples, proxies)]
         relation = Labels(torch.arange(10), labels) if turned else Labels(labels, torch.arange(10), ordered=True)
         anchors, references = leaves[::-1] if turned else leaves
-        problem = PairBatch(relation, Cosine(), anchors=anchors, references=references)
-        problem.half = torch.float16
+        pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references)
+        pair_batch.half = torch.float16
         if backend == "triton":
-            assert operands.compared(problem).manner.scaled
-        value = value_of(declaration, problem, "mean", backend)
+            assert operands.compared(pair_batch).manner.scaled
+        value = value_of(declaration, pair_batch, "mean", backend)
         found.append([value.detach(), *torch.autograd.grad(value, leaves)])
     fused, true, dense = found
     for own, theirs in zip(errors(fused, true), errors(dense, true), strict=True):

@@ -18,6 +18,7 @@ from likewise.formula import (
     apply,
     at_least,
     count,
+    derivative,
     evaluate,
     exp,
     largest,
@@ -25,7 +26,6 @@ from likewise.formula import (
     relu,
     s,
     sigmoid,
-    slope,
     softplus,
     sqrt,
     square,
@@ -66,7 +66,7 @@ def test_declared_slope_is_autograd(values: list[float], name: str):
     similarities = torch.tensor(values, dtype=torch.float64, requires_grad=True)
     value = evaluate(curve, {s: similarities})
     (expected,) = torch.autograd.grad(value.sum(), similarities)
-    declared = torch.as_tensor(evaluate(slope(curve, s), {s: similarities.detach()}), dtype=torch.float64)
+    declared = torch.as_tensor(evaluate(derivative(curve, s), {s: similarities.detach()}), dtype=torch.float64)
     torch.testing.assert_close(declared.expand_as(expected), expected)
 
 
@@ -76,20 +76,20 @@ def test_what_is_frozen_has_a_value_and_no_slope():
     value = evaluate(curve, {s: at})
     assert value.item() == 0.25
     assert torch.autograd.grad(value, at)[0].item() == 0.5
-    assert evaluate(slope(curve, s), {s: at}).item() == 0.5
+    assert evaluate(derivative(curve, s), {s: at}).item() == 0.5
 
 
 def test_slope_by_a_number_that_a_curve_uses():
     negatives = logsumexp(s, NEGATIVES)
     curve = softplus(negatives - s)
     known = {s: torch.tensor([[0.2, 0.4]]), negatives: torch.tensor([[1.0]])}
-    by_number, by_similarity = (evaluate(slope(curve, node), dict(known)) for node in (negatives, s))
+    by_number, by_similarity = (evaluate(derivative(curve, node), dict(known)) for node in (negatives, s))
     torch.testing.assert_close(by_number, -by_similarity)
 
 
 def test_ranks_tell_what_a_formula_varies_over():
     negatives = logsumexp(50.0 * s, NEGATIVES)
-    norm = PerAnchor("norm", lambda problem: problem.anchors.norm(dim=1))
+    norm = PerAnchor("norm", lambda batch: batch.anchors.norm(dim=1))
     ranks = [f.rank for f in (s, negatives, negatives - s, softplus(negatives) + norm, Total(negatives) / 2.0)]
     assert ranks == [Rank.PAIR, Rank.ANCHOR, Rank.PAIR, Rank.ANCHOR, Rank.NUMBER]
 

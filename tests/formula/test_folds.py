@@ -83,7 +83,7 @@ def test_ties_are_shared_among_those_kept():
     values, keep = torch.tensor([[3.0, 3.0, 1.0, 3.0]]), torch.tensor([[True, False, True, True]])
     fold = Max()
     left, right = (fold.start(values[:, cut], keep[:, cut]) for cut in (slice(0, 2), slice(2, 4)))
-    assert fold.slope(values, keep, fold.merge(left, right)).tolist() == [[0.5, 0.0, 0.0, 0.5]]
+    assert fold.derivative(values, keep, fold.merge(left, right)).tolist() == [[0.5, 0.0, 0.0, 0.5]]
 
 
 def test_counts_are_whole_numbers():

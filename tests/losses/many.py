@@ -20,9 +20,9 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
-from likewise.distributed import Rows
+from likewise.distributed import RowPartition, TorchProcessGroup
 from likewise.engines import chunked
-from likewise.formula import Masks, Processes, mean_over_batch, s
+from likewise.formula import Masks, mean_over_batch, s
 from likewise.formula.folds import NEGATIVES, POSITIVES
 from tests.losses.cases import CASES, PROXY_CASES
 
@@ -191,7 +191,7 @@ def cases(size: int) -> dict[str, Case]:
     return {**once, **few}  # fewer classes than processes: some have no proxy to account for
 
 
-def batch(size: int, step: int, crowded: bool = False) -> tuple[Tensor, Tensor, Rows]:
+def batch(size: int, step: int, crowded: bool = False) -> tuple[Tensor, Tensor, RowPartition]:
     """Samples of all processes: classes that are on one of them, on several, and in one place only.
 
     In a crowded batch a class has more members than are kept side by side, and one process has all of another class.
@@ -203,7 +203,7 @@ def batch(size: int, step: int, crowded: bool = False) -> tuple[Tensor, Tensor, 
     labels = torch.tensor([0, 0, 1, 2, 1, 0, 3, 2, 2, 4, 9, 0, 4, 4])
     labels = torch.where(torch.arange(n) < 6, 1, torch.arange(n) // (n - 3) * 2) if crowded else labels[:n]
     noise = torch.randn(n, DIM, generator=generator, dtype=torch.float64)
-    return centers[labels] + 0.8 * noise, labels, Rows(sizes, 0)
+    return centers[labels] + 0.8 * noise, labels, RowPartition(sizes, 0)
 
 
 def learner(case: Case, reduction: str, engine: str) -> nn.Module:
@@ -247,14 +247,14 @@ def run(case: Case, size: int, rank: int | None, reduction: str, engine: str) ->
     callee = loss if rank is None else losses.Gathered(loss)
     for step in range(case.steps):
         embeddings, labels, rows = batch(size, step, case.call == "crowded")
-        own = slice(None) if rank is None else Rows(rows.sizes, rank).own
+        own = slice(None) if rank is None else RowPartition(rows.sizes, rank).own
         leaf = embeddings[own].clone().requires_grad_()
         value = value_of(callee, case, leaf, labels[own], own, embeddings)
     loss.zero_grad()
     copies = 1 if rank is None or value.ndim else size
     objective = value
     if value.ndim:
-        offset = 0 if rank is None else Processes().rows(value).offset
+        offset = 0 if rank is None else TorchProcessGroup().rows(value).offset
         objective = (weights(value, offset) * value).sum()
     objective.backward()
     assert leaf.grad is not None
@@ -337,7 +337,7 @@ def trained(size: int, rank: int | None) -> dict[str, Tensor]:
         loss = DistributedDataParallel(losses.Gathered(loss))
     for step in range(STEPS):
         images, labels, rows = batch(size, step)
-        own = slice(None) if rank is None else Rows(rows.sizes, rank).own
+        own = slice(None) if rank is None else RowPartition(rows.sizes, rank).own
         optimizer.zero_grad()
         loss(called(images[own]), labels[own]).backward()
         optimizer.step()
@@ -347,7 +347,7 @@ def trained(size: int, rank: int | None) -> dict[str, Tensor]:
 def curvature(size: int, rank: int | None) -> Tensor:
     """The gradient of the squared norm of a gradient: collectives can be differentiated twice."""
     embeddings, labels, rows = batch(size, 0)
-    own = slice(None) if rank is None else Rows(rows.sizes, rank).own
+    own = slice(None) if rank is None else RowPartition(rows.sizes, rank).own
     leaf = embeddings[own].clone().requires_grad_()
     loss: nn.Module = losses.MultiSimilarityLoss()
     loss = loss if rank is None else losses.Gathered(loss)

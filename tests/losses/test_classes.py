@@ -33,8 +33,8 @@ class Everything(losses.ProxyLoss):
         return 2
 
     def declare(self):
-        bias = PerReference("bias", lambda problem: torch.linspace(0.0, 1.0, 2 * C, dtype=problem.dtype))
-        norm = PerAnchor("norm", lambda problem: problem.anchors.norm(dim=1))
+        bias = PerReference("bias", lambda pair_batch: torch.linspace(0.0, 1.0, 2 * C, dtype=pair_batch.dtype))
+        norm = PerAnchor("norm", lambda pair_batch: pair_batch.anchors.norm(dim=1))
         above = softplus(s - logsumexp(s, NEGATIVES) + bias)
         value = (
             add_up(above, NEGATIVES) + norm * mean(s * bias, BOTH) - largest(s * s, POSITIVES) + largest(s, NEGATIVES)

@@ -46,10 +46,10 @@ PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_engine_with_masks_says_the_same(name: str, reduction: str):
-    """Who looks on gets the engine for any problem: it makes masks of labels, and a curve for every pair."""
+    """Who looks on gets the engine for any pair_batch: it makes masks of labels, and a curve for every pair."""
     ours = value_and_gradients(make(name, "dense", reduction=reduction))
     seen: list[Tensor] = []
-    with similarity_hook(lambda problem, matrix: (seen.append(matrix), matrix)[1]):
+    with similarity_hook(lambda pair_batch, matrix: (seen.append(matrix), matrix)[1]):
         general = value_and_gradients(make(name, "dense", reduction=reduction))
     assert seen
     for left, right in zip(ours, general, strict=True):
@@ -98,8 +98,8 @@ def test_one_matrix_no_mask_and_a_margin_for_the_own_class_alone(name: str):
 
 # ------------------------------------------------------------------------------------------------ single folds
 
-ANCHOR = PerAnchor("anchor", lambda problem: torch.zeros(0))
-REFERENCE = PerReference("reference", lambda problem: torch.zeros(0))
+ANCHOR = PerAnchor("anchor", lambda pair_batch: torch.zeros(0))
+REFERENCE = PerReference("reference", lambda pair_batch: torch.zeros(0))
 LEARNED = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
 
 CURVES: dict[str, Callable[[], Any]] = {
@@ -286,7 +286,7 @@ def test_a_gradient_penalty_through_blocks(name: str):
             return list(torch.autograd.grad(total, leaves))
 
         if backend == "dense":
-            with similarity_hook(lambda problem, matrix: matrix):
+            with similarity_hook(lambda pair_batch, matrix: matrix):
                 results.append(penalized())
         else:
             results.append(penalized())

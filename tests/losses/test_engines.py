@@ -182,12 +182,12 @@ def test_a_form_that_does_not_stream_says_so() -> None:
 def test_random_miners_in_panels(make) -> None:
     """Triplets of the batch, as many as without panels."""
     embeddings, y = batch("few")
-    problem = losses.module.batch_from_embeddings(
+    pair_batch = losses.module.batch_from_embeddings(
         embeddings, y, None, None, None, losses.module.as_similarity("cosine")
     )
     positive, negative = Labels(y).masks()
-    whole = make(generator=torch.Generator().manual_seed(0)).refine(problem, "dense")
-    drawn = make(generator=torch.Generator().manual_seed(0)).refine(problem, "chunked")
+    whole = make(generator=torch.Generator().manual_seed(0)).refine(pair_batch, "dense")
+    drawn = make(generator=torch.Generator().manual_seed(0)).refine(pair_batch, "chunked")
     assert positive[drawn.anchors, drawn.positives].all()
     assert negative[drawn.anchors, drawn.negatives].all()
     assert len(drawn.anchors) == len(whole.anchors)

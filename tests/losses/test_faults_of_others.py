@@ -113,8 +113,8 @@ def test_nan_shows_in_the_value_and_breaks_nothing():
     S = torch.eye(4)
     S[0, 1] = float("nan")
     for loss in (losses.FastAPLoss(), losses.HistogramLoss()):
-        problem = PairBatch(Labels(torch.tensor([0, 0, 1, 1])), similarities=-S)
-        assert value_of(loss.declare(), problem, "none", "dense").isnan().any()
+        batch = PairBatch(Labels(torch.tensor([0, 0, 1, 1])), similarities=-S)
+        assert value_of(loss.declare(), batch, "none", "dense").isnan().any()
 
 
 def test_soft_triplets_count_alike_however_they_are_named():

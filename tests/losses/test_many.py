@@ -12,8 +12,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from likewise import losses
-from likewise.formula import Processes, SingleProcess, distributed_batch, spread
+from likewise import distributed, losses
+from likewise.distributed import SingleProcess, TorchProcessGroup, distributed_batch
 from tests.losses import many
 
 ROOT = Path(__file__).parents[2]
@@ -108,8 +108,8 @@ def test_one_process_needs_no_group():
     embeddings, labels, _ = many.batch(2, 0)
     loss = losses.ArcFaceLoss(many.CLASSES, many.DIM).double()
     plain = loss(embeddings, labels)
-    with distributed_batch() as spread:
-        assert spread.size == 1
+    with distributed_batch() as group:
+        assert group.size == 1
         assert torch.equal(loss(embeddings, labels), plain)
     assert torch.equal(losses.Gathered(loss)(embeddings, labels), plain)
     assert torch.equal(losses.ShardedProxies(loss)(embeddings, labels), plain)
@@ -143,24 +143,24 @@ def a_group_of_one(tmp_path):
 @pytest.mark.usefixtures("a_group_of_one")
 def test_a_block_is_for_one_batch():
     """The sizes of shares are asked for once, so another batch needs another block; and one process needs none."""
-    processes = Processes()
+    processes = TorchProcessGroup()
     assert processes.batch(torch.zeros(3, 2)).sizes == (3,)
     with pytest.raises(
         ValueError, match="must be opened anew for every batch: this process has 2 samples now and had 3"
     ):
         processes.batch(torch.zeros(2, 2))
     with pytest.raises(ValueError, match="sizes must be one for each of the 1 processes, but there are 2"):
-        Processes(sizes=[3, 2])
-    assert Processes(sizes=[5]).batch(torch.zeros(5, 2)).sizes == (5,)
-    with distributed_batch() as spread:
-        assert isinstance(spread, SingleProcess)
-    assert not Processes.several()
+        TorchProcessGroup(sizes=[3, 2])
+    assert TorchProcessGroup(sizes=[5]).batch(torch.zeros(5, 2)).sizes == (5,)
+    with distributed_batch() as group:
+        assert isinstance(group, SingleProcess)
+    assert not TorchProcessGroup.several()
 
 
 @pytest.mark.usefixtures("a_group_of_one")
 def test_a_batch_is_gathered_once():
     """Several losses on one batch share what was gathered, with and without a graph; nothing is kept after the block."""
-    processes, batch = Processes(), torch.randn(3, 2, requires_grad=True)
+    processes, batch = TorchProcessGroup(), torch.randn(3, 2, requires_grad=True)
     rows = processes.batch(batch)
     everyone = processes.gather(batch, rows)
     assert processes.gather(batch, rows) is everyone
@@ -176,8 +176,10 @@ def test_collectives_are_few(monkeypatch):
     """Sizes, embeddings, labels and sums forward; sums and embeddings backward; another loss adds its sums alone."""
     seen = []
     for name in ("gather", "scatter"):
-        real = getattr(spread._Wire, name)
-        monkeypatch.setattr(spread._Wire, name, lambda *given, real=real, name=name: seen.append(name) or real(*given))
+        real = getattr(distributed._Wire, name)
+        monkeypatch.setattr(
+            distributed._Wire, name, lambda *given, real=real, name=name: seen.append(name) or real(*given)
+        )
     reduce = dist.all_reduce
     monkeypatch.setattr(dist, "all_reduce", lambda *given, **more: seen.append("total") or reduce(*given, **more))
     pair, proxy = losses.MultiSimilarityLoss(), losses.ArcFaceLoss(many.CLASSES, many.DIM)
@@ -192,7 +194,7 @@ def test_collectives_are_few(monkeypatch):
     }
     for loss, (forward, backward) in expected.items():
         seen.clear()
-        monkeypatch.setattr(spread._here, "spread", Processes())
+        monkeypatch.setattr(distributed._here, "group", TorchProcessGroup())
         value = loss(torch.randn(6, many.DIM, requires_grad=True), torch.arange(6) // 2)
         assert seen == forward
         value.backward()

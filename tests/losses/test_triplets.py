@@ -59,14 +59,14 @@ def test_quadruplets_with_many_ties(seed: int):
     if mutual:
         S = torch.maximum(S, S.T)
     # a similarity that is not mutual must be one that says so
-    problem = PairBatch(Labels(y), Cosine() if mutual else SNR(), similarities=S)
+    batch = PairBatch(Labels(y), Cosine() if mutual else SNR(), similarities=S)
     sums, units, active = [0.0] * n, [0] * n, [0] * n
     for a, p, i, k in itertools.product(range(n), repeat=4):
         if a != p and y[a] == y[p] and len({int(y[a]), int(y[i]), int(y[k])}) == 3:
             value = float(S[i, k] - S[a, p]) + 0.25
             sums[a], units[a], active[a] = sums[a] + max(value, 0.0), units[a] + 1, active[a] + (value > 0.0)
-    for slots in (None, find_positive_index(problem, "dense")):
-        part = all_quadruplets(problem, 0.25, slots, "dense")
+    for slots in (None, find_positive_index(batch, "dense")):
+        part = all_quadruplets(batch, 0.25, slots, "dense")
         assert part.total.tolist() == pytest.approx(sums)
         assert part.units.tolist() == units
         assert part.nonzero.tolist() == active
@@ -76,9 +76,9 @@ def test_more_active_triplets_than_32_bits_hold():
     """Two classes of 1,280: four billion triplets, counted one anchor at a time by numpy."""
     torch.manual_seed(0)
     embeddings, y = torch.nn.functional.normalize(torch.randn(2560, 8)), torch.arange(2560) % 2
-    problem = PairBatch(Labels(y), Cosine(normalize=False), anchors=embeddings)
+    batch = PairBatch(Labels(y), Cosine(normalize=False), anchors=embeddings)
     loss = TripletLoss(0.5, reduction="sum")
-    (part,) = by_rows(problem, loss._all, "chunked")
+    (part,) = by_rows(batch, loss._all, "chunked")
     S = (embeddings @ embeddings.T).numpy()
     active, total = 0, 0.0
     for i in range(2560):

@@ -36,11 +36,11 @@ from likewise.formula import (
     Min,
     Number,
     PairBatch,
-    Part,
     Reduction,
     Relation,
     Side,
     Sum,
+    Term,
     Total,
     Triplets,
     add_up,
@@ -48,13 +48,13 @@ from likewise.formula import (
     at_least,
     batch_from_embeddings,
     count,
+    derivative,
     evaluate,
     exp,
     full_precision,
     ingredients,
-    parts_of,
     s,
-    slope,
+    sort_declaration,
     walk,
     where,
 )
@@ -116,7 +116,7 @@ def _reason(loss: Any) -> str | None:
         return "it is defined on triplets that a miner names one by one"
     for declaration in declarations.values():
         items = declaration if isinstance(declaration, tuple) else (declaration,)
-        parts, regularizers, _ = parts_of(declaration)
+        parts, regularizers, _ = sort_declaration(declaration)
         if len(parts) + len(regularizers) < len(items):
             return "it is a function of the whole matrix and no formula"
     return None
@@ -145,7 +145,7 @@ def _of_matrices(loss: PairLoss | ProxyLoss) -> dict[str, dict[Side, Formula]]:
     assert declarations is not None
     result = {}
     for between, declaration in declarations.items():
-        slopes = [part_slopes(part, loss.reduction) for part in parts_of(declaration)[0]]
+        slopes = [part_slopes(part, loss.reduction) for part in sort_declaration(declaration)[0]]
         positive, negative = (
             reduce(_plus, [each[side] for each in slopes], _NOTHING) for side in (POSITIVES, NEGATIVES)
         )
@@ -153,7 +153,7 @@ def _of_matrices(loss: PairLoss | ProxyLoss) -> dict[str, dict[Side, Formula]]:
     return result
 
 
-def part_slopes(part: Part, reduction: Reduction = "sum") -> dict[Side, Formula]:
+def part_slopes(part: Term, reduction: Reduction = "sum") -> dict[Side, Formula]:
     """``∂L/∂s`` of a positive and of a negative pair, for one part of a loss.
 
     Args:
@@ -172,7 +172,7 @@ def part_slopes(part: Part, reduction: Reduction = "sum") -> dict[Side, Formula]
         """Add to what each fold and total inside a formula is multiplied with; of a curve, summed over the pairs."""
         for inner in ingredients(formula):
             if isinstance(inner, Folded | Total):
-                share = weight * slope(formula, inner)
+                share = weight * derivative(formula, inner)
                 share = share if over is None else _over_pairs(simplified(share), over)
                 share = _over_batch(simplified(share)) if isinstance(inner, Total) else share
                 multipliers[inner] = _plus(multipliers.get(inner, _NOTHING), share)
@@ -186,7 +186,7 @@ def part_slopes(part: Part, reduction: Reduction = "sum") -> dict[Side, Formula]
             pass_on(node.curve, local, node.over)
             for side in of_sides:
                 if node.over in (side, Side.BOTH):
-                    of_sides[side] = _plus(of_sides[side], local * slope(node.curve, s))
+                    of_sides[side] = _plus(of_sides[side], local * derivative(node.curve, s))
     units = {"mean": part.units, "nonzero": part.nonzero}.get(reduction)
     scale = Number(1.0) if units is None else 1.0 / at_least(Total(units), 1)
     return {side: simplified(formula * scale) for side, formula in of_sides.items()}
@@ -270,68 +270,68 @@ def closed_weights(
     with torch.no_grad(), untouched(loss, embeddings):
         if isinstance(loss, ProxyLoss):
             _, seen = seen_by(loss, embeddings, labels, references, reference_labels, relation=relation)
-            problems = {problem.between: problem for problem, _ in seen}
-            return tuple(_with_proxies(loss, between, each, problems) for between, each in formulas.items())
+            pair_batches = {pair_batch.between: pair_batch for pair_batch, _ in seen}
+            return tuple(_with_proxies(loss, between, each, pair_batches) for between, each in formulas.items())
         with full_precision(embeddings):
-            problem = batch_from_embeddings(
+            pair_batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, relation, as_similarity(loss.similarity)
             )
             (each,) = formulas.values()
-            return (_weighed(problem, _slopes(_mined(loss, problem), each)),)
+            return (_weighed(pair_batch, _slopes(_mined(loss, pair_batch), each)),)
 
 
-def _mined(loss: PairLoss, problem: PairBatch) -> PairBatch:
+def _mined(loss: PairLoss, pair_batch: PairBatch) -> PairBatch:
     miner = loss.miner
     if miner is None:
-        if loss.takes_triplets and isinstance(problem.relation, Triplets):
+        if loss.takes_triplets and isinstance(pair_batch.relation, Triplets):
             raise TypeError(
                 f"{name_of(loss)} has no closed form of its weights on triplets that are named one by one; "
                 "weigh() finds them by autograd"
             )
-        return problem
+        return pair_batch
     if not isinstance(miner, TripletMiner):
-        return problem.under(miner.refine(problem))
-    return problem if loss.takes_triplets else problem.under(miner.touched(problem))
+        return pair_batch.under(miner.refine(pair_batch))
+    return pair_batch if loss.takes_triplets else pair_batch.under(miner.touched(pair_batch))
 
 
 def _with_proxies(
-    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], problems: dict[str, PairBatch]
+    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], pair_batches: dict[str, PairBatch]
 ) -> Weighed:
     if between != Between.SAMPLES_CLASSES.value:
-        problem = problems[between]
-        return _weighed(problem, _slopes(problem, formulas))
-    problem = problems[Between.SAMPLES_PROXIES.value]
-    assert isinstance(problem.relation, Labels)
-    assert problem.relation.reference_labels is not None
+        pair_batch = pair_batches[between]
+        return _weighed(pair_batch, _slopes(pair_batch, formulas))
+    pair_batch = pair_batches[Between.SAMPLES_PROXIES.value]
+    assert isinstance(pair_batch.relation, Labels)
+    assert pair_batch.relation.reference_labels is not None
     centers = loss.proxies_per_class
-    classes = Labels(problem.relation.labels, problem.relation.reference_labels[::centers])
+    classes = Labels(pair_batch.relation.labels, pair_batch.relation.reference_labels[::centers])
     with torch.enable_grad():
-        of_centers = problem.similarities().detach().requires_grad_()
+        of_centers = pair_batch.similarities().detach().requires_grad_()
         pooled = loss.pool(of_centers.reshape(len(of_centers), -1, centers))  # (m, classes)
         slopes = _slopes(PairBatch(classes, similarities=pooled.detach()), formulas)
-        return _weighed(problem, torch.autograd.grad(pooled, of_centers, slopes)[0])
+        return _weighed(pair_batch, torch.autograd.grad(pooled, of_centers, slopes)[0])
 
 
-def _slopes(problem: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
+def _slopes(pair_batch: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
     """``∂L/∂s`` of every pair, zero for pairs that are neither positive nor negative after mining."""
-    positive, negative = dense_masks(problem)
-    of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], problem)
+    positive, negative = dense_masks(pair_batch)
+    of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], pair_batch)
     return torch.where(positive, -of_positives, torch.where(negative, of_negatives, 0.0))
 
 
 @torch.no_grad()
-def evaluate_pairs(formulas: list[Formula], problem: PairBatch) -> list[Tensor]:
+def evaluate_pairs(formulas: list[Formula], pair_batch: PairBatch) -> list[Tensor]:
     """The values of formulas for every pair of a batch, ``(m, n)`` each, without a gradient.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, NEGATIVES, PairBatch, largest, s
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
-        >>> evaluate_pairs([s - largest(s, NEGATIVES)], problem)
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
+        >>> evaluate_pairs([s - largest(s, NEGATIVES)], pair_batch)
         [tensor([[0.7500, 0.0000],
                 [0.0000, 0.5000]])]
     """
-    engine = DenseEngine(problem)
+    engine = DenseEngine(pair_batch)
     exact = engine.similarities
     # a plain number beside a count would be computed in torch's default dtype, whatever that of the batch
     known: dict[Formula, Any] = {
@@ -342,12 +342,14 @@ def evaluate_pairs(formulas: list[Formula], problem: PairBatch) -> list[Tensor]:
     engine.learn(known)
     for stage in schedule(formulas):
         for number in stage.numbers:
-            known[number] = evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(problem)
+            known[number] = (
+                evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(pair_batch)
+            )
         engine.learn({number: known[number] for number in stage.numbers})
         known.update(engine.fold(stage.passes, {}))
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]
 
 
-def _weighed(problem: PairBatch, slopes: Tensor) -> Weighed:
-    masks = before_mining(problem.relation).masks()
-    return Weighed(problem.between, problem.similarities().detach(), slopes.detach(), *masks)
+def _weighed(pair_batch: PairBatch, slopes: Tensor) -> Weighed:
+    masks = before_mining(pair_batch.relation).masks()
+    return Weighed(pair_batch.between, pair_batch.similarities().detach(), slopes.detach(), *masks)

@@ -212,9 +212,9 @@ def draw_mining(
     if margin is None:
         raise ValueError(f"loss must have a miner with a margin for the hardest pairs, but its miner is {loss.miner!r}")
     weights = pair_weights(loss, embeddings, labels).detach()
-    problem = batch_from_embeddings(embeddings, labels, None, None, None, as_similarity(loss.similarity))
-    S = problem.similarities().detach()
-    positive, negative = before_mining(problem.relation).masks()
+    batch = batch_from_embeddings(embeddings, labels, None, None, None, as_similarity(loss.similarity))
+    S = batch.similarities().detach()
+    positive, negative = before_mining(batch.relation).masks()
     with styled() as Figure:
         figure = Figure(figsize=(4.4 * len(anchors), 2.6), layout="constrained")
         for axis, anchor in zip(figure.subplots(1, len(anchors), squeeze=False)[0], anchors, strict=True):

@@ -20,10 +20,10 @@ def simplified(formula: Formula) -> Formula:
     node, computed once.
 
     Examples:
-        >>> from likewise.formula import relu, s, slope
-        >>> slope(3.0 * relu(0.2 - s) / 3.0, s)
+        >>> from likewise.formula import relu, s, derivative
+        >>> derivative(3.0 * relu(0.2 - s) / 3.0, s)
         (1.0 / 3.0) * (3.0 * (where(0.0 < (0.2 - s), 1, 0) * -1.0))
-        >>> simplified(slope(3.0 * relu(0.2 - s) / 3.0, s))
+        >>> simplified(derivative(3.0 * relu(0.2 - s) / 3.0, s))
         where(0.0 < (0.2 - s), -1.0, 0.0)
     """
     if not isinstance(formula, Apply):

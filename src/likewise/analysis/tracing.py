@@ -191,8 +191,8 @@ def _value_and_gradients(
     """The loss, each matrix with its slopes, and the gradients: what `likewise.analysis.weigh` says, and proxies'."""
     seen: list[tuple[str, Tensor]] = []
 
-    def see(problem: PairBatch, matrix: Tensor) -> Tensor:
-        seen.append((problem.between, matrix))
+    def see(batch: PairBatch, matrix: Tensor) -> Tensor:
+        seen.append((batch.between, matrix))
         return matrix
 
     with torch.enable_grad(), check_values(False), similarity_hook(see), on_dense_engine(loss):
@@ -201,8 +201,8 @@ def _value_and_gradients(
         else:
             with full_precision(samples):
                 similarity = as_similarity(subject.similarity)
-                problem = batch_from_embeddings(samples, labels, None, None, None, similarity)
-                value = loss(problem.similarities(), labels)
+                batch = batch_from_embeddings(samples, labels, None, None, None, similarity)
+                value = loss(batch.similarities(), labels)
         total = value.sum()
     used = [(words, matrix) for words, matrix in seen if matrix.requires_grad and total.requires_grad]
     between[:] = [words for words, _ in used]

@@ -133,9 +133,9 @@ def weigh(
     gradient, *slopes = gradients(value, [leaf, *matrices])
     (explained,) = gradients(matrices, [leaf], slopes)
     weighed = []
-    for (problem, matrix), slope in zip(seen, slopes, strict=True):
-        positive, negative = before_mining(problem.relation).masks()
-        weighed.append(Weighed(problem.between, matrix.detach(), slope, positive, negative))
+    for (batch, matrix), slope in zip(seen, slopes, strict=True):
+        positive, negative = before_mining(batch.relation).masks()
+        weighed.append(Weighed(batch.between, matrix.detach(), slope, positive, negative))
     return Weighing(value.detach(), tuple(weighed), gradient, explained)
 
 
@@ -162,13 +162,13 @@ def seen_by(
     relation: Relation | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> tuple[Tensor, list[tuple[PairBatch, Tensor]]]:
-    """The value of a loss and every similarity matrix that it made, each with the problem it was made for, all on one graph.
+    """The value of a loss and every similarity matrix that it made, each with the batch it was made for, all on one graph.
 
     Examples:
         >>> import torch
         >>> from likewise.losses import NTXentLoss
-        >>> value, [(problem, matrix)] = seen_by(NTXentLoss(), torch.eye(3), torch.tensor([0, 0, 1]))
-        >>> matrix.shape, problem.between
+        >>> value, [(batch, matrix)] = seen_by(NTXentLoss(), torch.eye(3), torch.tensor([0, 0, 1]))
+        >>> matrix.shape, batch.between
         (torch.Size([3, 3]), 'samples against samples')
     """
     if not isinstance(loss, nn.Module) and not callable(loss):
@@ -177,10 +177,10 @@ def seen_by(
         )
     seen: list[tuple[PairBatch, Tensor]] = []
 
-    def see(problem: PairBatch, matrix: Tensor) -> Tensor:
+    def see(batch: PairBatch, matrix: Tensor) -> Tensor:
         # what compares constants has weights as well
         matrix = matrix if matrix.requires_grad else matrix.detach().requires_grad_()
-        seen.append((problem, matrix))
+        seen.append((batch, matrix))
         return matrix
 
     others = {"references": references, "reference_labels": reference_labels, "relation": relation}
@@ -206,9 +206,9 @@ def _of_function(
     if others["relation"] is not None:
         raise ValueError("relation must be None for a function of similarities and labels, but it was given")
     with full_precision(embeddings):
-        problem = batch_from_embeddings(embeddings, labels, **others, similarity=as_similarity(similarity))
+        batch = batch_from_embeddings(embeddings, labels, **others, similarity=as_similarity(similarity))
         assert labels is not None
-        value = function(problem.similarities(), labels)
+        value = function(batch.similarities(), labels)
     if not isinstance(value, Tensor) or value.ndim != 0 or not value.requires_grad:
         what = f"a {type(value).__name__}"
         if isinstance(value, Tensor):

@@ -47,20 +47,22 @@ class ChunkedEngine(Engine):
     """Folds over panels of the similarity matrix, which never exists as a whole.
 
     Args:
-        problem: the batch.
+        pair_batch: the batch.
         slots: where each anchor's few positives are, if that is known: panels need no masks then.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels, NEGATIVES, PairBatch, largest, s
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
-        >>> list(ChunkedEngine(problem).fold([[largest(s, NEGATIVES)]], {}).values())
+        >>> pair_batch = PairBatch(
+        ...     Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+        ... )
+        >>> list(ChunkedEngine(pair_batch).fold([[largest(s, NEGATIVES)]], {}).values())
         [tensor([0.6000, 0.6000])]
     """
 
-    def __init__(self, problem: PairBatch, slots: PositiveIndex | None = None) -> None:
-        self.problem, self.slots = problem, slots
-        self.mined = _batch_numbers(problem)
+    def __init__(self, pair_batch: PairBatch, slots: PositiveIndex | None = None) -> None:
+        self.pair_batch, self.slots = pair_batch, slots
+        self.mined = _batch_numbers(pair_batch)
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold, panel by panel."""
@@ -99,7 +101,7 @@ class ChunkedEngine(Engine):
             }
             return compute(self._engine(panel, rows, ends), parts, back)
 
-        return Panels(self.problem, list(panels(self.problem)), of_panel, list(numbers.values())).run()
+        return Panels(self.pair_batch, list(panels(self.pair_batch)), of_panel, list(numbers.values())).run()
 
     def _engine(self, panel: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
         """Who computes a panel."""
@@ -119,37 +121,37 @@ def _per_anchor(node: Formula) -> bool:
     return node.rank == Rank.ANCHOR and not isinstance(node, PerReference)
 
 
-def _batch_numbers(problem: PairBatch) -> dict[Formula, Tensor]:
+def _batch_numbers(pair_batch: PairBatch) -> dict[Formula, Tensor]:
     """What a miner's conditions need to know of the whole batch, which no panel can say."""
-    relation = problem.relation
+    relation = pair_batch.relation
     if not isinstance(relation, Mined):
         return {}
     with torch.no_grad():
-        base = problem.under(relation.base)
+        base = pair_batch.under(relation.base)
         conditions = [relation.keep_positive, relation.keep_negative]
         known = compute_folds(conditions, ChunkedEngine(base), base, only_totals=True)
     return {node: value for node, value in known.items() if isinstance(node, Total)}
 
 
-def in_panels(problem: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]]) -> list[Tensor]:
+def in_panels(pair_batch: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]]) -> list[Tensor]:
     """Vectors with one entry per anchor, computed on panels; nothing of a panel is kept for the backward pass.
 
     Args:
-        problem: the whole.
+        pair_batch: the whole.
         compute: maps a panel, and the rows that it is, to vectors with one entry for each of its anchors.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels, PairBatch
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-        >>> in_panels(problem, lambda panel, rows: (panel.similarities().sum(dim=1),))
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> in_panels(pair_batch, lambda panel, rows: (panel.similarities().sum(dim=1),))
         [tensor([1., 1.])]
     """
-    return Panels(problem, list(panels(problem)), lambda panel, rows, _numbers, _back: compute(panel, rows)).run()
+    return Panels(pair_batch, list(panels(pair_batch)), lambda panel, rows, _numbers, _back: compute(panel, rows)).run()
 
 
-def panels(problem: PairBatch) -> Iterator[slice]:
-    """Rows of a problem, as many at a time as the budget for its device allows.
+def panels(pair_batch: PairBatch) -> Iterator[slice]:
+    """Rows of a pair_batch, as many at a time as the budget for its device allows.
 
     Examples:
         >>> import torch
@@ -157,9 +159,9 @@ def panels(problem: PairBatch) -> Iterator[slice]:
         >>> list(panels(PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))))
         [slice(0, 2, None)]
     """
-    m, n = problem.shape
-    budget = BUDGET.get(problem.relation.device.type, BUDGET["cuda"])
-    height = max(LEAST_ROWS, budget // (COPIES * n * problem.dtype.itemsize))
+    m, n = pair_batch.shape
+    budget = BUDGET.get(pair_batch.relation.device.type, BUDGET["cuda"])
+    height = max(LEAST_ROWS, budget // (COPIES * n * pair_batch.dtype.itemsize))
     count = max(1, -(-m // height))
     height = max(1, -(-m // count))  # all alike
     # a share may be empty, and is one panel then
@@ -167,53 +169,53 @@ def panels(problem: PairBatch) -> Iterator[slice]:
 
 
 def in_rows(
-    problem: PairBatch, compute: Callable[[PairBatch], tuple[Tensor, ...]], backend: str = "chunked"
+    pair_batch: PairBatch, compute: Callable[[PairBatch], tuple[Tensor, ...]], backend: str = "chunked"
 ) -> list[Tensor]:
     """Tensors with one row per anchor that depend on that anchor's row of similarities alone.
 
     Args:
-        problem: the whole.
-        compute: maps a problem to the tensors; it is called on panels, or on the whole.
+        pair_batch: the whole.
+        compute: maps a pair_batch to the tensors; it is called on panels, or on the whole.
         backend: ``"dense"``: on the whole, with its graph.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, PairBatch
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
-        >>> in_rows(problem, lambda panel: (panel.similarities().sum(dim=1),))
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
+        >>> in_rows(pair_batch, lambda panel: (panel.similarities().sum(dim=1),))
         [tensor([1., 1.])]
     """
     if backend == "dense":
-        return list(compute(problem))
-    mined = _batch_numbers(problem)
+        return list(compute(pair_batch))
+    mined = _batch_numbers(pair_batch)
 
     def of_panel(panel: PairBatch, _rows: slice) -> tuple[Tensor, ...]:
         if mined:  # conditions that refer to the whole batch cannot be read off a panel
             panel = panel.under(Masks(*dense_masks(panel, mined)))
         return compute(panel)
 
-    return in_panels(problem, of_panel)
+    return in_panels(pair_batch, of_panel)
 
 
 def by_rows(
-    problem: PairBatch, compute: Callable[[PairBatch], list[TermValues]], backend: str = "chunked"
+    pair_batch: PairBatch, compute: Callable[[PairBatch], list[TermValues]], backend: str = "chunked"
 ) -> list[TermValues]:
     """The values of a loss that is no formula, but whose value for an anchor depends on that anchor's row alone.
 
     Args:
-        problem: the whole.
-        compute: maps a problem to the values of the loss's parts; it is called on panels, or on the whole.
+        pair_batch: the whole.
+        compute: maps a pair_batch to the values of the loss's parts; it is called on panels, or on the whole.
         backend: ``"dense"``: on the whole, with its graph.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, TermValues, PairBatch
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
-        >>> by_rows(problem, lambda panel: [TermValues(panel.similarities().sum(dim=1), None, None)])
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
+        >>> by_rows(pair_batch, lambda panel: [TermValues(panel.similarities().sum(dim=1), None, None)])
         [TermValues(total=tensor([1., 1.]), units=None, nonzero=None)]
     """
     if backend == "dense":
-        return compute(problem)
+        return compute(pair_batch)
     shapes: list[list[bool]] = []
 
     def flat(panel: PairBatch) -> tuple[Tensor, ...]:
@@ -221,5 +223,5 @@ def by_rows(
         shapes[:] = [[field is not None for field in value] for value in values]
         return tuple(field for value in values for field in value if field is not None)
 
-    vectors = iter(in_rows(problem, flat))
+    vectors = iter(in_rows(pair_batch, flat))
     return [TermValues(*(next(vectors) if there else None for there in shape)) for shape in shapes]  # type: ignore[arg-type]

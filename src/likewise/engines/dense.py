@@ -31,8 +31,8 @@ class DenseEngine(Engine):
     """Folds over the whole similarity matrix.
 
     Args:
-        problem: the batch, or a part of it.
-        settled: numbers for the whole batch that the miner refers to, where the problem is a part.
+        pair_batch: the batch, or a part of it.
+        settled: numbers for the whole batch that the miner refers to, where the pair_batch is a part.
         ends: what to forget after which fold, where room is dear; see `last_uses`.
 
     Examples:
@@ -46,12 +46,12 @@ class DenseEngine(Engine):
 
     def __init__(
         self,
-        problem: PairBatch,
+        pair_batch: PairBatch,
         settled: dict[Formula, Tensor] | None = None,
         ends: dict[Formula, list[Formula]] | None = None,
     ) -> None:
-        self.similarities = problem.similarities()
-        self.positive, self.negative = dense_masks(problem, settled)
+        self.similarities = pair_batch.similarities()
+        self.positive, self.negative = dense_masks(pair_batch, settled)
         # what was computed per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
         self._ends = ends or {}
@@ -133,12 +133,12 @@ def _use(node: Formula, term: Folded, last: dict[Formula, Folded]) -> None:
             _use(argument, term, last)
 
 
-def dense_masks(problem: PairBatch, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-    """The positive and negative pairs of a problem, mining applied.
+def dense_masks(pair_batch: PairBatch, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """The positive and negative pairs of a pair_batch, mining applied.
 
     Args:
-        problem: the batch, or a part of it.
-        settled: numbers for the whole batch that the miner refers to, where the problem is a part.
+        pair_batch: the batch, or a part of it.
+        settled: numbers for the whole batch that the miner refers to, where the pair_batch is a part.
 
     Examples:
         >>> import torch
@@ -147,13 +147,13 @@ def dense_masks(problem: PairBatch, settled: dict[Formula, Tensor] | None = None
         >>> dense_masks(PairBatch(relation, similarities=torch.full((2, 2), 0.2)))[1].any()
         tensor(False)
     """
-    relation = problem.relation
+    relation = pair_batch.relation
     if not isinstance(relation, Mined):
         return relation.masks()
-    problem.similarities()  # made once, with its graph, before the graph is switched off
+    pair_batch.similarities()  # made once, with its graph, before the graph is switched off
     # mining is a choice, not a function to be differentiated
     with torch.no_grad():
-        base = problem.under(relation.base)
+        base = pair_batch.under(relation.base)
         engine = DenseEngine(base)
         conditions = [relation.keep_positive, relation.keep_negative]
         known = compute_folds(conditions, engine, base, settled)

@@ -21,9 +21,9 @@ from likewise.formula import (
     Dot,
     Euclidean,
     PairBatch,
-    Part,
     Reduction,
     SquaredEuclidean,
+    Term,
     TermValues,
     has_similarity_hook,
     one_of,
@@ -48,11 +48,11 @@ against 8.7.  Their short way, up to 1,024 squared, wins at every size.
 FUSES = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
 
 
-def choose(problem: PairBatch, backend: str = "auto", *, formulas: bool = True) -> str:
-    """The engine for a problem: ``"auto"`` decides by its size, dtype and device.
+def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) -> str:
+    """The engine for a batch: ``"auto"`` decides by its size, dtype and device.
 
     Args:
-        problem: the batch.
+        batch: the batch.
         backend: what the user asked for.
         formulas: whether the loss is one; the fused engine takes nothing else.
 
@@ -68,19 +68,19 @@ def choose(problem: PairBatch, backend: str = "auto", *, formulas: bool = True) 
     if backend != "auto":
         return backend
     # who has the matrix, or shows it to somebody, needs no engine that avoids it; a compiler makes its own tiles
-    if problem.is_matrix or has_similarity_hook() or torch.compiler.is_compiling():
+    if batch.is_matrix or has_similarity_hook() or torch.compiler.is_compiling():
         return "dense"
-    (m, n), device = problem.extent, problem.relation.device.type
-    if formulas and m * n >= FUSE_FROM and _fuses(problem):
+    (m, n), device = batch.extent, batch.relation.device.type
+    if formulas and m * n >= FUSE_FROM and _fuses(batch):
         return "triton"
     return "chunked" if m * n >= STREAM_FROM.get(device, STREAM_FROM["cuda"]) else "dense"
 
 
-def _fuses(problem: PairBatch) -> bool:
-    """Whether generated kernels take a problem."""
-    fits = problem.dtype == torch.float32 and type(problem.similarity) in FUSES and not problem.is_matrix
+def _fuses(batch: PairBatch) -> bool:
+    """Whether generated kernels take a batch."""
+    fits = batch.dtype == torch.float32 and type(batch.similarity) in FUSES and not batch.is_matrix
     # kernels finish their folds, and shares of references must not
-    return problem.relation.device.type == "cuda" and fits and problem.shards is SINGLE_PROCESS and _triton_is_there()
+    return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and _triton_is_there()
 
 
 @functools.cache
@@ -91,8 +91,8 @@ def _triton_is_there() -> bool:
     return there
 
 
-def engine_for(problem: PairBatch, backend: str = "auto") -> Engine:
-    """An engine on a problem.
+def engine_for(batch: PairBatch, backend: str = "auto") -> Engine:
+    """An engine on a batch.
 
     Examples:
         >>> import torch
@@ -100,55 +100,55 @@ def engine_for(problem: PairBatch, backend: str = "auto") -> Engine:
         >>> type(engine_for(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
         'DenseEngine'
     """
-    name = choose(problem, backend)
+    name = choose(batch, backend)
     if name != "triton":
         # where an anchor's few positives are is known without a mask
-        slots = slots_of(problem) if backend == "auto" else None
+        slots = slots_of(batch) if backend == "auto" else None
         if name == "chunked":
-            return ChunkedEngine(problem, slots)
-        return DenseEngine(problem) if slots is None else FewPositives(problem, slots)
-    _check_fused(problem)
+            return ChunkedEngine(batch, slots)
+        return DenseEngine(batch) if slots is None else FewPositives(batch, slots)
+    _check_fused(batch)
     from likewise.engines.triton import TritonEngine
 
-    return TritonEngine(problem)
+    return TritonEngine(batch)
 
 
-def _check_fused(problem: PairBatch) -> None:
+def _check_fused(batch: PairBatch) -> None:
     """Say in one sentence why there is no fused engine here, if there is none."""
-    device = problem.relation.device.type
+    device = batch.relation.device.type
     if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
     if not _triton_is_there():
         raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
 
 
-def run(parts: list[Part], problem: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
+def run(parts: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
     """Compute the parts of a declaration on the engine of that name; ``"auto"`` chooses by size and device.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
-        >>> run([per_pair(NEGATIVES, s)], problem, "mean", backend="dense")[0].units
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> run([per_pair(NEGATIVES, s)], batch, "mean", backend="dense")[0].units
         tensor([1, 1])
     """
-    return run_on(parts, problem, engine_for(problem, backend), reduction)
+    return run_on(parts, batch, engine_for(batch, backend), reduction)
 
 
-def whole(parts: list[Part], problem: PairBatch, reduction: Reduction, backend: str) -> Tensor | None:
+def whole(parts: list[Term], batch: PairBatch, reduction: Reduction, backend: str) -> Tensor | None:
     """The reduced loss in one go, where generated kernels have a short way for small batches; else ``None``.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import NEGATIVES, Labels, per_pair, s
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
-        >>> whole([per_pair(NEGATIVES, s)], problem, "mean", "dense") is None
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> whole([per_pair(NEGATIVES, s)], batch, "mean", "dense") is None
         True
     """
     if backend == "triton":
-        _check_fused(problem)
-    elif backend != "auto" or torch.compiler.is_compiling() or not _fuses(problem):
+        _check_fused(batch)
+    elif backend != "auto" or torch.compiler.is_compiling() or not _fuses(batch):
         return None
     from likewise.engines.triton import whole as in_one_go
 
-    return in_one_go(parts, problem, reduction)
+    return in_one_go(parts, batch, reduction)

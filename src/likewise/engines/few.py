@@ -18,8 +18,8 @@ FROM = 2**18
 """Pairs from which on it is faster than masks on a CPU; below, finding places costs more than it saves."""
 
 
-def slots_of(problem: PairBatch) -> PositiveIndex | None:
-    """The positives of each anchor, where this engine is for the problem: a batch against itself on a CPU, no miner.
+def slots_of(pair_batch: PairBatch) -> PositiveIndex | None:
+    """The positives of each anchor, where this engine is for the pair_batch: a batch against itself on a CPU, no miner.
 
     Examples:
         >>> import torch
@@ -28,21 +28,21 @@ def slots_of(problem: PairBatch) -> PositiveIndex | None:
         >>> slots_of(PairBatch(Labels(labels), Cosine(), anchors=torch.randn(512, 8))).index.shape
         torch.Size([512, 3])
     """
-    relation, (m, n) = problem.relation, problem.shape
+    relation, (m, n) = pair_batch.relation, pair_batch.shape
     if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
         return None
-    alone = problem.spread is SINGLE_PROCESS and problem.shards is SINGLE_PROCESS
+    alone = pair_batch.group is SINGLE_PROCESS and pair_batch.shards is SINGLE_PROCESS
     frozen = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     if relation.device.type != "cpu" or m * n < FROM or not alone or frozen:
         return None
-    return find_positive_index(problem, "dense")
+    return find_positive_index(pair_batch, "dense")
 
 
 class FewPositives(ByPlaces):
     """Folds over the matrix of a batch against itself, or over some rows of it, whose positives have known places.
 
     Args:
-        problem: the batch, or some anchors against all of it.
+        pair_batch: the batch, or some anchors against all of it.
         slots: where each anchor's positives are.
         first: which of the batch the first anchor is.
 
@@ -50,17 +50,17 @@ class FewPositives(ByPlaces):
         >>> import torch
         >>> from likewise.formula import POSITIVES, smallest, s
         >>> S = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
-        >>> problem = PairBatch(Labels(torch.tensor([0, 0, 1])), similarities=S)
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 0, 1])), similarities=S)
         >>> list(
-        ...     FewPositives(problem, find_positive_index(problem, "dense"))
+        ...     FewPositives(pair_batch, find_positive_index(pair_batch, "dense"))
         ...     .fold([[smallest(s, POSITIVES)]], {})
         ...     .values()
         ... )
         [tensor([0.9000, 0.9000,    inf])]
     """
 
-    def __init__(self, problem: PairBatch, slots: PositiveIndex, first: int = 0) -> None:
-        self.similarities = problem.similarities()
+    def __init__(self, pair_batch: PairBatch, slots: PositiveIndex, first: int = 0) -> None:
+        self.similarities = pair_batch.similarities()
         itself = torch.arange(first, first + len(slots.index), device=slots.index.device)[:, None]
         # an empty slot must not name a column that another slot of its row means
         columns = torch.where(slots.exists, slots.index, itself)

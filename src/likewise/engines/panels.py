@@ -27,7 +27,7 @@ class Panels:
     """A computation on panels.
 
     Args:
-        problem: the whole.
+        batch: the whole.
         cut: the rows of each panel.
         compute: maps a panel, the rows that it is, the numbers, and whether it is for the backward pass, to tensors with
             one row for each of the panel's anchors; for the backward pass those without a slope may be ``None``.
@@ -36,27 +36,27 @@ class Panels:
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels, PairBatch
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
         >>> cut = [slice(0, 1), slice(1, 2)]
-        >>> Panels(problem, cut, lambda panel, rows, numbers, back: [panel.similarities().sum(dim=1)]).run()
+        >>> Panels(batch, cut, lambda panel, rows, numbers, back: [panel.similarities().sum(dim=1)]).run()
         [tensor([1., 1.])]
     """
 
     def __init__(
-        self, problem: PairBatch, cut: list[slice], compute: Compute, numbers: Sequence[Tensor] | None = None
+        self, batch: PairBatch, cut: list[slice], compute: Compute, numbers: Sequence[Tensor] | None = None
     ) -> None:
-        self.problem, self.cut, self.compute = problem, cut, compute
+        self.batch, self.cut, self.compute = batch, cut, compute
         self.closed = numbers is not None
-        self.is_matrix = problem.is_matrix
+        self.is_matrix = batch.is_matrix
         squares: list[Tensor] = []
         if self.is_matrix:
-            factors = [problem.similarities()]
+            factors = [batch.similarities()]
         else:
-            left, right = problem.factors()  # once for all panels, with its graph
+            left, right = batch.factors()  # once for all panels, with its graph
             factors = [left] if right is left else [left, right]
-            assert problem.similarity is not None
-            if problem.similarity.uses_squares:
-                squares = [problem.similarity.squares(each) for each in factors]
+            assert batch.similarity is not None
+            if batch.similarity.uses_squares:
+                squares = [batch.similarity.squares(each) for each in factors]
         self.factors, self.squares = len(factors), len(squares)
         self.inputs = [*factors, *squares, *(numbers or ())]
 
@@ -79,7 +79,7 @@ class Panels:
         for rows in self.cut:
 
             def of_rows(rows: slice = rows) -> Results:
-                return self.compute(self.problem.rows(rows), rows, numbers, False)
+                return self.compute(self.batch.rows(rows), rows, numbers, False)
 
             if torch.is_grad_enabled():
                 # nothing is drawn in a panel, and saving the state of a GPU's generator would wait for the GPU
@@ -103,7 +103,7 @@ class Panels:
             for k, piece in enumerate(pieces):
                 assert piece is not None
                 if k == len(wholes):
-                    wholes.append(piece.new_empty(self.problem.shape[0], *piece.shape[1:]))
+                    wholes.append(piece.new_empty(self.batch.shape[0], *piece.shape[1:]))
                 wholes[k][rows] = piece
         return wholes
 
@@ -111,7 +111,7 @@ class Panels:
         """Where the products of all panels are written, one after the other."""
         if self.is_matrix:
             return None
-        return self.inputs[0].new_empty(self.cut[0].stop - self.cut[0].start, self.problem.shape[1])
+        return self.inputs[0].new_empty(self.cut[0].stop - self.cut[0].start, self.batch.shape[1])
 
     def _products(self, inputs: Sequence[Tensor], rows: slice, room: Tensor | None = None) -> Tensor:
         """Of a panel's anchors with all references; where the matrix is there, its rows."""
@@ -121,9 +121,9 @@ class Panels:
         return left @ right.T if room is None else torch.mm(left, right.T, out=room[: len(left)])
 
     def _panel(self, products: Tensor, rows: slice, others: Sequence[Tensor]) -> PairBatch:
-        """Some rows of the problem, with the similarities that these products make."""
+        """Some rows of the batch, with the similarities that these products make."""
         with torch.enable_grad():  # what is cut out of something with a graph has one, and is not touched unseen
-            panel = self.problem.rows(rows)
+            panel = self.batch.rows(rows)
         if not self.is_matrix:
             assert panel.similarity is not None
             left = right = products.new_empty(0)

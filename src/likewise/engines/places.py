@@ -114,7 +114,7 @@ def broadcast(numbers: dict[Formula, Tensor], columns: slice | Tensor) -> dict[F
 
     Examples:
         >>> import torch
-        >>> bias = PerReference("bias", lambda problem: torch.arange(3.0))
+        >>> bias = PerReference("bias", lambda batch: torch.arange(3.0))
         >>> broadcast({bias: torch.arange(3.0)}, torch.tensor([[2], [1]]))[bias].tolist()
         [[2.0], [1.0]]
     """

@@ -49,7 +49,7 @@ def can_synchronize(tensor: Tensor, engine: str) -> bool:
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
-def find_positive_index(problem: PairBatch, engine: str, *, most: int = FEW[-1]) -> PositiveIndex | None:
+def find_positive_index(batch: PairBatch, engine: str, *, most: int = FEW[-1]) -> PositiveIndex | None:
     r"""The positives of each anchor, where labels say who they are and no anchor has many; ``None`` elsewhere.
 
     Labels are sorted, $O(B\log B)$; the largest number of positives is the one number that is asked of the device.
@@ -57,15 +57,15 @@ def find_positive_index(problem: PairBatch, engine: str, *, most: int = FEW[-1])
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, PairBatch
-        >>> problem = PairBatch(Labels(torch.tensor([5, 7, 5])), similarities=torch.eye(3))
-        >>> find_positive_index(problem, "dense")
+        >>> batch = PairBatch(Labels(torch.tensor([5, 7, 5])), similarities=torch.eye(3))
+        >>> find_positive_index(batch, "dense")
         PositiveIndex(index=tensor([[2],
                 [0],
                 [0]]), exists=tensor([[ True],
                 [False],
                 [ True]]))
     """
-    relation = problem.relation
+    relation = batch.relation
     if has_similarity_hook() or not isinstance(relation, Labels) or not can_synchronize(relation.labels, engine):
         return None
     order, first, number, place = _runs(relation)
@@ -75,7 +75,7 @@ def find_positive_index(problem: PairBatch, engine: str, *, most: int = FEW[-1])
     # where anchors are spread over processes, all must decide alike: by the references, which they share
     runs = (
         number
-        if problem.spread is SINGLE_PROCESS
+        if batch.group is SINGLE_PROCESS
         else _lengths(relation.labels[order] if relation.reference_labels is None else relation.reference_labels[order])
     )
     needed = int(runs.max()) if len(order) and len(runs) else 0
@@ -122,7 +122,7 @@ def _runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     return order, first, number, place
 
 
-def similarities_at(problem: PairBatch, anchors: Tensor, references: Tensor) -> Tensor:
+def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Tensor:
     """The similarities of chosen pairs, differentiable: ``anchors`` and ``references`` are indices of one shape.
 
     Where the matrix was made they are read off; elsewhere each is a product of its own, made again in the backward pass.
@@ -130,14 +130,14 @@ def similarities_at(problem: PairBatch, anchors: Tensor, references: Tensor) -> 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels, PairBatch
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
-        >>> similarities_at(problem, torch.tensor([0, 1]), torch.tensor([1, 1]))
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
+        >>> similarities_at(batch, torch.tensor([0, 1]), torch.tensor([1, 1]))
         tensor([0.6000, 1.0000])
     """
-    if problem.is_matrix:
-        S = problem.similarities()
+    if batch.is_matrix:
+        S = batch.similarities()
         return S.reshape(-1).index_select(0, (anchors * S.shape[1] + references).reshape(-1)).view(anchors.shape)
-    similarity, (left, right) = problem.similarity, problem.factors()
+    similarity, (left, right) = batch.similarity, batch.factors()
     assert similarity is not None
 
     squares = similarity._both_squares(left, right) if similarity.uses_squares else None

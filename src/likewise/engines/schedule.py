@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from likewise.distributed import SINGLE_PROCESS, ProcessGroup, Rows
+from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
 from likewise.formula import (
     Folded,
     Formula,
     PairBatch,
-    Part,
     PerAnchor,
     PerReference,
     Reduction,
     State,
+    Term,
     TermValues,
     Total,
     evaluate,
@@ -107,7 +107,7 @@ def _place(node: Formula, stages: list[Stage], ready: dict[Formula, tuple[int, i
 def compute_folds(
     roots: list[Formula],
     engine: Engine,
-    problem: PairBatch,
+    pair_batch: PairBatch,
     settled: dict[Formula, Tensor] | None = None,
     *,
     only_totals: bool = False,
@@ -118,8 +118,8 @@ def compute_folds(
     Args:
         roots: the formulas.
         engine: makes the folds.
-        problem: the batch, or a part of it.
-        settled: numbers for the whole batch, where the problem is a part.
+        pair_batch: the batch, or a part of it.
+        settled: numbers for the whole batch, where the pair_batch is a part.
         only_totals: nothing beyond such numbers.
         stages: the schedule, where it was made before.
     """
@@ -127,9 +127,9 @@ def compute_folds(
     given: dict[Formula, Tensor] = {}
     stages = schedule(roots) if stages is None else stages
     for stage in stages:
-        given.update(_settle(stage.numbers, known, problem, settled or {}))
+        given.update(_settle(stage.numbers, known, pair_batch, settled or {}))
         if stage.passes and not (only_totals and stage is stages[-1]):
-            given.update(_fold(stage.passes, given, engine, problem))
+            given.update(_fold(stage.passes, given, engine, pair_batch))
             known.update(given)
     return known
 
@@ -137,7 +137,7 @@ def compute_folds(
 def _settle(
     numbers: list[PerAnchor | PerReference | Total],
     known: dict[Formula, Any],
-    problem: PairBatch,
+    pair_batch: PairBatch,
     settled: dict[Formula, Tensor],
 ) -> dict[Formula, Tensor]:
     """What a stage must know first; totals over processes in as few collectives as there can be."""
@@ -149,14 +149,14 @@ def _settle(
         known.update(fresh)
 
     def arrive() -> None:
-        learn(dict(zip(waiting, problem.spread.totals(list(waiting.values())), strict=True)))
+        learn(dict(zip(waiting, pair_batch.group.totals(list(waiting.values())), strict=True)))
         waiting.clear()
 
     for number in numbers:
         if number in settled:
             learn({number: settled[number]})
         elif isinstance(number, PerAnchor | PerReference):
-            learn({number: number.compute(problem)})
+            learn({number: number.compute(pair_batch)})
         else:
             if waiting and any(node in waiting for node in walk(number.of)):
                 arrive()
@@ -166,14 +166,14 @@ def _settle(
 
 
 def _fold(
-    passes: list[list[Folded]], given: dict[Formula, Tensor], engine: Engine, problem: PairBatch
+    passes: list[list[Folded]], given: dict[Formula, Tensor], engine: Engine, pair_batch: PairBatch
 ) -> dict[Formula, Tensor]:
     """The folds of a stage; where everybody has a share of the references, states meet after every pass."""
-    if problem.shards is SINGLE_PROCESS:
+    if pair_batch.shards is SINGLE_PROCESS:
         return engine.fold(passes, given)
     results: dict[Formula, Tensor] = {}
     for terms in passes:
-        states = merged(terms, engine.states(terms, {**given, **results}), problem.shards)
+        states = merged(terms, engine.states(terms, {**given, **results}), pair_batch.shards)
         results.update({term: term.fold.finish(state) for term, state in zip(terms, states, strict=True)})
     return results
 
@@ -192,7 +192,7 @@ def merged(terms: list[Folded], states: list[State], shards: ProcessGroup) -> li
     flat = [vector for state in states for vector in state]
     # float64 holds peaks, sums and counts alike
     stacked = torch.stack([vector.double() for vector in flat])[None]  # (1, vectors, anchors)
-    everyones = shards.gather(stacked, Rows((1,) * shards.size, shards.rank))
+    everyones = shards.gather(stacked, RowPartition((1,) * shards.size, shards.rank))
     joined: list[State] = []
     first = 0
     for term, state in zip(terms, states, strict=True):
@@ -203,20 +203,20 @@ def merged(terms: list[Folded], states: list[State], shards: ProcessGroup) -> li
     return joined
 
 
-def run_on(parts: list[Part], problem: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
+def run_on(parts: list[Term], pair_batch: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
     """Compute the parts of a declaration on an engine, and of their counts the one that the reduction needs.
 
     Examples:
         >>> import torch
         >>> from likewise.engines import DenseEngine
         >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
-        >>> run_on([per_pair(NEGATIVES, s)], problem, DenseEngine(problem), "sum")[0].total
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> run_on([per_pair(NEGATIVES, s)], pair_batch, DenseEngine(pair_batch), "sum")[0].total
         tensor([0.5000, 0.5000])
     """
     counts = [{"mean": part.units, "nonzero": part.nonzero}.get(reduction) for part in parts]
     roots = [part.total for part in parts] + [count for count in counts if count is not None]
-    known = compute_folds(roots, engine, problem, stages=_stages(parts, roots, reduction))
+    known = compute_folds(roots, engine, pair_batch, stages=_stages(parts, roots, reduction))
     values = []
     for part, count in zip(parts, counts, strict=True):
         number = None if count is None else evaluate(count, known)
@@ -225,11 +225,11 @@ def run_on(parts: list[Part], problem: PairBatch, engine: Engine, reduction: Red
     return values
 
 
-def _stages(parts: list[Part], roots: list[Formula], reduction: Reduction) -> list[Stage]:
+def _stages(parts: list[Term], roots: list[Formula], reduction: Reduction) -> list[Stage]:
     """The schedule of a declaration, which is kept beside its first part: losses declare once and run many times."""
     if torch.compiler.is_compiling() or not parts:
         return schedule(roots)
-    kept: dict[Reduction, tuple[list[Part], list[Stage]]] = vars(parts[0]).setdefault("_stages", {})
+    kept: dict[Reduction, tuple[list[Term], list[Stage]]] = vars(parts[0]).setdefault("_stages", {})
     if reduction not in kept or kept[reduction][0] != parts[1:]:
         kept[reduction] = parts[1:], schedule(roots)
     return kept[reduction][1]

@@ -1,6 +1,5 @@
 """The algebra of losses: similarities, formulas, folds, relations and what a loss declares."""
 
-from likewise.distributed import Processes, ProcessGroup, Rows, SingleProcess, current, distributed_batch
 from likewise.formula.batch import PairBatch
 from likewise.formula.checks import check_values
 from likewise.formula.expressions import (
@@ -14,13 +13,13 @@ from likewise.formula.expressions import (
     Variable,
     apply,
     at_least,
+    derivative,
     evaluate,
     exp,
     ingredients,
     relu,
     s,
     sigmoid,
-    slope,
     softplus,
     sqrt,
     square,
@@ -53,8 +52,8 @@ from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarit
 from likewise.formula.terms import (
     FromProblem,
     MatrixLoss,
-    Part,
     Regularizer,
+    Term,
     TermValues,
     mean_over_batch,
     per_anchor,
@@ -87,20 +86,16 @@ __all__ = [
     "Number",
     "PairBatch",
     "Pairs",
-    "Part",
     "PerAnchor",
     "PerReference",
-    "ProcessGroup",
-    "Processes",
     "Rank",
     "Regularizer",
     "Relation",
-    "Rows",
     "Side",
     "Similarity",
-    "SingleProcess",
     "SquaredEuclidean",
     "Sum",
+    "Term",
     "TermValues",
     "Total",
     "Triplets",
@@ -112,8 +107,7 @@ __all__ = [
     "check_hyperparameters",
     "check_values",
     "count",
-    "current",
-    "distributed_batch",
+    "derivative",
     "evaluate",
     "exp",
     "hyper",
@@ -130,7 +124,6 @@ __all__ = [
     "relu",
     "s",
     "sigmoid",
-    "slope",
     "smallest",
     "softplus",
     "sqrt",
@@ -170,4 +163,4 @@ from likewise.formula.terms import Declaration as Declaration
 from likewise.formula.terms import Reduction as Reduction
 from likewise.formula.terms import equal_share as equal_share
 from likewise.formula.terms import made_for as made_for
-from likewise.formula.terms import parts_of as parts_of
+from likewise.formula.terms import sort_declaration as sort_declaration

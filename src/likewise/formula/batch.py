@@ -1,4 +1,4 @@
-"""The problem: anchors, references, how they are compared and who is positive to whom."""
+"""The pair_batch: anchors, references, how they are compared and who is positive to whom."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from likewise.distributed import SINGLE_PROCESS, ProcessGroup, Rows
+from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, embeddings_of, labels_of, same_device
 from likewise.formula.relations import Labels, Relation
 from likewise.formula.similarities import Similarity
@@ -25,13 +25,13 @@ def similarity_hook(see: Callable[[PairBatch, Tensor], Tensor]) -> Iterator[None
     """Show every similarity matrix that losses make inside this block to somebody, who may put another in its place.
 
     Args:
-        see: maps a problem and the matrix that was just made for it to the matrix that the loss will use.
+        see: maps a pair_batch and the matrix that was just made for it to the matrix that the loss will use.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
         >>> seen = []
-        >>> with similarity_hook(lambda problem, matrix: (seen.append(matrix), matrix)[1]):
+        >>> with similarity_hook(lambda pair_batch, matrix: (seen.append(matrix), matrix)[1]):
         ...     _ = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)).similarities()
         >>> seen
         [tensor([[1., 0.],
@@ -66,7 +66,7 @@ class PairBatch:
         anchors: embeddings as the caller gave them, ``(m, d)``.
         references: embeddings, ``(n, d)``; ``None`` where the references are the anchors.
         similarities: the matrix ``(m, n)``, where it is all that is known.
-        spread: the processes that have an anchor each; the anchors here are this one's.
+        group: the processes that have an anchor each; the anchors here are this one's.
         share: where the anchors stand among the references, where these are the anchors of all processes.
         shards: the processes that have a share of the references each; all have all anchors then.
 
@@ -79,8 +79,8 @@ class PairBatch:
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
-        >>> problem = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-        >>> problem.similarities()
+        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> pair_batch.similarities()
         tensor([[1., 0.],
                 [0., 1.]])
     """
@@ -93,8 +93,8 @@ class PairBatch:
         anchors: Tensor | None = None,
         references: Tensor | None = None,
         similarities: Tensor | None = None,
-        spread: ProcessGroup | None = None,
-        share: Rows | None = None,
+        group: ProcessGroup | None = None,
+        local_rows: RowPartition | None = None,
         shards: ProcessGroup | None = None,
     ) -> None:
         self.relation = relation
@@ -102,8 +102,8 @@ class PairBatch:
         self.similarity = similarity
         self.anchors = anchors
         self.references = references
-        self.spread: ProcessGroup = SINGLE_PROCESS if spread is None else spread
-        self.share = share
+        self.group: ProcessGroup = SINGLE_PROCESS if group is None else group
+        self.local_rows = local_rows
         self.shards: ProcessGroup = SINGLE_PROCESS if shards is None else shards
         self.half: torch.dtype | None = None
         self.between = "samples against samples" if references is None else "samples against references"
@@ -122,7 +122,7 @@ class PairBatch:
     def extent(self) -> tuple[int, int]:
         """The shape that decides about engines: with the largest share of anchors, so that all processes agree."""
         m, n = self.shape
-        return self.spread.largest(m), n
+        return self.group.largest(m), n
 
     @property
     def dtype(self) -> torch.dtype:
@@ -144,7 +144,7 @@ class PairBatch:
         """Anchors and references as they enter the product, computed once; see `Similarity.factors`."""
         if self._factors is None:
             if self.similarity is None or self.anchors is None:
-                raise TypeError("a problem needs either embeddings and a similarity, or a matrix of similarities")
+                raise TypeError("a pair_batch needs either embeddings and a similarity, or a matrix of similarities")
             self._factors = self.similarity.factors(self.anchors, self.references)
         return self._factors
 
@@ -155,21 +155,21 @@ class PairBatch:
 
     def among_references(self) -> Tensor:
         """The similarities of the references among themselves, ``(n, n)``; no process makes rows that another has."""
-        if self.references is None or self.share is not None:
+        if self.references is None or self.local_rows is not None:
             return self.gather(self.similarities())
         assert self.similarity is not None
         right = self.factors()[1]
-        rows = self.spread.split(len(right))
-        return self.spread.gather(self.similarity.of_factors(right[rows.own], right), rows)
+        rows = self.group.split(len(right))
+        return self.group.gather(self.similarity.of_factors(right[rows.own], right), rows)
 
     def gather(self, own: Tensor) -> Tensor:
         """Something that each anchor has, for each reference, where the references are the anchors of all processes."""
-        return own if self.share is None else self.spread.gather(own, self.share)
+        return own if self.local_rows is None else self.group.gather(own, self.local_rows)
 
     def rows(self, rows: slice) -> PairBatch:
-        """Some of the anchors against all references, as a problem of this process alone."""
+        """Some of the anchors against all references, as a pair_batch of this process alone."""
         panel = self.under(self.relation.rows(rows))
-        panel.spread, panel.share = SINGLE_PROCESS, None
+        panel.group, panel.local_rows = SINGLE_PROCESS, None
         panel.labels = None if self.labels is None else self.labels[rows]
         if self._similarities is not None:
             panel._similarities = self._similarities[rows]
@@ -183,19 +183,19 @@ class PairBatch:
     def under(self, relation: Relation) -> PairBatch:
         """The same batch, labels included, under another relation."""
         # by hand: torch.compile takes no copy.copy before torch 2.12
-        problem = PairBatch(
+        pair_batch = PairBatch(
             relation,
             self.similarity,
             anchors=self.anchors,
             references=self.references,
             similarities=self._similarities,
-            spread=self.spread,
-            share=self.share,
+            group=self.group,
+            local_rows=self.local_rows,
             shards=self.shards,
         )
-        problem.labels, problem.half, problem.between = self.labels, self.half, self.between
-        problem._factors = self._factors
-        return problem
+        pair_batch.labels, pair_batch.half, pair_batch.between = self.labels, self.half, self.between
+        pair_batch._factors = self._factors
+        return pair_batch
 
 
 def batch_from_embeddings(
@@ -205,9 +205,9 @@ def batch_from_embeddings(
     reference_labels: Tensor | None,
     relation: Relation | None,
     similarity: Similarity,
-    spread: ProcessGroup = SINGLE_PROCESS,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> PairBatch:
-    """Check everything that a caller gave, and make the problem of it.
+    """Check everything that a caller gave, and make the pair_batch of it.
 
     Where the batch is spread over processes, embeddings and references are this process's shares, and its anchors are
     compared with all references; a relation other than labels must name all of them.
@@ -246,12 +246,12 @@ def batch_from_embeddings(
         raise ValueError(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
         )
-    if spread is not SINGLE_PROCESS:
-        problem = _gathered(anchors, references, relation, similarity, spread)
+    if group is not SINGLE_PROCESS:
+        pair_batch = _gathered(anchors, references, relation, similarity, group)
     else:
-        problem = PairBatch(relation.sized(m, n), similarity, anchors=anchors, references=references)
-    problem.half = half
-    return problem
+        pair_batch = PairBatch(relation.sized(m, n), similarity, anchors=anchors, references=references)
+    pair_batch.half = half
+    return pair_batch
 
 
 def same_half(*given: Tensor) -> torch.dtype | None:
@@ -267,19 +267,19 @@ def same_half(*given: Tensor) -> torch.dtype | None:
 
 
 def _gathered(
-    anchors: Tensor, references: Tensor | None, relation: Relation, similarity: Similarity, spread: ProcessGroup
+    anchors: Tensor, references: Tensor | None, relation: Relation, similarity: Similarity, group: ProcessGroup
 ) -> PairBatch:
     """This process's anchors against everybody's references."""
-    batch = spread.batch(anchors)
-    theirs = batch if references is None else spread.rows(references)
-    everyone = spread.gather(anchors if references is None else references, theirs)
+    batch = group.batch_rows(anchors)
+    theirs = batch if references is None else group.rows(references)
+    everyone = group.gather(anchors if references is None else references, theirs)
     return PairBatch(
-        relation.gathered(spread, theirs).sized(len(anchors), theirs.count),
+        relation.gathered(group, theirs).sized(len(anchors), theirs.count),
         similarity,
         anchors=anchors,
         references=everyone,
-        spread=spread,
-        share=batch if references is None else None,
+        group=group,
+        local_rows=batch if references is None else None,
     )
 
 
@@ -305,9 +305,9 @@ def _labels(
 
 
 def batch_from_similarities(
-    similarities: Tensor, relation: Relation | Tensor, similarity: Similarity, spread: ProcessGroup = SINGLE_PROCESS
+    similarities: Tensor, relation: Relation | Tensor, similarity: Similarity, group: ProcessGroup = SINGLE_PROCESS
 ) -> PairBatch:
-    """The problem of which only the matrix is known; where it is spread over processes, each has some rows.
+    """The pair_batch of which only the matrix is known; where it is spread over processes, each has some rows.
 
     Examples:
         >>> import torch
@@ -330,10 +330,10 @@ def batch_from_similarities(
         raise ValueError(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
-    return PairBatch(relation.sized(m, n), similarity, similarities=matrix, spread=spread)
+    return PairBatch(relation.sized(m, n), similarity, similarities=matrix, group=group)
 
 
-def class_values(table: Tensor, problem: PairBatch, name: str) -> Tensor:
+def class_values(table: Tensor, pair_batch: PairBatch, name: str) -> Tensor:
     """The entry of ``table`` for each anchor's class; labels must be 0-based class indices.
 
     Examples:
@@ -342,9 +342,9 @@ def class_values(table: Tensor, problem: PairBatch, name: str) -> Tensor:
         >>> class_values(torch.tensor([1.0, 2.0]), PairBatch(Labels(torch.tensor([1, 1, 0]))), "beta")
         tensor([2., 2., 1.])
     """
-    labels = problem.labels
+    labels = pair_batch.labels
     if labels is None:
-        raise TypeError(f"{name} per class needs labels, but the relation is {type(problem.relation).__name__}")
+        raise TypeError(f"{name} per class needs labels, but the relation is {type(pair_batch.relation).__name__}")
     check_classes(labels, len(table), name)
     return table[labels]
 

@@ -13,10 +13,10 @@ fold, `Rank.NUMBER` where it is the same for the whole batch.  A formula of rank
 Formulas are immutable data.  Engines evaluate them (`evaluate`), differentiate them (`slope`: a kernel has no autograd)
 and print them; no engine knows which loss it runs.
 
-    >>> from likewise.formula import s, softplus, slope
+    >>> from likewise.formula import s, softplus, derivative
     >>> softplus(50.0 * (s - 0.5))
     softplus(50.0 * (s - 0.5))
-    >>> slope(50.0 * (s - 0.5), s)
+    >>> derivative(50.0 * (s - 0.5), s)
     50.0
 """
 
@@ -158,7 +158,7 @@ class PerAnchor(Formula):
     ``compute`` maps the `PairBatch` to a tensor with one entry per anchor and may be differentiated.
 
     Examples:
-        >>> PerAnchor("norm", lambda problem: problem.anchors.norm(dim=1))
+        >>> PerAnchor("norm", lambda pair_batch: pair_batch.anchors.norm(dim=1))
         norm
     """
 
@@ -177,7 +177,7 @@ class PerReference(Formula):
     ``compute`` maps the `PairBatch` to a tensor with one entry per reference and may be differentiated.
 
     Examples:
-        >>> PerReference("bias", lambda problem: torch.zeros(problem.shape[1]))
+        >>> PerReference("bias", lambda pair_batch: torch.zeros(pair_batch.shape[1]))
         bias
     """
 
@@ -277,7 +277,7 @@ class Operation:
     """One row of `OPERATIONS`: how to compute an operation, and its slope in each argument."""
 
     compute: Callable[..., Any]
-    slopes: tuple[Callable[..., Operand], ...]
+    derivatives: tuple[Callable[..., Operand], ...]
     symbol: str = ""
 
 
@@ -391,7 +391,7 @@ def square(x: Operand) -> Formula:
 
     Examples:
         >>> from likewise.formula import s
-        >>> slope(square(s), s)
+        >>> derivative(square(s), s)
         2.0 * s
     """
     return apply("square", x)
@@ -424,7 +424,7 @@ def softplus(x: Operand) -> Formula:
 
     Examples:
         >>> from likewise.formula import s
-        >>> slope(softplus(s), s)
+        >>> derivative(softplus(s), s)
         sigmoid(s)
     """
     return apply("softplus", x)
@@ -468,7 +468,7 @@ def stop_gradient(x: Operand) -> Formula:
 
     Examples:
         >>> from likewise.formula import s
-        >>> slope(stop_gradient(s) * s, s)
+        >>> derivative(stop_gradient(s) * s, s)
         stop_gradient(s)
     """
     return apply("stop_gradient", x)
@@ -502,14 +502,14 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     return value
 
 
-def slope(node: Formula, by: Formula) -> Formula:
+def derivative(node: Formula, by: Formula) -> Formula:
     """The derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
 
     Folds are opaque: they are numbers per anchor here, and their own slopes are the engines' business.
 
     Examples:
         >>> from likewise.formula import relu, s
-        >>> slope(relu(0.2 - s), s)
+        >>> derivative(relu(0.2 - s), s)
         where(0.0 < (0.2 - s), 1, 0) * -1.0
     """
     if node is by:
@@ -517,8 +517,8 @@ def slope(node: Formula, by: Formula) -> Formula:
     if not isinstance(node, Apply):
         return Number(0.0)
     result: Formula = Number(0.0)
-    for argument, rule in zip(node.arguments, OPERATIONS[node.operation].slopes, strict=True):
-        inner = slope(argument, by)
+    for argument, rule in zip(node.arguments, OPERATIONS[node.operation].derivatives, strict=True):
+        inner = derivative(argument, by)
         if not _is(inner, 0.0):
             result = _plus(result, _times(as_formula(rule(*node.arguments)), inner))
     return result

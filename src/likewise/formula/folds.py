@@ -70,7 +70,7 @@ class Fold(ABC):
         """One number per anchor."""
 
     @abstractmethod
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """The derivative of the finished number by each value of a tile, given the state of the whole row."""
 
 
@@ -104,7 +104,7 @@ class LogSumExp(Fold):
         peak, total = state
         return total.log() + peak
 
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """``e^(v − peak) / total``, the softmax weight."""
         peak, total = state
         return torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)) / total[:, None], 0.0)
@@ -204,7 +204,7 @@ class Sum(Fold):
         """The sum itself."""
         return state[0]
 
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """One."""
         return keep.to(values.dtype)
 
@@ -232,7 +232,7 @@ class Mean(Fold):
         """Divide, by one where there is nothing."""
         return state[0] / state[1].clamp_min(1)
 
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """``1 / n``."""
         return keep.to(values.dtype) / state[1].clamp_min(1)[:, None]
 
@@ -264,7 +264,7 @@ class Max(Fold):
         """The value itself."""
         return state[0]
 
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """One over the number of ties at the extreme value, zero elsewhere."""
         largest, ties = state
         return (keep & (values == largest[:, None])) / ties.clamp_min(1)[:, None]
@@ -295,9 +295,9 @@ class Min(Fold):
         """The value itself."""
         return -self._turned.finish(state)
 
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """As for `Max`."""
-        return self._turned.slope(-values, keep, state)
+        return self._turned.derivative(-values, keep, state)
 
 
 class Count(Fold):
@@ -324,7 +324,7 @@ class Count(Fold):
         """The count, an integer: exact also beyond 2²⁴."""
         return state[0]
 
-    def slope(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
+    def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """Zero."""
         return torch.zeros_like(values)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from likewise.distributed import ProcessGroup, Rows
+from likewise.distributed import ProcessGroup
 from likewise.formula.checks import can_read_values, labels_of
 from likewise.formula.expressions import Formula
 
@@ -43,7 +43,7 @@ class Relation(ABC):
         """The relation of some of the anchors to all references; a streamed engine asks for it."""
         raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
 
-    def gathered(self, spread: ProcessGroup, references: Rows) -> Relation:
+    def gathered(self, group: ProcessGroup, references: RowPartition) -> Relation:
         """The relation of this process's anchors to the references of all; masks and indices name all of them already."""
         return self
 
@@ -142,7 +142,7 @@ class Labels(Relation):
             ordered=self.ordered,
         )
 
-    def gathered(self, spread: ProcessGroup, references: Rows) -> Labels:
+    def gathered(self, group: ProcessGroup, references: RowPartition) -> Labels:
         """The labels of all references, and who each anchor is among them."""
         if self.reference_labels is None:
             own: Tensor | None = torch.arange(len(self.labels), device=self.labels.device) + references.offset
@@ -152,9 +152,9 @@ class Labels(Relation):
         return _unchecked(
             Labels,
             labels=self.labels,
-            reference_labels=spread.gather(theirs, references),
+            reference_labels=group.gather(theirs, references),
             own=own,
-            valid=None if self.valid is None else spread.gather(self.valid, references),
+            valid=None if self.valid is None else group.gather(self.valid, references),
         )
 
     def sized(self, anchors: int, references: int) -> Labels:
@@ -435,9 +435,9 @@ class Mined(Relation):
         """The same conditions on fewer rows."""
         return Mined(self.base.rows(rows), self.keep_positive, self.keep_negative)
 
-    def gathered(self, spread: ProcessGroup, references: Rows) -> Mined:
+    def gathered(self, group: ProcessGroup, references: RowPartition) -> Mined:
         """The same conditions on the references of all processes."""
-        return Mined(self.base.gathered(spread, references), self.keep_positive, self.keep_negative)
+        return Mined(self.base.gathered(group, references), self.keep_positive, self.keep_negative)
 
     def sized(self, anchors: int, references: int) -> Mined:
         """Check the relation underneath."""

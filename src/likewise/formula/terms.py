@@ -1,6 +1,6 @@
 """What a loss declares: its parts, each a sum over units, and how they are averaged.
 
-A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Part` says per anchor what its units add up
+A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Term` says per anchor what its units add up
 to, how many they are and how many of them are not zero; every reduction follows from these three, as a ratio of two
 sums, so that it does not matter where the anchors live.
 """
@@ -34,7 +34,7 @@ REDUCTIONS: tuple[Reduction, ...] = ("mean", "nonzero", "sum", "none")
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Term:
     """One averaged term of a loss, as three formulas with one number per anchor.
 
     Args:
@@ -67,7 +67,7 @@ class Regularizer:
 
 
 class TermValues(NamedTuple):
-    """A `Part` computed: tensors with one entry per anchor; a count that the reduction does not need may be missing.
+    """A `Term` computed: tensors with one entry per anchor; a count that the reduction does not need may be missing.
 
     Examples:
         >>> import torch
@@ -94,7 +94,7 @@ class MatrixLoss:
             alone, so that it may be computed on panels; ``"itself"`` where it never asks for the matrix; ``"not"``.
 
     Examples:
-        >>> MatrixLoss(lambda problem: []).streams
+        >>> MatrixLoss(lambda pair_batch: []).streams
         'not'
     """
 
@@ -110,14 +110,14 @@ class FromProblem:
         declare: maps a `PairBatch` and the name of the engine that will run it to a declaration.
 
     Examples:
-        >>> FromProblem(lambda problem, engine: MatrixLoss(lambda problem: [])).declare is not None
+        >>> FromProblem(lambda pair_batch, engine: MatrixLoss(lambda pair_batch: [])).declare is not None
         True
     """
 
     declare: Callable[[PairBatch, str], Declaration]
 
 
-Declared: TypeAlias = Part | Regularizer | MatrixLoss | FromProblem
+Declared: TypeAlias = Term | Regularizer | MatrixLoss | FromProblem
 Declaration: TypeAlias = Declared | tuple[Declared, ...]
 
 
@@ -162,7 +162,7 @@ def _guard_inside(
     return where(_HAS[node.over], fold, 0.0) if harmful else fold
 
 
-def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Part:
+def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Term:
     """One unit per anchor; an anchor that lacks a side which the loss needs contributes nothing and is not counted.
 
     Examples:
@@ -178,10 +178,10 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         for side in needs[1:]:
             counted = counted & _HAS[side]
         value = where(counted, value, 0.0)
-    return Part(value, counted, apply("nonzero", value))
+    return Term(value, counted, apply("nonzero", value))
 
 
-def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
+def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
     """One unit per pair of one side, for anchors that also have a pair of every side in ``needs``.
 
     Examples:
@@ -194,7 +194,7 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Part:
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]
-    return Part(*formulas)
+    return Term(*formulas)
 
 
 def mean_over_batch(curve: Operand, over: Side) -> Formula:
@@ -208,12 +208,12 @@ def mean_over_batch(curve: Operand, over: Side) -> Formula:
     return Total(add_up(curve, over)) / at_least(Total(count(over)), 1)
 
 
-def made_for(declaration: Declaration, problem: PairBatch, engine: str) -> tuple[Declared, ...]:
+def made_for(declaration: Declaration, pair_batch: PairBatch, engine: str) -> tuple[Declared, ...]:
     """A declaration with everything said that depends on the batch.
 
     Examples:
-        >>> whole = MatrixLoss(lambda problem: [])
-        >>> made_for(FromProblem(lambda problem, engine: whole), None, "dense")[0] is whole
+        >>> whole = MatrixLoss(lambda pair_batch: [])
+        >>> made_for(FromProblem(lambda pair_batch, engine: whole), None, "dense")[0] is whole
         True
     """
     items: tuple[Declared, ...] = declaration if isinstance(declaration, tuple) else (declaration,)
@@ -221,33 +221,33 @@ def made_for(declaration: Declaration, problem: PairBatch, engine: str) -> tuple
         return items
     made: list[Declared] = []
     for item in items:
-        more = item.declare(problem, engine) if isinstance(item, FromProblem) else item
-        made.extend(made_for(more, problem, engine))
+        more = item.declare(pair_batch, engine) if isinstance(item, FromProblem) else item
+        made.extend(made_for(more, pair_batch, engine))
     return tuple(made)
 
 
-def parts_of(declaration: Declaration) -> tuple[list[Part], list[Regularizer], list[MatrixLoss]]:
+def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regularizer], list[MatrixLoss]]:
     """Sort what a loss declared by kind; what is still to be made from the batch is left out.
 
     Examples:
-        >>> parts_of(MatrixLoss(lambda problem: []))[0]
+        >>> sort_declaration(MatrixLoss(lambda pair_batch: []))[0]
         []
     """
     items = declaration if isinstance(declaration, tuple) else (declaration,)
     for item in items:
-        if not isinstance(item, Part | Regularizer | MatrixLoss | FromProblem):
+        if not isinstance(item, Term | Regularizer | MatrixLoss | FromProblem):
             raise TypeError(
                 "declare() must return parts, made with per_anchor, per_pair, Regularizer or MatrixLoss, "
                 f"but it returned {item!r}"
             )
-    parts = [item for item in items if isinstance(item, Part)]
+    parts = [item for item in items if isinstance(item, Term)]
     regularizers = [item for item in items if isinstance(item, Regularizer)]
     whole = [item for item in items if isinstance(item, MatrixLoss)]
     return parts, regularizers, whole
 
 
 def reduce(
-    values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, spread: ProcessGroup = SINGLE_PROCESS
+    values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, group: ProcessGroup = SINGLE_PROCESS
 ) -> Tensor:
     """Reduce parts to the loss: ``Σ total / Σ units`` and its kin, each part on its own.
 
@@ -256,7 +256,7 @@ def reduce(
         regularizers: added to the scalar, or in equal shares to the anchors.
         reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``, or ``"none"``: one value
             per anchor, the sum over its units.
-        spread: over which processes the anchors are spread.
+        group: over which processes the anchors are group.
 
     Examples:
         >>> import torch
@@ -265,7 +265,7 @@ def reduce(
         (tensor(1.), tensor(3.), tensor([3., 0.]))
     """
     if reduction == "none":
-        shared = [equal_share(penalty, values[0].total, spread) for penalty in regularizers]
+        shared = [equal_share(penalty, values[0].total, group) for penalty in regularizers]
         return _add([part.total for part in values] + shared)
     sums = [part.total.sum() for part in values]
     if reduction != "sum":
@@ -273,14 +273,14 @@ def reduce(
             counts = part.units if reduction == "mean" else part.nonzero
             assert counts is not None, "a part has the count that the reduction needs"
             sums.append(counts.sum())
-    sums = spread.totals(sums)
+    sums = group.totals(sums)
     totals, counts_of = sums[: len(values)], sums[len(values) :]
     if reduction != "sum":
         totals = [total / number.clamp_min(1) for total, number in zip(totals, counts_of, strict=True)]
     return _add(totals + regularizers)
 
 
-def equal_share(number: Tensor, anchors: Tensor, spread: ProcessGroup) -> Tensor:
+def equal_share(number: Tensor, anchors: Tensor, group: ProcessGroup) -> Tensor:
     """A number divided by how many anchors there are, on all processes together.
 
     Examples:
@@ -288,9 +288,9 @@ def equal_share(number: Tensor, anchors: Tensor, spread: ProcessGroup) -> Tensor
         >>> equal_share(torch.tensor(6.0), torch.zeros(3), SINGLE_PROCESS)
         tensor(2.)
     """
-    if spread is SINGLE_PROCESS:
+    if group is SINGLE_PROCESS:
         return number / len(anchors)
-    return number / spread.total(number.new_tensor(float(len(anchors))))
+    return number / group.total(number.new_tensor(float(len(anchors))))
 
 
 def _add(terms: list[Tensor]) -> Tensor:

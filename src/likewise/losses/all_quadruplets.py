@@ -42,7 +42,7 @@ class Tally(NamedTuple):
     of_class: Tensor
 
 
-def all_quadruplets(problem: PairBatch, margin: float, slots: PositiveIndex | None, engine: str) -> TermValues:
+def all_quadruplets(pair_batch: PairBatch, margin: float, slots: PositiveIndex | None, engine: str) -> TermValues:
     r"""Every positive pair's hinges against the negative pairs that do not touch its class.
 
     A negative pair touches two classes.  So: all negative pairs, less those with their first member in the class, less
@@ -50,24 +50,24 @@ def all_quadruplets(problem: PairBatch, margin: float, slots: PositiveIndex | No
     bisection, $O(B^2\log B)$, and is above all thresholds before it.
 
     Args:
-        problem: the batch, with labels.
+        pair_batch: the batch, with labels.
         margin: the margin.
         slots: the positives of each anchor, where they are few; else every entry of the matrix may be one.
         engine: the name of the engine; with any but the dense one the matrix is made in panels.
     """
-    assert problem.labels is not None
-    everyones = problem.gather(problem.labels)
+    assert pair_batch.labels is not None
+    everyones = pair_batch.gather(pair_batch.labels)
     # a number for each class that is below the number of samples, and is known without counting classes
     classes = torch.searchsorted(everyones.sort().values, everyones)
-    own = classes if problem.share is None else classes[problem.share.own]
+    own = classes if pair_batch.local_rows is None else classes[pair_batch.local_rows.own]
     if slots is None:
-        near, exists = problem.similarities(), dense_masks(problem)[0]
+        near, exists = pair_batch.similarities(), dense_masks(pair_batch)[0]
     else:
-        anchors = torch.arange(problem.shape[0], device=own.device)[:, None].expand_as(slots.index)
-        near, exists = similarities_at(problem, anchors, slots.index), slots.exists
+        anchors = torch.arange(pair_batch.shape[0], device=own.device)[:, None].expand_as(slots.index)
+        near, exists = similarities_at(pair_batch, anchors, slots.index), slots.exists
     limits = near - margin
-    thresholds = _thresholds(limits.detach().masked_fill(~exists, torch.inf), own, problem)
-    tally = _tally(problem, thresholds, own, classes, engine)
+    thresholds = _thresholds(limits.detach().masked_fill(~exists, torch.inf), own, pair_batch)
+    tally = _tally(pair_batch, thresholds, own, classes, engine)
     here = slice(thresholds.first, thresholds.first + limits.numel())
     rank, place = thresholds.rank[here], thresholds.place[here]
     which = own[:, None].expand_as(limits).reshape(-1)
@@ -84,14 +84,14 @@ def all_quadruplets(problem: PairBatch, margin: float, slots: PositiveIndex | No
     return TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))
 
 
-def _thresholds(limits: Tensor, own: Tensor, problem: PairBatch) -> Thresholds:
+def _thresholds(limits: Tensor, own: Tensor, pair_batch: PairBatch) -> Thresholds:
     """Everybody's thresholds in order."""
     flat, which = limits.reshape(-1), own[:, None].expand_as(limits).reshape(-1)
     first = 0
-    if problem.spread is not SINGLE_PROCESS:
-        rows = problem.spread.rows(flat)
+    if pair_batch.group is not SINGLE_PROCESS:
+        rows = pair_batch.group.rows(flat)
         first = rows.offset
-        flat, which = problem.spread.gather(flat, rows), problem.spread.gather(which, rows)
+        flat, which = pair_batch.group.gather(flat, rows), pair_batch.group.gather(which, rows)
     ordered, order = flat.sort()
     rank = _inverse(order)
     keys, by_class = (which * (len(flat) + 1) + rank).sort()
@@ -102,13 +102,15 @@ def _inverse(order: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
 
 
-def _tally(problem: PairBatch, thresholds: Thresholds, own: Tensor, classes: Tensor, engine: str) -> Tally:
+def _tally(pair_batch: PairBatch, thresholds: Thresholds, own: Tensor, classes: Tensor, engine: str) -> Tally:
     """Count and add up the negative pairs between any two thresholds, over all processes."""
     size, n = len(thresholds.ordered) + 1, len(classes)
     # a pair stands in the matrix twice where everything is mutual: what touches with its second member did with its first;
     # whoever watches wants every entry to have what is its own
     mutual = (
-        isinstance(problem.relation, Labels) and not isinstance(problem.similarity, SNR) and not has_similarity_hook()
+        isinstance(pair_batch.relation, Labels)
+        and not isinstance(pair_batch.similarity, SNR)
+        and not has_similarity_hook()
     )
 
     def of_panel(panel: PairBatch, rows: slice) -> tuple[Tensor, ...]:
@@ -134,21 +136,21 @@ def _tally(problem: PairBatch, thresholds: Thresholds, own: Tensor, classes: Ten
         of_class = of_class.index_add(0, classes, counted.sum(dim=0))
         return sums, numbers, class_sums + more[0], class_numbers + more[1], of_class
 
-    return Tally(*(problem.spread.total(each) for each in _sums(problem, of_panel, engine)))
+    return Tally(*(pair_batch.group.total(each) for each in _sums(pair_batch, of_panel, engine)))
 
 
 def _sums(
-    problem: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]], engine: str
+    pair_batch: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]], engine: str
 ) -> tuple[Tensor, ...]:
     """Sums over panels, each made again in the backward pass."""
     if engine == "dense":
-        return compute(problem, slice(None))
-    problem.factors()
+        return compute(pair_batch, slice(None))
+    pair_batch.factors()
     total: tuple[Tensor, ...] = ()
-    for rows in panels(problem):
+    for rows in panels(pair_batch):
 
         def of_rows(rows: slice = rows) -> tuple[Tensor, ...]:
-            return compute(problem.rows(rows), rows)
+            return compute(pair_batch.rows(rows), rows)
 
         piece = checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
         total = tuple(a + b for a, b in zip(total, piece, strict=True)) if total else piece

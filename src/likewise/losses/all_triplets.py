@@ -15,9 +15,9 @@ from likewise.formula import (
     Formula,
     Number,
     PairBatch,
-    Part,
     PerAnchor,
     Rank,
+    Term,
     TermValues,
     Triplets,
     add_up,
@@ -38,21 +38,21 @@ BLOCK = {"cpu": 2**20, "cuda": 2**25}
 # ------------------------------------------------------------------------------------------------ as formulas
 
 
-def positives_as_formulas(problem: PairBatch, engine: str) -> list[Formula] | None:
+def positives_as_formulas(pair_batch: PairBatch, engine: str) -> list[Formula] | None:
     """The similarities of each anchor's first, second, … positive; ``None`` where they are many, or not to be known.
 
     A positive that does not exist has a similarity so large that no negative is near it.
     """
-    slots = find_positive_index(problem, engine)
-    return None if slots is None else as_formulas(slots, problem, engine)
+    slots = find_positive_index(pair_batch, engine)
+    return None if slots is None else as_formulas(slots, pair_batch, engine)
 
 
-def as_formulas(slots: PositiveIndex, problem: PairBatch, engine: str) -> list[Formula]:
+def as_formulas(slots: PositiveIndex, pair_batch: PairBatch, engine: str) -> list[Formula]:
     """The similarities of slots, each a number per anchor."""
     anchors = torch.arange(len(slots.index), device=slots.index.device)[:, None].expand_as(slots.index)
     if engine == "dense":
-        problem.similarities()  # it will be made anyway; then its entries need not be made twice
-    found = similarities_at(problem, anchors, slots.index)
+        pair_batch.similarities()  # it will be made anyway; then its entries need not be made twice
+    found = similarities_at(pair_batch, anchors, slots.index)
     found = torch.where(slots.exists, found, torch.finfo(found.dtype).max)
     return [
         PerAnchor(f"s_ap{k + 1}", lambda _problem, column=column: column)  # type: ignore[misc]
@@ -60,7 +60,7 @@ def as_formulas(slots: PositiveIndex, problem: PairBatch, engine: str) -> list[F
     ]
 
 
-def part_of_choices(choices: list[Choice], terms: Callable[[Formula, Formula], list[Formula]]) -> Part:
+def part_of_choices(choices: list[Choice], terms: Callable[[Formula, Formula], list[Formula]]) -> Term:
     """Sum terms over chosen triplets.
 
     Args:
@@ -74,7 +74,7 @@ def part_of_choices(choices: list[Choice], terms: Callable[[Formula, Formula], l
         for term in terms(choice.positive, choice.negative):
             kept, number, active = _kept(choice, term)
             total, units, nonzero = _plus(total, kept), _plus(units, number), _plus(nonzero, active)
-    return Part(total, units, nonzero)
+    return Term(total, units, nonzero)
 
 
 def _plus(a: Formula, b: Formula) -> Formula:
@@ -198,13 +198,13 @@ def _sum(values: list[Tensor]) -> Tensor:
 # ------------------------------------------------------------------------------------------------ written down
 
 
-def similarities_of(problem: PairBatch, triplets: Triplets, engine: str) -> tuple[Tensor, Tensor]:
+def similarities_of(pair_batch: PairBatch, triplets: Triplets, engine: str) -> tuple[Tensor, Tensor]:
     """The similarities of triplets' positives and negatives to their anchors."""
     if engine == "dense":
-        problem.similarities()
+        pair_batch.similarities()
     return (
-        similarities_at(problem, triplets.anchors, triplets.positives),
-        similarities_at(problem, triplets.anchors, triplets.negatives),
+        similarities_at(pair_batch, triplets.anchors, triplets.positives),
+        similarities_at(pair_batch, triplets.anchors, triplets.negatives),
     )
 
 

@@ -14,18 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from likewise import engines
-from likewise.distributed import current
+from likewise.distributed import current_group
 from likewise.formula import (
     REDUCTIONS,
     Declaration,
     MatrixLoss,
     Number,
     PairBatch,
-    Part,
     Reduction,
     Relation,
     Similarity,
     SimilarityLike,
+    Term,
     TermValues,
     Triplets,
     as_similarity,
@@ -37,8 +37,8 @@ from likewise.formula import (
     made_for,
     one_of,
     option,
-    parts_of,
     reduce,
+    sort_declaration,
     walk,
 )
 from likewise.miners import Miner, TripletMiner
@@ -135,7 +135,7 @@ class PairLoss(nn.Module):
         """The loss on chosen triplets; by default it is the loss on the pairs that they touch."""
         return self.declare()
 
-    def declare_choices(self, miner: TripletMiner, problem: PairBatch, engine: str) -> Declaration | None:
+    def declare_choices(self, miner: TripletMiner, pair_batch: PairBatch, engine: str) -> Declaration | None:
         """The loss on what a triplet miner chooses, where that can be said without writing triplets down."""
         return None
 
@@ -171,10 +171,16 @@ class PairLoss(nn.Module):
                 "concatenate both sets into embeddings instead"
             )
         with full_precision(embeddings):
-            problem = batch_from_embeddings(
-                embeddings, labels, references, reference_labels, relation, as_similarity(self.similarity), current()
+            pair_batch = batch_from_embeddings(
+                embeddings,
+                labels,
+                references,
+                reference_labels,
+                relation,
+                as_similarity(self.similarity),
+                current_group(),
             )
-            return self.value(problem)
+            return self.value(pair_batch)
 
     def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
         """The loss as a function of the similarity matrix alone.
@@ -188,23 +194,23 @@ class PairLoss(nn.Module):
             raise TypeError(f"{type(self).__name__} cannot be computed from similarities alone: {reason}")
         with full_precision(similarities):
             similarity = as_similarity(self.similarity)
-            return self.value(batch_from_similarities(similarities, relation, similarity, current()))
+            return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))
 
-    def value(self, problem: PairBatch) -> Tensor:
-        """The loss of a problem that was checked."""
+    def value(self, pair_batch: PairBatch) -> Tensor:
+        """The loss of a pair_batch that was checked."""
         miner = self.miner
-        on_triplets = isinstance(miner, TripletMiner) or (miner is None and isinstance(problem.relation, Triplets))
+        on_triplets = isinstance(miner, TripletMiner) or (miner is None and isinstance(pair_batch.relation, Triplets))
         declaration = self.declare_on_triplets() if on_triplets else self._declared()
         if miner is not None:
-            engine = engines.choose(problem, self.backend)
-            by_rule = self.declare_choices(miner, problem, engine) if isinstance(miner, TripletMiner) else None
+            engine = engines.choose(pair_batch, self.backend)
+            by_rule = self.declare_choices(miner, pair_batch, engine) if isinstance(miner, TripletMiner) else None
             if by_rule is not None:
                 declaration = by_rule
             elif isinstance(miner, TripletMiner) and not self.takes_triplets:
-                problem = problem.under(miner.touched(problem, engine))
+                pair_batch = pair_batch.under(miner.touched(pair_batch, engine))
             else:
-                problem = problem.under(miner.refine(problem, engine))
-        return value_of(declaration, problem, self.reduction, self.backend)
+                pair_batch = pair_batch.under(miner.refine(pair_batch, engine))
+        return value_of(declaration, pair_batch, self.reduction, self.backend)
 
     def _declared(self) -> Declaration:
         declaration: Declaration = declared(self)
@@ -281,7 +287,7 @@ def _declare(loss: Any) -> tuple[Any, bool]:
 def _is_plain(declaration: Any) -> bool:
     """Whether what a loss with proxies declares are formulas alone, without a number that was computed from them."""
     items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
-    if not all(isinstance(item, Part) for item in items):
+    if not all(isinstance(item, Term) for item in items):
         return False
     formulas = [formula for part in items for formula in (part.total, part.units, part.nonzero)]
     return not any(isinstance(node, Number) and isinstance(node.value, Tensor) for node in walk(*formulas))
@@ -297,30 +303,30 @@ def without_declaration(loss: nn.Module) -> dict[str, Any]:
     return {name: value for name, value in vars(loss).items() if name != "_declaration"}
 
 
-def value_of(declaration: Declaration, problem: PairBatch, reduction: Reduction, backend: str) -> Tensor:
+def value_of(declaration: Declaration, pair_batch: PairBatch, reduction: Reduction, backend: str) -> Tensor:
     """What a loss declared, computed and reduced: formulas on an engine, the rest by its own functions."""
-    engine = engines.choose(problem, backend)
-    parts, regularizers, whole = parts_of(made_for(declaration, problem, engine))
+    engine = engines.choose(pair_batch, backend)
+    parts, regularizers, whole = sort_declaration(made_for(declaration, pair_batch, engine))
     if parts and not whole:
-        short = engines.whole(parts, problem, reduction, backend)
+        short = engines.whole(parts, pair_batch, reduction, backend)
         if short is not None:
             return sum((penalty.value.to(short.dtype) for penalty in regularizers), short)
-    values = engines.run(parts, problem, reduction, backend) if parts else []
+    values = engines.run(parts, pair_batch, reduction, backend) if parts else []
     for function in whole:
-        values = [*values, *_computed(function, problem, engine, backend)]
-    return reduce(values, [penalty.value.to(problem.dtype) for penalty in regularizers], reduction, problem.spread)
+        values = [*values, *_computed(function, pair_batch, engine, backend)]
+    return reduce(values, [penalty.value.to(pair_batch.dtype) for penalty in regularizers], reduction, pair_batch.group)
 
 
-def _computed(function: MatrixLoss, problem: PairBatch, engine: str, asked: str) -> list[TermValues]:
+def _computed(function: MatrixLoss, pair_batch: PairBatch, engine: str, asked: str) -> list[TermValues]:
     """What is no formula, without the matrix where the engine is one that avoids it."""
     if engine == "dense" or function.streams == "itself":
-        return function.compute(problem)
+        return function.compute(pair_batch)
     if function.streams == "by rows" and asked != "triton":
-        return engines.by_rows(problem, function.compute, "chunked")
+        return engines.by_rows(pair_batch, function.compute, "chunked")
     if asked != "auto":
         others = "'auto' or 'chunked'" if function.streams == "by rows" else "'auto' or 'dense'"
         raise ValueError(f"backend must be {others} for a loss that is no formula on this batch, but it is {asked!r}")
-    return function.compute(problem)
+    return function.compute(pair_batch)
 
 
 Module = TypeVar("Module", bound=nn.Module)

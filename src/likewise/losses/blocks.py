@@ -196,7 +196,7 @@ class Table:
 
 
 class ProxiesAsAnchors(Engine):
-    """Folds over the samples, one number per proxy: every block is a small problem of its own.
+    """Folds over the samples, one number per proxy: every block is a small batch of its own.
 
     Examples:
         >>> import torch
@@ -221,12 +221,12 @@ class ProxiesAsAnchors(Engine):
         def compute(block: Tensor, rows: slice, given: Sequence[Tensor]) -> Outputs:
             samples, *values = given
             relation = Labels(self.owners[rows], self.labels, valid=self.valid)
-            problem = PairBatch(relation, self.similarity, anchors=block.to(samples.dtype), references=samples)
+            batch = PairBatch(relation, self.similarity, anchors=block.to(samples.dtype), references=samples)
             of_block = {
                 node: value[rows] if node.rank == Rank.ANCHOR else value
                 for node, value in zip(numbers, values, strict=True)
             }
-            folds = DenseEngine(problem).fold(passes, of_block)
+            folds = DenseEngine(batch).fold(passes, of_block)
             return tuple(folds[term] for term in terms)
 
         cut = blocks(len(self.table.rows), len(self.samples), self.samples)

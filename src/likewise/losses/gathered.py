@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from likewise.distributed import SINGLE_PROCESS, current, distributed_batch
+from likewise.distributed import SINGLE_PROCESS, current_group, distributed_batch
 from likewise.formula import Relation
 from likewise.losses.base import given, groups_of, loss_of
 
@@ -59,4 +59,4 @@ class Gathered(nn.Module):
 
 def together(group: Any = None) -> AbstractContextManager[object]:
     """`distributed_batch`, unless somebody opened it already."""
-    return distributed_batch(group) if current() is SINGLE_PROCESS else nullcontext()
+    return distributed_batch(group) if current_group() is SINGLE_PROCESS else nullcontext()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.distributed import current
+from likewise.distributed import current_group
 from likewise.formula import (
     Labels,
     PairBatch,
@@ -34,7 +34,7 @@ class CrossBatchMemory(nn.Module):
     anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook asks) sees batch and queue as
     one large batch.
 
-    Where a batch is spread over processes (`likewise.formula.distributed_batch`), the batch of all of them is remembered, in the
+    Where a batch is spread over processes (`likewise.distributed.distributed_batch`), the batch of all of them is remembered, in the
     order of ranks: every process has the same queue.  The queue stays where it is in memory from the first batch on, so
     that a step with it can be recorded as a CUDA graph.
 
@@ -100,10 +100,10 @@ class CrossBatchMemory(nn.Module):
             labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
             value = self._plain(anchors, labels) if not self.references.numel() else self._compare(anchors, labels)
             if self.training:
-                spread = current()
-                rows = spread.batch(anchors)
+                group = current_group()
+                rows = group.batch_rows(anchors)
                 # what the loss has gathered is at hand; in the first batch of a proxy loss nothing was
-                self._remember(spread.gather(anchors, rows).detach(), spread.gather(labels, rows))
+                self._remember(group.gather(anchors, rows).detach(), group.gather(labels, rows))
             return value
 
     def _plain(self, anchors: Tensor, labels: Tensor) -> Tensor:
@@ -124,13 +124,13 @@ class CrossBatchMemory(nn.Module):
         if isinstance(self.loss, ProxyLoss):
             check_classes(labels, self.loss.num_classes, "proxy")
             return self.loss.value(anchors, labels, queue)
-        spread = current()
-        rows = spread.batch(anchors)
-        everyone, their_labels, valid = queue.after(spread.gather(anchors, rows), spread.gather(labels, rows))
+        group = current_group()
+        rows = group.batch_rows(anchors)
+        everyone, their_labels, valid = queue.after(group.gather(anchors, rows), group.gather(labels, rows))
         own = torch.arange(len(labels), device=labels.device) + rows.offset
         relation = Labels(labels, their_labels, own=own, valid=valid)
         similarity = as_similarity(self.loss.similarity)
-        return self.loss.value(PairBatch(relation, similarity, anchors=anchors, references=everyone, spread=spread))
+        return self.loss.value(PairBatch(relation, similarity, anchors=anchors, references=everyone, group=group))
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]

@@ -68,9 +68,9 @@ class NPairsLoss(PairLoss):
         return "its l2 term is a function of the embeddings' norms" if self.l2 > 0.0 else None
 
 
-def _squared_norm(problem: PairBatch) -> Tensor:
-    assert problem.anchors is not None
-    return problem.anchors.square().sum(dim=1)
+def _squared_norm(batch: PairBatch) -> Tensor:
+    assert batch.anchors is not None
+    return batch.anchors.square().sum(dim=1)
 
 
 class TupletMarginLoss(PairLoss):

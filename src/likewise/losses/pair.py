@@ -12,11 +12,11 @@ from likewise.formula import (
     SNR,
     Declaration,
     PairBatch,
-    Part,
     PerAnchor,
     Reduction,
     Similarity,
     SimilarityLike,
+    Term,
     hyper,
     logsumexp,
     mean,
@@ -124,9 +124,9 @@ class SNRContrastiveLoss(PairLoss):
         return "its regularizer is a function of the embeddings" if self.regularizer > 0.0 else None
 
 
-def _absolute_sum(problem: PairBatch) -> Tensor:
-    assert problem.anchors is not None
-    return unit(problem.anchors).sum(dim=1).abs()
+def _absolute_sum(pair_batch: PairBatch) -> Tensor:
+    assert pair_batch.anchors is not None
+    return unit(pair_batch.anchors).sum(dim=1).abs()
 
 
 class IntraPairVarianceLoss(PairLoss):
@@ -191,7 +191,7 @@ class BinomialDevianceLoss(PairLoss):
         return per_anchor(positives + negatives)
 
 
-def _multi_similarity(alpha: float, beta: float, base: float) -> Part:
+def _multi_similarity(alpha: float, beta: float, base: float) -> Term:
     positives = logsumexp(-alpha * (s - base), POSITIVES)
     negatives = logsumexp(beta * (s - base), NEGATIVES)
     # a missing side is log(1 + 0) = 0, so every anchor has a value and counts

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise import engines
-from likewise.distributed import current
+from likewise.distributed import current_group
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -20,9 +20,9 @@ from likewise.formula import (
     LogSumExp,
     MatrixLoss,
     PairBatch,
-    Part,
     Regularizer,
     Similarity,
+    Term,
     TermValues,
     hyper,
     logsumexp,
@@ -97,12 +97,12 @@ class ProxyNCAPPLoss(ProxyLoss):
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
 
-def _pull(alpha: float, margin: float) -> Part:
+def _pull(alpha: float, margin: float) -> Term:
     """Proxy-Anchor's positive term: over the proxies whose class is in the batch."""
     return per_anchor(softplus(logsumexp(-alpha * (s - margin), POSITIVES)), needs=(POSITIVES,))
 
 
-def _push(alpha: float, margin: float) -> Part:
+def _push(alpha: float, margin: float) -> Term:
     """Proxy-Anchor's negative term: over all proxies; one without negatives is ``log 1 = 0`` and counts."""
     return per_anchor(softplus(logsumexp(alpha * (s + margin), NEGATIVES)), needs=())
 
@@ -174,8 +174,8 @@ class ProxyRepulsionLoss(ProxyLoss):
         """By their cosines, or by those carried through the batch: ``(W Xᵀ)(X Wᵀ)``."""
         if not self.through_samples:
             return super().between_proxies(samples, proxies)
-        spread, seen = current(), unit(samples) @ unit(proxies).T  # (samples, proxies)
-        return Dot(), spread.gather(seen, spread.rows(seen)).T
+        group, seen = current_group(), unit(samples) @ unit(proxies).T  # (samples, proxies)
+        return Dot(), group.gather(seen, group.rows(seen)).T
 
     def declare(self) -> dict[Between, Declaration]:
         """Proxy-Anchor's pull, and its push among proxies."""
@@ -224,9 +224,9 @@ class ProxyGMLLoss(ProxyLoss):
         """The sum over a class's proxies."""
         return similarities.sum(dim=2)
 
-    def _compute(self, problem: PairBatch) -> list[TermValues]:
-        S = problem.similarities()
-        own, _ = problem.relation.masks()
+    def _compute(self, pair_batch: PairBatch) -> list[TermValues]:
+        S = pair_batch.similarities()
+        own, _ = pair_batch.relation.masks()
         # a bonus that no cosine reaches puts a sample's own proxies first
         order = S.detach() + 4.0 * own
         nearest = order.topk(min(self.neighbors, S.shape[1]), dim=1).indices
@@ -239,17 +239,17 @@ class ProxyGMLLoss(ProxyLoss):
 
     def among_proxies(self) -> Tensor:
         """The second term, before its weight: each proxy among the proxies of its own class and of the others."""
-        proxies, spread = self.unit_proxies(), current()
-        own = spread.split(len(proxies)).own
+        proxies, group = self.unit_proxies(), current_group()
+        own = group.split(len(proxies)).own
         owners = torch.arange(len(proxies), device=proxies.device) // self.centers
         relation = Labels(owners[own], owners)
-        problem = PairBatch(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
-        problem.between = Between.PROXIES_PROXIES.value
+        pair_batch = PairBatch(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
+        pair_batch.between = Between.PROXIES_PROXIES.value
 
         def of_rows(panel: PairBatch) -> list[TermValues]:
             assert panel.labels is not None
             sums = self._by_class(panel.similarities()).sum(dim=2)
             return [TermValues(nn.functional.cross_entropy(sums, panel.labels, reduction="none"), None, None)]
 
-        [part] = engines.by_rows(problem, of_rows, engines.choose(problem, self.backend, formulas=False))
-        return spread.total(part.total.sum()) / len(proxies)
+        [part] = engines.by_rows(pair_batch, of_rows, engines.choose(pair_batch, self.backend, formulas=False))
+        return group.total(part.total.sum()) / len(proxies)

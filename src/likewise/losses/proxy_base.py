@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from likewise import engines
-from likewise.distributed import SINGLE_PROCESS, ProcessGroup, Rows, current
+from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition, current_group
 from likewise.engines import Engine, run_on
 from likewise.formula import (
     NEGATIVES,
@@ -21,10 +21,10 @@ from likewise.formula import (
     Labels,
     Operand,
     PairBatch,
-    Part,
     Reduction,
     Relation,
     Similarity,
+    Term,
     as_similarity,
     check_classes,
     check_hyperparameters,
@@ -37,12 +37,12 @@ from likewise.formula import (
     made_for,
     one_of,
     option,
-    parts_of,
     per_anchor,
     reduce,
     same_device,
     same_half,
     softplus,
+    sort_declaration,
     unit,
     whole_number,
 )
@@ -103,7 +103,7 @@ class Queue(NamedTuple):
         )
 
 
-def cross_entropy(positive: Operand, negative: Operand) -> Part:
+def cross_entropy(positive: Operand, negative: Operand) -> Term:
     """One unit per sample: ``−log(e^positive / (e^positive + Σ e^negative))``, which is ``softplus(LSE_N − LSE_P)``.
 
     Examples:
@@ -184,7 +184,7 @@ class ProxyLoss(nn.Module):
         one_of("reduction", self.reduction, REDUCTIONS)
         one_of("backend", self.backend, engines.BACKENDS)
         self._check_sampling()
-        self.shard: Rows | None = None  # which classes have their proxies here, if others have theirs elsewhere
+        self.shard: RowPartition | None = None  # which classes have their proxies here, if others have theirs elsewhere
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialize(self.proxies)
@@ -237,7 +237,7 @@ class ProxyLoss(nn.Module):
         """The proxies for which this process accounts in a term on proxies alone: its share, or all that it has."""
         if self.shard is not None:
             return self.proxies
-        own, centers = current().split(self.num_classes).own, self.proxies_per_class
+        own, centers = current_group().split(self.num_classes).own, self.proxies_per_class
         return self.proxies[own.start * centers : own.stop * centers]
 
     def unit_proxies(self) -> Tensor:
@@ -292,7 +292,7 @@ class ProxyLoss(nn.Module):
             everyone, all_labels, table, valid = self._sides(between, samples, labels, queue)
             term = self._term(between, declaration, everyone, all_labels, table, valid, half)
             if term.ndim and table.shards is not None and between in SAMPLES_FIRST:
-                term = term[current().batch(samples).own]
+                term = term[current_group().batch_rows(samples).own]
             terms.append(term)
         return terms[0] if len(terms) == 1 else torch.stack(terms).sum(dim=0)
 
@@ -304,20 +304,20 @@ class ProxyLoss(nn.Module):
         Where the batch is spread over processes: its own samples with all proxies; or everybody's samples with its share
         of the proxies.
         """
-        spread, sharded = current(), self.shard is not None
+        group, sharded = current_group(), self.shard is not None
         if between is Between.PROXIES_PROXIES:
             if queue is not None:
-                own = spread.split(len(queue.labels)).own
+                own = group.split(len(queue.labels)).own
                 samples = torch.cat([samples, queue.samples[own] * queue.valid[own, None]])
             return samples, labels, self.table(labels), None
         if between in SAMPLES_FIRST and not sharded:
             return samples, labels, self.table(labels), None
-        rows = spread.batch(samples)
-        samples, labels, valid = spread.gather(samples, rows), spread.gather(labels, rows), None
+        rows = group.batch_rows(samples)
+        samples, labels, valid = group.gather(samples, rows), group.gather(labels, rows), None
         if queue is not None:
             samples, labels, valid = queue.after(samples, labels)
         table = self.table(labels)
-        return samples, labels, table if sharded else table.cut(spread.split(len(table.classes)).own), valid
+        return samples, labels, table if sharded else table.cut(group.split(len(table.classes)).own), valid
 
     def table(self, labels: Tensor) -> Table:
         """The proxies that a batch of these labels is compared with: all of them, or a sample."""
@@ -325,7 +325,7 @@ class ProxyLoss(nn.Module):
             classes = torch.arange(self.shard.own.start, self.shard.own.stop, device=labels.device)
             positions = labels - self.shard.offset
             here = (positions >= 0) & (positions < len(classes))
-            return Table(self.proxies, classes, torch.where(here, positions, -1), shards=current())
+            return Table(self.proxies, classes, torch.where(here, positions, -1), shards=current_group())
         if self.sampled is None or not self.training:
             return Table(self.proxies, torch.arange(self.num_classes, device=labels.device), labels, complete=True)
         if self.sparse and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
@@ -356,25 +356,25 @@ class ProxyLoss(nn.Module):
         if between is not Between.PROXIES_PROXIES:
             sketch.half = half
         # a pooled similarity is none that a kernel knows
-        formulas = between is not Between.SAMPLES_CLASSES and not parts_of(declaration)[2]
+        formulas = between is not Between.SAMPLES_CLASSES and not sort_declaration(declaration)[2]
         chosen = engines.choose(sketch, self.backend, formulas=formulas)
         declaration = made_for(declaration, sketch, chosen)
         if table.log_weights is not None:
             centers = 1 if between is Between.SAMPLES_CLASSES else table.centers
             weights = table.log_weights.repeat_interleave(centers, output_size=centers * len(table.classes))
             declaration = reweighed_parts(declaration, weights)
-        parts, regularizers, whole = parts_of(declaration)
+        parts, regularizers, whole = sort_declaration(declaration)
         engine = None if whole else self._engine(between, chosen, samples, labels, table, valid)
         if engine is None:
             return value_of(declaration, self._problem(between, sketch, samples, table), self.reduction, self.backend)
         values = run_on(parts, sketch, engine, self.reduction)
         numbers = [penalty.value.to(samples.dtype) for penalty in regularizers]
-        return reduce(values, numbers, self.reduction, sketch.spread)
+        return reduce(values, numbers, self.reduction, sketch.group)
 
     def _engine(
         self, between: Between, chosen: str, samples: Tensor, labels: Tensor, table: Table, valid: Tensor | None
     ) -> Engine | None:
-        """An engine that knows where a sample's own proxies are; ``None`` where one for any problem does as well."""
+        """An engine that knows where a sample's own proxies are; ``None`` where one for any batch does as well."""
         similarity = as_similarity(self.similarity)
         if between is Between.PROXIES_SAMPLES and chosen == "chunked":
             return ProxiesAsAnchors(similarity, samples, labels, table, valid)
@@ -400,12 +400,12 @@ class ProxyLoss(nn.Module):
     ) -> PairBatch:
         """Who is compared with whom; proxies in their own dtype, and not yet pooled."""
         similarity = as_similarity(self.similarity)
-        spread: ProcessGroup = current() if table.shards is None else SINGLE_PROCESS
+        group: ProcessGroup = current_group() if table.shards is None else SINGLE_PROCESS
         if between in SAMPLES_FIRST:
             owners = table.owners() if between is Between.SAMPLES_PROXIES else table.classes
             relation = Labels(labels, owners, ordered=self.sampled is None)
             return PairBatch(
-                relation, similarity, anchors=samples, references=table.rows, spread=spread, shards=table.shards
+                relation, similarity, anchors=samples, references=table.rows, group=group, shards=table.shards
             )
         if self.sampled is not None:
             raise ValueError(
@@ -413,41 +413,41 @@ class ProxyLoss(nn.Module):
             )
         if between is Between.PROXIES_SAMPLES:
             relation = Labels(table.owners(), labels, valid=valid)
-            return PairBatch(relation, similarity, anchors=table.rows, references=samples, spread=current())
+            return PairBatch(relation, similarity, anchors=table.rows, references=samples, group=current_group())
         return self._among_proxies(samples, table)
 
     def _among_proxies(self, samples: Tensor, table: Table) -> PairBatch:
         """Each proxy against all others; a process takes its share of the proxies for anchors."""
-        spread, centers = current(), self.proxies_per_class
-        share = spread.split(self.num_classes) if self.shard is None else self.shard
-        share = Rows(tuple(size * centers for size in share.sizes), share.rank)
+        group, centers = current_group(), self.proxies_per_class
+        share = group.split(self.num_classes) if self.shard is None else self.shard
+        share = RowPartition(tuple(size * centers for size in share.sizes), share.rank)
         rows = table.rows.to(samples.dtype)
-        similarity, proxies = self.between_proxies(samples, rows if self.shard is None else spread.gather(rows, share))
+        similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, share))
         everyone = torch.arange(len(proxies), device=proxies.device)
-        if spread is SINGLE_PROCESS:
+        if group is SINGLE_PROCESS:
             return PairBatch(Labels(everyone), similarity, anchors=proxies)
         own = everyone[share.own]
         relation = Labels(own, everyone, own=own)
         anchors = proxies[share.own]
-        return PairBatch(relation, similarity, anchors=anchors, references=proxies, spread=spread, share=share)
+        return PairBatch(relation, similarity, anchors=anchors, references=proxies, group=group, local_rows=share)
 
     def _problem(self, between: Between, sketch: PairBatch, samples: Tensor, table: Table) -> PairBatch:
         """The same with the table widened as a whole, for engines that know nothing of proxies."""
         if between is Between.PROXIES_PROXIES:
             return sketch
-        problem, proxies = sketch.under(sketch.relation), table.rows.to(samples.dtype)
+        batch, proxies = sketch.under(sketch.relation), table.rows.to(samples.dtype)
         if between is Between.SAMPLES_PROXIES:
-            problem.references = proxies
+            batch.references = proxies
         elif between is Between.PROXIES_SAMPLES:
-            problem.anchors = proxies
+            batch.anchors = proxies
         else:
-            problem.references, problem.between = proxies, Between.SAMPLES_PROXIES.value
+            batch.references, batch.between = proxies, Between.SAMPLES_PROXIES.value
             assert sketch.labels is not None
-            problem.relation = Labels(sketch.labels, table.owners())
-            pooled = self.pool(self._by_class(problem.similarities()))
-            spread, shards = sketch.spread, sketch.shards
-            problem = PairBatch(sketch.relation, similarities=pooled, spread=spread, shards=shards)
-        return problem
+            batch.relation = Labels(sketch.labels, table.owners())
+            pooled = self.pool(self._by_class(batch.similarities()))
+            group, shards = sketch.group, sketch.shards
+            batch = PairBatch(sketch.relation, similarities=pooled, group=group, shards=shards)
+        return batch
 
     def _by_class(self, of_proxies: Tensor) -> Tensor:
         """Columns of proxies as classes and centers: ``(m, classes · centers) -> (m, classes, centers)``."""

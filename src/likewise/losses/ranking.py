@@ -79,9 +79,9 @@ class FastAPLoss(PairLoss):
         """A histogram of a row is not a number, so this looks at the matrix, row by row."""
         return MatrixLoss(self._compute, streams="by rows")
 
-    def _compute(self, problem: PairBatch) -> list[TermValues]:
-        positive, negative = dense_masks(problem)
-        position = -problem.similarities() * (self.bins / 4.0)
+    def _compute(self, pair_batch: PairBatch) -> list[TermValues]:
+        positive, negative = dense_masks(pair_batch)
+        position = -pair_batch.similarities() * (self.bins / 4.0)
         at_node, of_negatives = soft_histograms(position, positive, negative, self.bins)
         # one minus precision is the share of negatives so far: an anchor whose positives come first is exactly zero
         negatives_so_far = of_negatives.cumsum(dim=1)
@@ -116,22 +116,22 @@ class HistogramLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Two histograms of the whole batch, from those of its rows."""
-        return FromProblem(lambda problem, engine: MatrixLoss(partial(self._compute, engine=engine), "itself"))
+        return FromProblem(lambda pair_batch, engine: MatrixLoss(partial(self._compute, engine=engine), "itself"))
 
-    def _compute(self, problem: PairBatch, engine: str) -> list[TermValues]:
-        of_positives, of_negatives, positives, negatives = in_rows(problem, self._of_rows, engine)
-        spread = problem.spread
-        n_positives, n_negatives = spread.totals([positives.sum(), negatives.sum()])
-        reached = spread.total(of_positives.sum(dim=0)).cumsum(dim=0) / n_positives.clamp_min(1)
+    def _compute(self, pair_batch: PairBatch, engine: str) -> list[TermValues]:
+        of_positives, of_negatives, positives, negatives = in_rows(pair_batch, self._of_rows, engine)
+        group = pair_batch.group
+        n_positives, n_negatives = group.totals([positives.sum(), negatives.sum()])
+        reached = group.total(of_positives.sum(dim=0)).cumsum(dim=0) / n_positives.clamp_min(1)
         value = (of_negatives / n_negatives.clamp_min(1)) @ reached
         # the batch is one unit, written down at its first anchor
-        first = (torch.arange(len(value), device=value.device) == 0) & (spread.rank == 0)
+        first = (torch.arange(len(value), device=value.device) == 0) & (group.rank == 0)
         exists = first & (n_positives > 0) & (n_negatives > 0)
-        return [TermValues(value, exists, exists & (spread.total(value.sum()) != 0))]
+        return [TermValues(value, exists, exists & (group.total(value.sum()) != 0))]
 
-    def _of_rows(self, problem: PairBatch) -> tuple[Tensor, ...]:
+    def _of_rows(self, pair_batch: PairBatch) -> tuple[Tensor, ...]:
         """The histograms of each row, and how many pairs are in them."""
-        positive, negative = dense_masks(problem)
-        position = (problem.similarities() + 1.0) * (self.bins / 2.0)
+        positive, negative = dense_masks(pair_batch)
+        position = (pair_batch.similarities() + 1.0) * (self.bins / 2.0)
         histograms = soft_histograms(position, positive, negative, self.bins)
         return (*histograms, positive.sum(dim=1), negative.sum(dim=1))

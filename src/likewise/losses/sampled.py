@@ -24,13 +24,13 @@ from likewise.formula import (
     Folded,
     Formula,
     LogSumExp,
-    Part,
     PerReference,
     Side,
     Sum,
+    Term,
     can_read_values,
     exp,
-    parts_of,
+    sort_declaration,
 )
 
 
@@ -103,11 +103,11 @@ def reweighed_parts(declaration: Declaration, log_weights: Tensor) -> Declaratio
         >>> reweighed_parts(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2))[0].total
         logsumexp[negatives](s + log(weight))
     """
-    parts, regularizers, whole = parts_of(declaration)
+    parts, regularizers, whole = sort_declaration(declaration)
     return (*(reweighed(part, log_weights) for part in parts), *regularizers, *whole)
 
 
-def reweighed(part: Part, log_weights: Tensor) -> Part:
+def reweighed(part: Term, log_weights: Tensor) -> Term:
     """A part whose folds over negatives take each reference as often as it stands for others.
 
     Args:
@@ -120,7 +120,7 @@ def reweighed(part: Part, log_weights: Tensor) -> Part:
         >>> reweighed(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2)).total
         logsumexp[negatives](s + log(weight))
     """
-    weights = PerReference("log(weight)", lambda problem: log_weights.to(problem.dtype))
+    weights = PerReference("log(weight)", lambda pair_batch: log_weights.to(pair_batch.dtype))
     made: dict[Formula, Formula] = {}
     return replace(
         part, **{name: _reweigh(getattr(part, name), weights, made) for name in ("total", "units", "nonzero")}

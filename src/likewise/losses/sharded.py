@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from likewise.distributed import SINGLE_PROCESS, Processes, ProcessGroup, Rows, current
-from likewise.formula import full_precision, parts_of
+from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition, TorchProcessGroup, current_group
+from likewise.formula import full_precision, sort_declaration
 from likewise.losses.base import groups_of
 from likewise.losses.gathered import together
 from likewise.losses.proxy_base import ProxyLoss
@@ -50,7 +50,7 @@ class ShardedProxies(nn.Module):
         super().__init__()
         if not isinstance(loss, ProxyLoss):
             raise TypeError(f"loss must be a loss with proxies, but it is a {type(loss).__name__}")
-        if any(parts_of(declaration)[2] for declaration in loss.declarations()):
+        if any(sort_declaration(declaration)[2] for declaration in loss.declarations()):
             raise TypeError(
                 f"loss must be a formula, which can be folded over shares of the proxies, but a {type(loss).__name__} "
                 "looks at all proxies of a sample at once"
@@ -58,12 +58,12 @@ class ShardedProxies(nn.Module):
         if loss.sampled is not None:
             raise ValueError(f"loss must compare with all of its proxies, but sampled is {loss.sampled!r}")
         self.loss, self.group = loss, group
-        spread: ProcessGroup = Processes(group) if Processes.several(group) else SINGLE_PROCESS
-        if loss.num_classes < spread.size:
+        processes: ProcessGroup = TorchProcessGroup(group) if TorchProcessGroup.several(group) else SINGLE_PROCESS
+        if loss.num_classes < processes.size:
             raise ValueError(
-                f"loss must have a class for each of the {spread.size} processes, but it has {loss.num_classes}"
+                f"loss must have a class for each of the {processes.size} processes, but it has {loss.num_classes}"
             )
-        loss.shard = spread.split(loss.num_classes)
+        loss.shard = processes.split(loss.num_classes)
         loss.proxies = _own_share(loss, loss.shard)
         # read by DistributedDataParallel when it wraps this module
         self._ddp_params_and_buffers_to_ignore = ["loss.proxies"]
@@ -71,16 +71,16 @@ class ShardedProxies(nn.Module):
     def forward(self, embeddings: Tensor, labels: Tensor | None = None) -> Tensor:
         """The loss of all processes' samples against all proxies; labels are class indices among all classes."""
         with together(self.group), full_precision(embeddings):
-            if current().size != len(self._shard.sizes):
+            if current_group().size != len(self._shard.sizes):
                 raise RuntimeError(
-                    f"proxies were split over {len(self._shard.sizes)} processes, but there are {current().size}"
+                    f"proxies were split over {len(self._shard.sizes)} processes, but there are {current_group().size}"
                 )
-            proxies = _exact(self.loss.proxies, current().size)
+            proxies = _exact(self.loss.proxies, current_group().size)
             value: Tensor = functional_call(self.loss, {"proxies": proxies}, (embeddings, labels))
             return value
 
     @property
-    def _shard(self) -> Rows:
+    def _shard(self) -> RowPartition:
         assert self.loss.shard is not None
         return self.loss.shard
 
@@ -88,15 +88,15 @@ class ShardedProxies(nn.Module):
         """The proxies of all classes, on every process, without gradient: for a checkpoint, or another number of them."""
         with torch.no_grad(), together(self.group):
             centers = self.loss.proxies_per_class
-            rows = Rows(tuple(size * centers for size in self._shard.sizes), self._shard.rank)
-            return current().gather(self.loss.proxies.detach(), rows)
+            rows = RowPartition(tuple(size * centers for size in self._shard.sizes), self._shard.rank)
+            return current_group().gather(self.loss.proxies.detach(), rows)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """Those of the loss."""
         return groups_of([self.loss], lr)
 
 
-def _own_share(loss: ProxyLoss, shard: Rows) -> nn.Parameter:
+def _own_share(loss: ProxyLoss, shard: RowPartition) -> nn.Parameter:
     """This process's proxies: some of those that there are, or new ones where they exist in name only."""
     centers, own = loss.proxies_per_class, shard.own
     whole = loss.proxies.detach()

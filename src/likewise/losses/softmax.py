@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from likewise.distributed import current
+from likewise.distributed import current_group
 from likewise.formula import (
     Declaration,
     Formula,
@@ -61,11 +61,11 @@ class SoftmaxLoss(ProxyLoss):
         """As `torch.nn.Linear` does."""
         nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
 
-    def _bias(self, problem: PairBatch) -> Tensor:
+    def _bias(self, batch: PairBatch) -> Tensor:
         assert isinstance(self.bias, Tensor)
-        assert isinstance(problem.relation, Labels)
+        assert isinstance(batch.relation, Labels)
         # of the classes that are compared
-        return self.bias.to(problem.dtype)[problem.relation.reference_labels]
+        return self.bias.to(batch.dtype)[batch.relation.reference_labels]
 
     def declare(self) -> dict[Between, Declaration]:
         """The plainest of them: logits are inner products."""
@@ -151,9 +151,9 @@ class SphereFaceLoss(ProxyLoss):
         return {Between.SAMPLES_PROXIES: cross_entropy(length * psi, length * s)}
 
 
-def _norm(problem: PairBatch) -> Tensor:
-    assert problem.anchors is not None
-    norm: Tensor = torch.linalg.vector_norm(problem.anchors, dim=1)
+def _norm(batch: PairBatch) -> Tensor:
+    assert batch.anchors is not None
+    norm: Tensor = torch.linalg.vector_norm(batch.anchors, dim=1)
     return norm
 
 
@@ -335,7 +335,7 @@ class SoftTripleLoss(ProxyLoss):
         proxies = self.accounted()
         with full_precision(proxies):
             sums, _ = in_blocks(proxies, self._cut(proxies), of_block)
-        total = current().total(torch.stack([each for (each,) in sums]).sum())
+        total = current_group().total(torch.stack([each for (each,) in sums]).sum())
         return total / (self.num_classes * self.centers * (self.centers - 1))
 
     def _cut(self, proxies: Tensor) -> list[slice]:

@@ -68,21 +68,21 @@ class AngularLoss(PairLoss):
         """Positives meet negatives, and both are references."""
         return "it compares references with references"
 
-    def _pairwise(self, problem: PairBatch, engine: str) -> Declaration:
-        slots = find_positive_index(problem, engine)
+    def _pairwise(self, batch: PairBatch, engine: str) -> Declaration:
+        slots = find_positive_index(batch, engine)
         if slots is None:
             return MatrixLoss(self._compute if engine == "dense" else self._of_panel, streams="by rows")
         return MatrixLoss(partial(self._on_pairs, slots=slots, engine=engine), "itself")
 
-    def _on_pairs(self, problem: PairBatch, slots: PositiveIndex, engine: str) -> list[TermValues]:
+    def _on_pairs(self, batch: PairBatch, slots: PositiveIndex, engine: str) -> list[TermValues]:
         """The pairs as anchors: ``x_a + x_p`` against the negatives of a, one log-sum-exp for each pair."""
-        relation, (left, right) = problem.relation, problem.factors()
+        relation, (left, right) = batch.relation, batch.factors()
         assert isinstance(relation, Labels)
         anchors, place = slots.exists.nonzero(as_tuple=True)
         positives = slots.index[anchors, place]
-        ends, mutual = anchors[None], relation.reference_labels is None or problem.share is not None
+        ends, mutual = anchors[None], relation.reference_labels is None or batch.local_rows is not None
         if mutual:  # a pair and its mirror image have the same negatives: once is enough
-            own = anchors if problem.share is None else anchors + problem.share.offset
+            own = anchors if batch.local_rows is None else anchors + batch.local_rows.offset
             # at either end by turns, so that processes which share the ends share the work
             once = (own < positives) == ((own + positives) % 2 == 0)
             anchors, positives = anchors[once], positives[once]
@@ -94,7 +94,7 @@ class AngularLoss(PairLoss):
             anchors=left.index_select(0, anchors) + right.index_select(0, positives),
             references=right,
         )
-        near = similarities_at(problem, anchors, positives)
+        near = similarities_at(batch, anchors, positives)
         tangent = math.tan(math.radians(self.alpha)) ** 2
         pull = PerAnchor("s_ap", lambda _problem: near)
         value = softplus(logsumexp(4.0 * tangent * s, NEGATIVES) - 2.0 * (1.0 + tangent) * pull)
@@ -105,21 +105,21 @@ class AngularLoss(PairLoss):
 
         counted = values.units.long()
         of_pairs = torch.stack([values.total.double(), counted, counted * (values.total != 0)], dim=1)
-        by_anchor = of_pairs.new_zeros(problem.shape[1 if mutual else 0], 3)
+        by_anchor = of_pairs.new_zeros(batch.shape[1 if mutual else 0], 3)
         for end in ends:
             by_anchor = by_anchor.index_add(0, end, of_pairs)
-        if problem.share is not None:  # the other end may be another process's
-            by_anchor = problem.spread.scatter(by_anchor, problem.share)
+        if batch.local_rows is not None:  # the other end may be another process's
+            by_anchor = batch.group.scatter(by_anchor, batch.local_rows)
         total, units, nonzero = by_anchor.unbind(dim=1)
         return [TermValues(total.to(values.total.dtype), units.long(), nonzero.long())]
 
-    def _compute(self, problem: PairBatch) -> list[TermValues]:
-        between = problem.among_references()
-        return self._of_sums(problem, lambda of_anchor, c: of_anchor @ torch.exp(c * (between - 1.0)).T)
+    def _compute(self, batch: PairBatch) -> list[TermValues]:
+        between = batch.among_references()
+        return self._of_sums(batch, lambda of_anchor, c: of_anchor @ torch.exp(c * (between - 1.0)).T)
 
-    def _of_panel(self, problem: PairBatch) -> list[TermValues]:
+    def _of_panel(self, batch: PairBatch) -> list[TermValues]:
         """The same without similarities of all references: some positives at a time, made again in the backward pass."""
-        similarity, (left, right) = problem.similarity, problem.factors()
+        similarity, (left, right) = batch.similarity, batch.factors()
         assert similarity is not None
 
         def sums(of_anchor: Tensor, c: float) -> Tensor:
@@ -134,10 +134,10 @@ class AngularLoss(PairLoss):
                 dim=1,
             )
 
-        return self._of_sums(problem, sums)
+        return self._of_sums(batch, sums)
 
-    def _of_sums(self, problem: PairBatch, sums: Callable[[Tensor, float], Tensor]) -> list[TermValues]:
-        S, (positive, negative) = problem.similarities(), dense_masks(problem)
+    def _of_sums(self, batch: PairBatch, sums: Callable[[Tensor, float], Tensor]) -> list[TermValues]:
+        S, (positive, negative) = batch.similarities(), dense_masks(batch)
         tangent = math.tan(math.radians(self.alpha)) ** 2
         c = 4.0 * tangent
         # cosines end at 1, so e^(c (s − 1)) cannot overflow; the limit on alpha keeps the products from vanishing
@@ -181,20 +181,20 @@ class LiftedStructureLoss(PairLoss):
         """Both members of a pair must be anchors."""
         return "it is defined on unordered pairs of one set, where both members have negatives of their own"
 
-    def _in_two_passes(self, problem: PairBatch, engine: str) -> Declaration:
+    def _in_two_passes(self, batch: PairBatch, engine: str) -> Declaration:
         # who is positive from the other end is in another row: labels say it, a mined relation does not
-        mutual = isinstance(problem.relation, Labels)
+        mutual = isinstance(batch.relation, Labels)
         compute = partial(self._compute, engine=engine if mutual else "dense")
         return MatrixLoss(compute, "itself" if mutual else "not")
 
-    def _compute(self, problem: PairBatch, engine: str) -> list[TermValues]:
-        pressure, has_negative = in_rows(problem, self._pressure, engine)
-        pressures, have_negatives = problem.gather(pressure), problem.gather(has_negative)
+    def _compute(self, batch: PairBatch, engine: str) -> list[TermValues]:
+        pressure, has_negative = in_rows(batch, self._pressure, engine)
+        pressures, have_negatives = batch.gather(pressure), batch.gather(has_negative)
 
-        def pairs(problem: PairBatch, rows: slice) -> tuple[Tensor, ...]:
-            S, (positive, _) = problem.similarities(), dense_masks(problem)
-            if not isinstance(problem.relation, Labels):
-                positive = positive | _mirrored(positive, problem)  # a pair is unordered, however it was named
+        def pairs(batch: PairBatch, rows: slice) -> tuple[Tensor, ...]:
+            S, (positive, _) = batch.similarities(), dense_masks(batch)
+            if not isinstance(batch.relation, Labels):
+                positive = positive | _mirrored(positive, batch)  # a pair is unordered, however it was named
             joint = torch.logaddexp(pressure[rows, None], pressures[None, :])
             keep = positive & (has_negative[rows, None] | have_negatives[None, :])
             value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
@@ -202,20 +202,20 @@ class LiftedStructureLoss(PairLoss):
             return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
 
         if engine == "dense":
-            return [TermValues(*pairs(problem, slice(None)))]
-        return [TermValues(*in_panels(problem, pairs))]
+            return [TermValues(*pairs(batch, slice(None)))]
+        return [TermValues(*in_panels(batch, pairs))]
 
-    def _pressure(self, problem: PairBatch) -> tuple[Tensor, ...]:
+    def _pressure(self, batch: PairBatch) -> tuple[Tensor, ...]:
         """The logarithm of what each anchor's negatives add up to, and whether it has any."""
-        _, negative = dense_masks(problem)
+        _, negative = dense_masks(batch)
         fold = LogSumExp()
-        pressure = fold.finish(fold.start(self.margin + problem.similarities(), negative))
+        pressure = fold.finish(fold.start(self.margin + batch.similarities(), negative))
         # far below any distance, yet finite: the logarithm of two empty sums has no slope
         return pressure.clamp_min(-1e6), negative.any(dim=1)
 
 
-def _mirrored(positive: Tensor, problem: PairBatch) -> Tensor:
+def _mirrored(positive: Tensor, batch: PairBatch) -> Tensor:
     """The same pairs named from their other end."""
-    if problem.share is None:
+    if batch.local_rows is None:
         return positive.T
-    return problem.gather(positive)[:, problem.share.own].T
+    return batch.gather(positive)[:, batch.local_rows.own].T

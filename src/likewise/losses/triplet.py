@@ -19,12 +19,12 @@ from likewise.formula import (
     FromProblem,
     MatrixLoss,
     PairBatch,
-    Part,
     PerAnchor,
     Reduction,
     Regularizer,
     Similarity,
     SimilarityLike,
+    Term,
     TermValues,
     Triplets,
     add_up,
@@ -90,13 +90,13 @@ class TripletLoss(PairLoss):
 
     def declare_on_triplets(self) -> Declaration:
         """One term for every triplet that was chosen."""
-        return FromProblem(lambda problem, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
+        return FromProblem(lambda pair_batch, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
 
-    def declare_choices(self, miner: TripletMiner, problem: PairBatch, engine: str) -> Declaration | None:
+    def declare_choices(self, miner: TripletMiner, pair_batch: PairBatch, engine: str) -> Declaration | None:
         """What a miner's rule chooses, where it can be summed without being written down."""
         if engine == "dense" and miner.band is None:
             return None
-        choices = miner.choices(lambda: positives_as_formulas(problem, engine))
+        choices = miner.choices(lambda: positives_as_formulas(pair_batch, engine))
         if choices is not None:
             return part_of_choices(choices, self._terms)
         return None if miner.band is None else MatrixLoss(partial(self._all, band=miner.band), "by rows")
@@ -105,14 +105,14 @@ class TripletLoss(PairLoss):
         violation = negative - (positive - self.margin)
         return [softplus(violation) if self.soft else relu(violation)]
 
-    def _every(self, problem: PairBatch, engine: str) -> Declaration:
-        positives = positives_as_formulas(problem, engine)
+    def _every(self, pair_batch: PairBatch, engine: str) -> Declaration:
+        positives = positives_as_formulas(pair_batch, engine)
         if positives is None:
             return MatrixLoss(self._all, "by rows")
         return part_of_choices([Choice(positive, s) for positive in positives], self._terms)
 
-    def _all(self, problem: PairBatch, band: float | None = None) -> list[TermValues]:
-        S, (positive, negative) = problem.similarities(), dense_masks(problem)
+    def _all(self, pair_batch: PairBatch, band: float | None = None) -> list[TermValues]:
+        S, (positive, negative) = pair_batch.similarities(), dense_masks(pair_batch)
         if not self.soft:
             return [all_triplets(S, positive, negative, self.margin, band)]
 
@@ -122,12 +122,12 @@ class TripletLoss(PairLoss):
 
         return [by_positive(S, positive, negative, terms)]
 
-    def _given(self, problem: PairBatch, engine: str) -> list[TermValues]:
-        triplets = problem.relation
+    def _given(self, pair_batch: PairBatch, engine: str) -> list[TermValues]:
+        triplets = pair_batch.relation
         assert isinstance(triplets, Triplets)
-        to_positive, to_negative = similarities_of(problem, triplets, engine)
+        to_positive, to_negative = similarities_of(pair_batch, triplets, engine)
         value = OPERATIONS["softplus" if self.soft else "relu"].compute(to_negative - to_positive + self.margin)
-        return [TermValues(*sum_by_anchor(value, triplets, problem.shape[0]))]
+        return [TermValues(*sum_by_anchor(value, triplets, pair_batch.shape[0]))]
 
 
 class MarginLoss(PairLoss):
@@ -181,11 +181,11 @@ class MarginLoss(PairLoss):
             del self.beta
             self.register_buffer("beta", start)
 
-    def _boundary(self, problem: PairBatch) -> Tensor:
+    def _boundary(self, pair_batch: PairBatch) -> Tensor:
         """One β per anchor."""
         assert isinstance(self.beta, Tensor)
-        beta = self.beta.to(problem.dtype)
-        return beta.expand(problem.shape[0]) if self.num_classes is None else class_values(beta, problem, "beta")
+        beta = self.beta.to(pair_batch.dtype)
+        return beta.expand(pair_batch.shape[0]) if self.num_classes is None else class_values(beta, pair_batch, "beta")
 
     def _penalty(self) -> tuple[Regularizer, ...]:
         assert isinstance(self.beta, Tensor)
@@ -198,18 +198,18 @@ class MarginLoss(PairLoss):
         positives, negatives = count(POSITIVES), count(NEGATIVES)
         total = negatives * add_up(pull, POSITIVES) + positives * add_up(push, NEGATIVES)
         nonzero = negatives * count(POSITIVES, pull > 0.0) + positives * count(NEGATIVES, push > 0.0)
-        return (Part(total, 2 * positives * negatives, nonzero), *self._penalty())
+        return (Term(total, 2 * positives * negatives, nonzero), *self._penalty())
 
     def declare_on_triplets(self) -> Declaration:
         """Both terms of every triplet that was chosen."""
-        given = FromProblem(lambda problem, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
+        given = FromProblem(lambda pair_batch, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
         return (given, *self._penalty())
 
-    def declare_choices(self, miner: TripletMiner, problem: PairBatch, engine: str) -> Declaration | None:
+    def declare_choices(self, miner: TripletMiner, pair_batch: PairBatch, engine: str) -> Declaration | None:
         """What a miner's rule chooses, where it can be summed without being written down."""
         if engine == "dense" and miner.band is None:
             return None
-        choices = miner.choices(lambda: positives_as_formulas(problem, engine))
+        choices = miner.choices(lambda: positives_as_formulas(pair_batch, engine))
         if choices is not None:
             beta = PerAnchor("beta", self._boundary)
             terms = part_of_choices(choices, lambda p, n: [relu(self.margin - p - beta), relu(self.margin + beta + n)])
@@ -218,9 +218,9 @@ class MarginLoss(PairLoss):
             return None
         return (MatrixLoss(partial(self._in_band, band=miner.band), "by rows"), *self._penalty())
 
-    def _in_band(self, problem: PairBatch, band: float) -> list[TermValues]:
-        S, (positive, negative) = problem.similarities(), dense_masks(problem)
-        beta = self._boundary(problem)[:, None, None]
+    def _in_band(self, pair_batch: PairBatch, band: float) -> list[TermValues]:
+        S, (positive, negative) = pair_batch.similarities(), dense_masks(pair_batch)
+        beta = self._boundary(pair_batch)[:, None, None]
 
         def terms(S: Tensor, to_positive: Tensor, _index: Tensor) -> tuple[list[Tensor], Tensor | None]:
             pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + S)
@@ -229,14 +229,14 @@ class MarginLoss(PairLoss):
 
         return [by_positive(S, positive, negative, terms)]
 
-    def _given(self, problem: PairBatch, engine: str) -> list[TermValues]:
-        triplets = problem.relation
+    def _given(self, pair_batch: PairBatch, engine: str) -> list[TermValues]:
+        triplets = pair_batch.relation
         assert isinstance(triplets, Triplets)
-        to_positive, to_negative = similarities_of(problem, triplets, engine)
-        beta = self._boundary(problem)[triplets.anchors]
+        to_positive, to_negative = similarities_of(pair_batch, triplets, engine)
+        beta = self._boundary(pair_batch)[triplets.anchors]
         pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + to_negative)
         # one part: positive and negative terms are units of the same average
-        pulls, pushes = (sum_by_anchor(terms, triplets, problem.shape[0]) for terms in (pull, push))
+        pulls, pushes = (sum_by_anchor(terms, triplets, pair_batch.shape[0]) for terms in (pull, push))
         return [TermValues(*(a + b for a, b in zip(pulls, pushes, strict=True)))]
 
 
@@ -283,23 +283,23 @@ class QuadrupletLoss(PairLoss):
         """Similarities of a set with itself are needed, and the classes of all three."""
         return "it compares pairs of different anchors and needs everyone's label"
 
-    def _every(self, problem: PairBatch, engine: str) -> Declaration:
-        if problem.labels is None:
+    def _every(self, pair_batch: PairBatch, engine: str) -> Declaration:
+        if pair_batch.labels is None:
             raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
-        slots = find_positive_index(problem, engine, most=problem.shape[1])
+        slots = find_positive_index(pair_batch, engine, most=pair_batch.shape[1])
         if slots is None:
             compute = partial(all_quadruplets, margin=self.margin2, slots=None, engine="dense")
             return (
                 MatrixLoss(self._triplets, "by rows"),
-                MatrixLoss(lambda problem: [compute(problem)]),
+                MatrixLoss(lambda pair_batch: [compute(pair_batch)]),
             )
         compute = partial(all_quadruplets, margin=self.margin2, slots=slots, engine=engine)
-        quadruplets = MatrixLoss(lambda problem: [compute(problem)], "itself")
+        quadruplets = MatrixLoss(lambda pair_batch: [compute(pair_batch)], "itself")
         if slots.index.shape[1] > FEW[-1]:
             return MatrixLoss(self._triplets, "by rows"), quadruplets
-        triplets = [Choice(positive, s) for positive in as_formulas(slots, problem, engine)]
+        triplets = [Choice(positive, s) for positive in as_formulas(slots, pair_batch, engine)]
         hinges = part_of_choices(triplets, lambda positive, negative: [relu(negative - (positive - self.margin1))])
         return hinges, quadruplets
 
-    def _triplets(self, problem: PairBatch) -> list[TermValues]:
-        return [all_triplets(problem.similarities(), *dense_masks(problem), self.margin1)]
+    def _triplets(self, pair_batch: PairBatch) -> list[TermValues]:
+        return [all_triplets(pair_batch.similarities(), *dense_masks(pair_batch), self.margin1)]

@@ -129,13 +129,13 @@ class WeightedPairLoss(PairLoss):
         of_batch = any(isinstance(node, Total) for node in walk(*self._statistics().values()))
         return MatrixLoss(self._compute, "not" if of_batch else "by rows")
 
-    def _compute(self, problem: PairBatch) -> list[TermValues]:
-        S = problem.similarities()
+    def _compute(self, batch: PairBatch) -> list[TermValues]:
+        S = batch.similarities()
         with torch.no_grad():
-            engine = DenseEngine(problem)
+            engine = DenseEngine(batch)
             positive, negative = engine.positive, engine.negative
             formulas = self._statistics()
-            known = compute_folds(list(formulas.values()), engine, problem)
+            known = compute_folds(list(formulas.values()), engine, batch)
             rows = {
                 name: torch.as_tensor(evaluate(formula, known), device=S.device).reshape(-1, 1).expand(len(S), 1)
                 for name, formula in formulas.items()

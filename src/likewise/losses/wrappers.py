@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.distributed import current
+from likewise.distributed import current_group
 from likewise.engines import dense_masks
 from likewise.formula import (
     OPERATIONS,
@@ -49,12 +49,12 @@ def _number(name: str, value: object, least: float | None = 0.0) -> float:
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
     """Add a number to a loss; in equal shares where the loss has one value per anchor."""
-    return value + (equal_share(scalar, value, current()) if value.ndim else scalar)
+    return value + (equal_share(scalar, value, current_group()) if value.ndim else scalar)
 
 
 def _mean(values: Tensor) -> Tensor:
     """The mean of one number per sample, over the samples of all processes."""
-    total, number = current().totals([values.sum(), torch.ones_like(values).sum()])
+    total, number = current_group().totals([values.sum(), torch.ones_like(values).sum()])
     return total / number
 
 
@@ -115,28 +115,28 @@ class DirectionRegularized(nn.Module):
             if isinstance(self.loss, ProxyNCALoss):
                 values = self._proxy_nca(self.loss, embeddings, labels)
             else:
-                problem = batch_from_embeddings(embeddings, labels, None, None, None, Cosine(), current())
+                pair_batch = batch_from_embeddings(embeddings, labels, None, None, None, Cosine(), current_group())
                 compute = self._triplet if isinstance(self.loss, TripletLoss) else self._multi_similarity
-                values = compute(problem)
-            return reduce(values, [], self.loss.reduction, current())
+                values = compute(pair_batch)
+            return reduce(values, [], self.loss.reduction, current_group())
 
-    def _triplet(self, problem: PairBatch) -> list[TermValues]:
+    def _triplet(self, pair_batch: PairBatch) -> list[TermValues]:
         assert isinstance(self.loss, TripletLoss)
-        margin, between = self.loss.margin, problem.among_references()
+        margin, between = self.loss.margin, pair_batch.among_references()
 
         def terms(to_negative: Tensor, to_positive: Tensor, index: Tensor) -> tuple[list[Tensor], None]:
             directions = _directions(to_negative, between[index], to_positive)
             return [torch.relu(to_negative - to_positive + margin - self.gamma * directions)], None
 
-        return [by_positive(problem.similarities(), *dense_masks(problem), terms)]
+        return [by_positive(pair_batch.similarities(), *dense_masks(pair_batch), terms)]
 
-    def _multi_similarity(self, problem: PairBatch) -> list[TermValues]:
+    def _multi_similarity(self, pair_batch: PairBatch) -> list[TermValues]:
         assert isinstance(self.loss, MultiSimilarityLoss)
         alpha, beta, base = self.loss.alpha, self.loss.beta, self.loss.base
-        S = problem.similarities()
-        positive, negative = dense_masks(problem)
+        S = pair_batch.similarities()
+        positive, negative = dense_masks(pair_batch)
         hardest = S.detach().masked_fill(~positive, torch.inf).argmin(dim=1)
-        has_positive, between = positive.any(dim=1, keepdim=True), problem.among_references()[hardest]
+        has_positive, between = positive.any(dim=1, keepdim=True), pair_batch.among_references()[hardest]
         directions = torch.where(has_positive, _directions(S, between, S.gather(1, hardest[:, None])), 0.0)
         fold, softplus = LogSumExp(), OPERATIONS["softplus"].compute
         pulls = fold.finish(fold.start(-alpha * (S - base), positive))
@@ -149,14 +149,14 @@ class DirectionRegularized(nn.Module):
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, loss.num_classes, "proxy")
         proxies = loss.proxies.to(samples.dtype)
-        problem = PairBatch(
+        pair_batch = PairBatch(
             Labels(labels, torch.arange(loss.num_classes, device=labels.device)),
             SquaredEuclidean(),
             anchors=samples,
             references=proxies,
         )
-        problem.between = Between.SAMPLES_PROXIES.value
-        S = problem.similarities()
+        pair_batch.between = Between.SAMPLES_PROXIES.value
+        S = pair_batch.similarities()
         units = unit(proxies)
         between = units[labels] @ units.T
         # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
@@ -268,13 +268,15 @@ class LanguageGuidance(nn.Module):
         samples = embeddings_of("embeddings", embeddings)
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, len(self.class_embeddings), "language embedding")
-        spread = current()
-        rows = spread.batch(samples)
-        everyone, all_labels = spread.gather(samples, rows), spread.gather(labels, rows)
+        group = current_group()
+        rows = group.batch_rows(samples)
+        everyone, all_labels = group.gather(samples, rows), group.gather(labels, rows)
         words = unit(self.class_embeddings.to(samples.dtype))
         relation = Labels(labels) if everyone is samples else Labels(labels, all_labels)
-        problem = PairBatch(relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone)
-        of_images = problem.similarities()
+        pair_batch = PairBatch(
+            relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone
+        )
+        of_images = pair_batch.similarities()
         of_words = words[labels] @ words[all_labels].T
         if self.mask_same_class:
             same = labels[:, None] == all_labels[None, :]

@@ -37,8 +37,8 @@ class Miner(ABC):
         check_hyperparameters(self)
 
     @abstractmethod
-    def refine(self, problem: PairBatch, engine: str = "dense") -> Relation:
-        """The relation that is left of a problem's; with any engine but the dense one, without making the matrix."""
+    def refine(self, batch: PairBatch, engine: str = "dense") -> Relation:
+        """The relation that is left of a batch's; with any engine but the dense one, without making the matrix."""
 
 
 class PairMiner(Miner):
@@ -61,15 +61,15 @@ class PairMiner(Miner):
     def keep(self) -> tuple[Formula, Formula]:
         """The conditions under which a positive and a negative pair are kept."""
 
-    def refine(self, problem: PairBatch, engine: str = "dense") -> Mined:
+    def refine(self, batch: PairBatch, engine: str = "dense") -> Mined:
         """Write the conditions beside the relation; nothing is computed yet."""
-        return Mined(problem.relation, *self.keep())
+        return Mined(batch.relation, *self.keep())
 
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Masks:
         """Mine a similarity matrix: the pairs that are kept, as masks."""
         with torch.no_grad():
-            problem = batch_from_similarities(similarities, relation, Cosine())
-            return Masks(*dense_masks(problem.under(self.refine(problem))))
+            batch = batch_from_similarities(similarities, relation, Cosine())
+            return Masks(*dense_masks(batch.under(self.refine(batch))))
 
     def pairs(
         self,
@@ -82,10 +82,10 @@ class PairMiner(Miner):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The pairs that are kept, as indices: anchors, positives, anchors, negatives."""
         with torch.no_grad(), full_precision(embeddings):
-            problem = batch_from_embeddings(
+            batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            positive, negative = dense_masks(problem.under(self.refine(problem)))
+            positive, negative = dense_masks(batch.under(self.refine(batch)))
             anchors, positives = positive.nonzero(as_tuple=True)
             negative_anchors, negatives = negative.nonzero(as_tuple=True)
             return anchors, positives, negative_anchors, negatives
@@ -127,7 +127,7 @@ class TripletMiner(Miner):
         return None
 
     @abstractmethod
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """Triplets from similarities ``(m, n)`` and the masks of what may be chosen; gaps are marked as not valid.
 
         On a large batch it is called on panels, some anchors against all references.
@@ -142,18 +142,18 @@ class TripletMiner(Miner):
         """
         return None
 
-    def refine(self, problem: PairBatch, engine: str = "dense") -> Triplets:
+    def refine(self, batch: PairBatch, engine: str = "dense") -> Triplets:
         """Choose triplets by the current similarities, without gradient."""
         if engine == "dense":
-            S = problem.similarities().detach()
+            S = batch.similarities().detach()
             with torch.no_grad():
-                positive, negative = dense_masks(problem)
-                return self.mine(S, positive, negative, problem).sized(*S.shape).compact()
-        ask = can_synchronize(prepared(problem), engine)
-        found, gaps = _Columns(problem), False
+                positive, negative = dense_masks(batch)
+                return self.mine(S, positive, negative, batch).sized(*S.shape).compact()
+        ask = can_synchronize(prepared(batch), engine)
+        found, gaps = _Columns(batch), False
         with torch.no_grad():
-            for rows in panels(problem):
-                panel = problem.rows(rows)
+            for rows in panels(batch):
+                panel = batch.rows(rows)
                 S, (positive, negative) = panel.similarities(), dense_masks(panel)
                 with check_values() if ask else nullcontext():
                     chosen = self.mine(S, positive, negative, panel)
@@ -162,11 +162,11 @@ class TripletMiner(Miner):
                 valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
                 found.add(rows, chosen.anchors + rows.start, chosen.positives, chosen.negatives, valid)
             anchors, positives, negatives, valid = found.all()
-        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, problem.shape)
+        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, batch.shape)
 
-    def touched(self, problem: PairBatch, engine: str = "dense") -> Relation:
+    def touched(self, batch: PairBatch, engine: str = "dense") -> Relation:
         """The pairs that the chosen triplets touch."""
-        return self.refine(problem, engine)
+        return self.refine(batch, engine)
 
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Triplets:
         """Mine a matrix of cosine similarities."""
@@ -183,10 +183,10 @@ class TripletMiner(Miner):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The triplets as indices: anchors, positives, negatives."""
         with full_precision(embeddings):
-            problem = batch_from_embeddings(
+            batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            chosen = self.refine(problem).compact(wait=True)
+            chosen = self.refine(batch).compact(wait=True)
         return chosen.anchors, chosen.positives, chosen.negatives
 
 
@@ -196,9 +196,9 @@ class _Columns:
     What each panel leaves would lie between its matrices and those of the next: see `likewise.engines.panels`.
     """
 
-    def __init__(self, problem: PairBatch) -> None:
-        self.anchors, self.filled = problem.shape[0], 0
-        self.room = torch.empty(4, self.anchors, dtype=torch.int64, device=problem.relation.device)
+    def __init__(self, batch: PairBatch) -> None:
+        self.anchors, self.filled = batch.shape[0], 0
+        self.room = torch.empty(4, self.anchors, dtype=torch.int64, device=batch.relation.device)
 
     def add(self, rows: slice, *columns: Tensor) -> None:
         """What was found in some rows."""
@@ -216,9 +216,9 @@ class _Columns:
         return self.room[:, : self.filled].unbind()
 
 
-def prepared(problem: PairBatch) -> Tensor:
+def prepared(batch: PairBatch) -> Tensor:
     """What similarities are made of, made with its graph before the graph is switched off: the loss will need it."""
-    return problem.similarities() if problem.anchors is None else problem.factors()[0]
+    return batch.similarities() if batch.anchors is None else batch.factors()[0]
 
 
 def candidates(positive: Tensor) -> tuple[Tensor, Tensor]:

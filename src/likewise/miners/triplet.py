@@ -85,7 +85,7 @@ class SemiHardMiner(TripletMiner):
         if self.margin is not None and not (isinstance(self.margin, Real) and self.margin > 0.0):
             raise ValueError(f"SemiHardMiner: margin must be a number > 0 or None, but it is {self.margin!r}")
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
         """Sort the negatives of each row once; a positive finds its place among them."""
         if self.margin is None:
             candidate, exists = candidates(positive)
@@ -116,13 +116,13 @@ class SemiHardMiner(TripletMiner):
             return [_hardest_below_formula(positive) for positive in each]
         return [Choice(positive, s, (positive - margin < s) & (s < positive)) for positive in each]
 
-    def touched(self, problem: PairBatch, engine: str = "dense") -> Relation:
+    def touched(self, pair_batch: PairBatch, engine: str = "dense") -> Relation:
         """With a margin: the pairs that have somebody in the band, without naming the triplets."""
         if self.margin is None or engine != "dense":
-            return self.refine(problem, engine)
-        S = problem.similarities().detach()
+            return self.refine(pair_batch, engine)
+        S = pair_batch.similarities().detach()
         with torch.no_grad():
-            of_positives, of_negatives = band_counts(S, *dense_masks(problem), self.margin, below=True)
+            of_positives, of_negatives = band_counts(S, *dense_masks(pair_batch), self.margin, below=True)
             return Masks(of_positives > 0, of_negatives > 0)
 
 
@@ -137,7 +137,7 @@ class BatchHardMiner(TripletMiner):
         (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
     """
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
         """Two extremes per row."""
         hardest_positive = S.masked_fill(~positive, torch.inf).argmin(dim=1)
         hardest_negative = S.masked_fill(~negative, -torch.inf).argmax(dim=1)
@@ -173,7 +173,7 @@ class EasyPositiveMiner(TripletMiner):
         super().__post_init__()
         one_of("negatives", self.negatives, ("semihard", "hard"))
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
         """One extreme for the positive, one place in the order for the negative."""
         easiest = S.masked_fill(~positive, -torch.inf).argmax(dim=1)
         if self.negatives == "hard":
@@ -232,13 +232,13 @@ class DistanceWeightedMiner(TripletMiner):
                 f"but it is {self.cutoff}"
             )
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
         """Draw by inverting each row's cumulative weights."""
-        assert problem.similarity is not None
-        dim = self.dim if problem.anchors is None else problem.anchors.shape[1]
+        assert pair_batch.similarity is not None
+        dim = self.dim if pair_batch.anchors is None else pair_batch.anchors.shape[1]
         if dim is None:
             raise ValueError("dim must be given where DistanceWeightedMiner sees similarities alone, but it is None")
-        distances = problem.similarity.distances(S.double())
+        distances = pair_batch.similarity.distances(S.double())
         weights = self.weights(distances, negative, dim)
         running = weights.cumsum(dim=1)
         candidate, exists = candidates(positive)
@@ -283,7 +283,7 @@ class RandomMiner(TripletMiner):
     n: int = hyper(default=100, help="how many triplets", at_least=1, search=(100, 10_000), log=True)
     generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, problem: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
         """An anchor in proportion to its triplets, then one of its positives and one of its negatives."""
         positives, negatives = positive.sum(dim=1), negative.sum(dim=1)
         anchors, u, valid = self._draw(positives, negatives)
@@ -294,24 +294,26 @@ class RandomMiner(TripletMiner):
             valid,
         )
 
-    def refine(self, problem: PairBatch, engine: str = "dense") -> Triplets:
+    def refine(self, pair_batch: PairBatch, engine: str = "dense") -> Triplets:
         """Anchors are drawn from all of the batch, so panels are counted first and looked into afterwards."""
         if engine == "dense":
-            return super().refine(problem)
-        prepared(problem)
+            return super().refine(pair_batch)
+        prepared(pair_batch)
         with torch.no_grad():
-            counted = [tuple(mask.sum(dim=1) for mask in dense_masks(problem.rows(rows))) for rows in panels(problem)]
+            counted = [
+                tuple(mask.sum(dim=1) for mask in dense_masks(pair_batch.rows(rows))) for rows in panels(pair_batch)
+            ]
             positives, negatives = (torch.cat(each) for each in zip(*counted, strict=True))
             anchors, u, valid = self._draw(positives, negatives)
             chosen = torch.zeros(2, len(anchors), dtype=torch.int64, device=anchors.device)
-            for rows in panels(problem):
+            for rows in panels(pair_batch):
                 inside = (anchors >= rows.start) & (anchors < rows.stop)
                 here = (anchors - rows.start).clamp(0, rows.stop - rows.start - 1)
-                masks = dense_masks(problem.rows(rows))
+                masks = dense_masks(pair_batch.rows(rows))
                 for i, (mask, number) in enumerate(zip(masks, (positives, negatives), strict=True)):
                     picked = _pick(mask, here, number[anchors], u[i + 1])
                     chosen[i] = torch.where(inside, picked, chosen[i])
-            return Triplets(anchors, chosen[0], chosen[1], valid, problem.shape).compact()
+            return Triplets(anchors, chosen[0], chosen[1], valid, pair_batch.shape).compact()
 
     def _draw(self, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Anchors, the random numbers that will choose their partners, and whether there are any."""

@@ -24,10 +24,10 @@ from likewise.formula import (
     PerReference,
     Rank,
     as_similarity,
+    derivative,
     evaluate,
     ingredients,
-    parts_of,
-    slope,
+    sort_declaration,
     walk,
 )
 from likewise.losses import PairLoss, ProxyLoss
@@ -211,7 +211,9 @@ class LossContract:
 
     def test_declared_slopes_equal_autograd(self, case: LossCase) -> None:
         """The symbolic slope of every curve, in s and in every number it uses, is autograd's; folds' slopes likewise."""
-        parts = [part for declaration in case.make().double().declarations() for part in parts_of(declaration)[0]]
+        parts = [
+            part for declaration in case.make().double().declarations() for part in sort_declaration(declaration)[0]
+        ]
         generator = torch.Generator().manual_seed(0)
         for node in walk(*(formula for part in parts for formula in (part.total, part.units, part.nonzero))):
             if isinstance(node, Folded) and node.curve.rank == Rank.PAIR and node.fold.name != "count":
@@ -228,14 +230,14 @@ class LossContract:
         gradients = torch.autograd.grad(values.sum(), list(known.values()), retain_graph=True, allow_unused=True)
         constants = {leaf: value.detach() for leaf, value in known.items()}
         for leaf, gradient in zip(leaves, gradients, strict=True):
-            declared = torch.as_tensor(evaluate(slope(node.curve, leaf), dict(constants)), dtype=torch.float64)
+            declared = torch.as_tensor(evaluate(derivative(node.curve, leaf), dict(constants)), dtype=torch.float64)
             expected = torch.zeros(_shape(leaf)) if gradient is None else gradient  # a count in a condition has none
             _close(declared.detach().expand(3, 4).sum_to_size(_shape(leaf)), expected)
         keep = torch.tensor([[True, True, False, True], [False] * 4, [True] * 4])
         free = values.detach().requires_grad_()
         state = node.fold.start(free, keep)
         (of_fold,) = torch.autograd.grad(node.fold.finish(state).sum(), free)
-        _close(node.fold.slope(free.detach(), keep, tuple(each.detach() for each in state)), of_fold)
+        _close(node.fold.derivative(free.detach(), keep, tuple(each.detach() for each in state)), of_fold)
 
     def test_is_a_function_of_similarities(self, case: LossCase) -> None:
         """``from_similarity`` gives the same value, or says in one sentence why it cannot."""

@@ -75,9 +75,9 @@ class Looks:
         """
         begin = time.perf_counter()
         embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()  # as a loss gets them
-        with torch.no_grad(), distributed_batch() as spread:
-            rows = spread.batch(embeddings)
-            everyones, their_labels = spread.gather(embeddings, rows), spread.gather(labels, rows)
+        with torch.no_grad(), distributed_batch() as group:
+            rows = group.batch_rows(embeddings)
+            everyones, their_labels = group.gather(embeddings, rows), group.gather(labels, rows)
         if self.lens is None or not self.main:
             return {}
         chance = chance_tensors()

@@ -22,7 +22,7 @@ from likewise.engines.schedule import Engine, compute_folds
 from likewise.engines.triton.once import once
 from likewise.engines.triton.operands import Arranged, arrange
 from likewise.engines.triton.program import FOLDING, SLOPES, Launcher, Shape, compile_source, join
-from likewise.engines.triton.source import Recipe, Term, Tiles, forward_source, join_source, slope_source
+from likewise.engines.triton.source import Recipe, TileFold, Tiles, forward_source, join_source, slope_source
 from likewise.engines.triton.text import Leaf, apart, leaf_of, shape_of
 from likewise.engines.triton.tiles import tiled
 from likewise.formula import (
@@ -50,10 +50,10 @@ class TritonEngine(Engine):
         'Engine'
     """
 
-    def __init__(self, problem: PairBatch) -> None:
-        self.problem = problem
-        relation = problem.relation
-        self.arranged = arrange(problem)
+    def __init__(self, pair_batch: PairBatch) -> None:
+        self.pair_batch = pair_batch
+        relation = pair_batch.relation
+        self.arranged = arrange(pair_batch)
         self.keep: tuple[Formula, Formula] | None = None
         self.mined: dict[Formula, Tensor] = {}
         if isinstance(relation, Mined):
@@ -62,9 +62,9 @@ class TritonEngine(Engine):
             self.keep = positive, negative
             with torch.no_grad():
                 base = TritonEngine.__new__(TritonEngine)
-                base.problem, base.arranged = problem.under(relation.base), self.arranged
+                base.pair_batch, base.arranged = pair_batch.under(relation.base), self.arranged
                 base.keep, base.mined = None, {}
-                self.mined = compute_folds(list(self.keep), base, base.problem)
+                self.mined = compute_folds(list(self.keep), base, base.pair_batch)
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold."""
@@ -82,7 +82,7 @@ _KERNELS: dict[Any, Any] = {}
 
 @dataclass(eq=False)
 class Job:
-    """The passes of one stage on one problem: which kernels they need, and what those are given."""
+    """The passes of one stage on one pair_batch: which kernels they need, and what those are given."""
 
     engine: TritonEngine
     passes: list[list[Folded]]
@@ -103,7 +103,7 @@ class Job:
             node for node in given if isinstance(self.values[node], Tensor) and self.values[node].requires_grad
         ]
         differentiable = set(self.learned)
-        self.terms: list[list[Term]] = []
+        self.terms: list[list[TileFold]] = []
         for terms in self.passes:
             row = []
             for term in terms:
@@ -111,7 +111,7 @@ class Job:
                 by = tuple(
                     n for n in ingredients(term.curve) if n in differentiable and not isinstance(n, PerReference)
                 )
-                row.append(Term(fold, term.over, term.curve, by if fold.weight_count else ()))
+                row.append(TileFold(fold, term.over, term.curve, by if fold.weight_count else ()))
             self.terms.append(row)
             # folds pass a gradient on if one could reach them
             differentiable.update(t for t, r in zip(terms, row, strict=True) if r.fold.weight_count)
@@ -126,7 +126,7 @@ class Job:
 
     # ------------------------------------------------------------------------------------------------ kernels
 
-    def kernels(self, kind: str, terms: list[Term], options: tuple[Any, ...] = ()) -> tuple[list[Any], list[Leaf]]:
+    def kernels(self, kind: str, terms: list[TileFold], options: tuple[Any, ...] = ()) -> tuple[list[Any], list[Leaf]]:
         """The kernels for some terms, compiled or remembered, and the leaves that they are to be given."""
         keep, arranged = self.engine.keep, self.arranged
         shape, leaves = shape_of([arranged.bend, *(keep or ()), *[term.curve for term in terms]])
@@ -170,7 +170,7 @@ class Job:
 
     # ------------------------------------------------------------------------------------------------ forward
 
-    def fold_pass(self, terms: list[Term], known: dict[Formula, Any]) -> Tensor:
+    def fold_pass(self, terms: list[TileFold], known: dict[Formula, Any]) -> Tensor:
         """For each term its state and the sums of slopes, ``(width, m)``, then the finished folds; in the operands' order."""
         operands = self.arranged.operands
         kernels, leaves = self.kernels("fold", terms)
@@ -204,7 +204,7 @@ class Job:
         return _Slopes(self, terms, [each.contiguous() for each in weights], known)
 
 
-def _sources(recipe: Recipe, terms: list[Term], ordered: bool, options: tuple[Any, ...]) -> list[str]:
+def _sources(recipe: Recipe, terms: list[TileFold], ordered: bool, options: tuple[Any, ...]) -> list[str]:
     """One kernel for all tiles; or, where labels are in order, one for plain tiles and one for the others."""
     split = [Tiles.PLAIN, Tiles.MIXED] if ordered else [Tiles.ALL]
     if options:
@@ -215,7 +215,7 @@ def _sources(recipe: Recipe, terms: list[Term], ordered: bool, options: tuple[An
     return [forward_source(recipe, terms, tiles) for tiles in split]
 
 
-def _joined(kernel: Launcher, terms: list[Term], tiles: Tensor) -> Tensor:
+def _joined(kernel: Launcher, terms: list[TileFold], tiles: Tensor) -> Tensor:
     _, width, m = tiles.shape
     joined = tiles.new_empty(width + len(terms), m)
     join(kernel, tiles, joined)
@@ -225,7 +225,7 @@ def _joined(kernel: Launcher, terms: list[Term], tiles: Tensor) -> Tensor:
 @dataclass(eq=False)
 class _Slopes:
     job: Job
-    terms: list[Term]
+    terms: list[TileFold]
     weights: list[Tensor]
     known: dict[Formula, Any]
     _ready: dict[tuple[Formula, bool], tuple[list[Launcher], list[Any]]] = field(default_factory=dict)
@@ -298,7 +298,7 @@ def _backward(ctx: Any, job: Job, gradients: tuple[Tensor | None, ...]) -> tuple
     found: dict[Formula, Tensor] = {}
     for folds, terms, states, sums in reversed(list(zip(job.passes, job.terms, ctx.states, ctx.sums, strict=True))):
         for fold, term, state, by_leaf in zip(folds, terms, states, sums, strict=True):
-            parts = term.fold.parts_of(state)
+            parts = term.fold.sort_declaration(state)
             for leaf, of_leaf in zip(term.by, by_leaf, strict=True):
                 passed = nodes[fold] * of_leaf / parts
                 target = nodes if leaf in nodes else found

@@ -99,7 +99,7 @@ class Manner(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The two factors of a problem, and how its similarity is made of their product.
+    """The two factors of a batch, and how its similarity is made of their product.
 
     Args:
         left: anchors, or a factor that torch made of them, with their graph.
@@ -118,7 +118,7 @@ class Compared(NamedTuple):
 
 @dataclass(eq=False)
 class Arranged:
-    """A problem as the kernels see it.
+    """A batch as the kernels see it.
 
     Args:
         left: the anchors' side of the product.
@@ -149,7 +149,7 @@ class Arranged:
         return vector if self.right.order is None else vector[self.right.order]
 
     def unsorted_rows(self, vector: Tensor) -> Tensor:
-        """Back in the order of the problem."""
+        """Back in the order of the batch."""
         return _unsorted(vector, self.left.order)
 
     def gradients(self, slopes: Slopes, of_left: bool, of_right: bool) -> tuple[Tensor | None, Tensor | None]:
@@ -286,53 +286,53 @@ def _bend(similarity: Similarity, left: Tensor, right: Tensor) -> tuple[Formula,
     return _DISTANCE, {_ROWS: a, _COLUMNS: b}
 
 
-def _chord(problem: PairBatch) -> tuple[Formula, dict[Formula, Tensor]]:
+def _chord(batch: PairBatch) -> tuple[Formula, dict[Formula, Tensor]]:
     """Minus the squared distance of unit vectors from their cosine, ``2s − 1 − 1``; a row of zeros has no length."""
-    assert problem.anchors is not None
+    assert batch.anchors is not None
     tiny = torch.finfo(torch.float32).tiny
-    a = (problem.anchors.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
-    b = a if problem.references is None else (problem.references.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
+    a = (batch.anchors.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
+    b = a if batch.references is None else (batch.references.detach().abs().amax(dim=1) >= tiny).to(torch.float32)
     return _CHORD, {_ROWS: a, _COLUMNS: b}
 
 
 # ------------------------------------------------------------------------------------------------ arranging
 
 
-def compared(problem: PairBatch) -> Compared:
-    """The factors of a problem, or one sentence that says why there can be none."""
-    similarity, anchors = problem.similarity, problem.anchors
+def compared(batch: PairBatch) -> Compared:
+    """The factors of a batch, or one sentence that says why there can be none."""
+    similarity, anchors = batch.similarity, batch.anchors
     if anchors is None or similarity is None:
         raise TypeError(
             "the fused engine needs embeddings, but only their similarities are known; give backend='dense'"
         )
-    if problem.dtype != torch.float32:
-        raise TypeError(f"the fused engine computes in float32, but embeddings are {problem.dtype}; give 'chunked'")
+    if batch.dtype != torch.float32:
+        raise TypeError(f"the fused engine computes in float32, but embeddings are {batch.dtype}; give 'chunked'")
     allowed = torch.get_float32_matmul_precision()
     dtype = torch.bfloat16 if allowed == "medium" else torch.float32
     precision = "ieee" if not _capable(anchors.device) else "tf32x3" if allowed == "highest" else "tf32"
     chord = type(similarity) is SquaredEuclidean and similarity.normalize
     if not chord and type(similarity) not in (Cosine, Dot):
         manner = Manner(False, False, dtype, False, precision)
-        factors = problem.factors()
+        factors = batch.factors()
         return Compared(*_as_product(similarity, *factors, manner), manner, *_bend(similarity, *factors))
-    relation = problem.relation.base if isinstance(problem.relation, Mined) else problem.relation
-    itself = problem.references is None and isinstance(relation, Labels) and relation.reference_labels is None
-    half = problem.half
+    relation = batch.relation.base if isinstance(batch.relation, Mined) else batch.relation
+    itself = batch.references is None and isinstance(relation, Labels) and relation.reference_labels is None
+    half = batch.half
     manner = Manner(itself, similarity.normalize, dtype if half is None else half, half is not None, precision)
-    references = anchors if problem.references is None else problem.references
-    bend, numbers = _chord(problem) if chord else (s, {})
+    references = anchors if batch.references is None else batch.references
+    bend, numbers = _chord(batch) if chord else (s, {})
     return Compared(anchors, references, manner, bend, numbers)
 
 
-def arrange(problem: PairBatch) -> Arranged:
-    """Put a problem into the form that kernels take."""
-    both = compared(problem)
-    manner, relation = both.manner, problem.relation
+def arrange(batch: PairBatch) -> Arranged:
+    """Put a batch into the form that kernels take."""
+    both = compared(batch)
+    manner, relation = both.manner, batch.relation
     if isinstance(relation, Mined):
         relation = relation.base
     if isinstance(relation, Mined):
         raise TypeError("the fused engine takes one miner, but the relation is mined already; give backend='chunked'")
-    rows, columns, marks = _order(relation, both.left.shape[1], *problem.shape)
+    rows, columns, marks = _order(relation, both.left.shape[1], *batch.shape)
 
     def factor(source: Tensor, order: Tensor | None) -> Factor:
         unit, scaled, rounded = manner.unit, manner.scaled, manner.rounded
@@ -343,7 +343,7 @@ def arrange(problem: PairBatch) -> Arranged:
     operands = Operands(
         left.operand, right.operand, None if left.scale is None else (left.scale, right.scale),
         marks.labels, marks.ids, marks.valid, marks.codes,
-        manner.precision, (*problem.shape, padded(both.left.shape[1])), manner.dtype, both.left.device,
+        manner.precision, (*batch.shape, padded(both.left.shape[1])), manner.dtype, both.left.device,
     )  # fmt: skip
     return Arranged(left, right, operands, manner, marks.pairing, both.bend, both.numbers, marks.ordered)
 

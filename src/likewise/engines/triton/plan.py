@@ -11,7 +11,7 @@ from likewise.engines.triton.program import Launcher, compile_source
 from likewise.engines.triton.source import (
     Pairing,
     Recipe,
-    Term,
+    TileFold,
     Tiles,
     forward_source,
     join_source,
@@ -20,7 +20,7 @@ from likewise.engines.triton.source import (
 )
 from likewise.engines.triton.text import Leaf, Writer, apart, shape_of
 from likewise.engines.triton.tiles import tiled
-from likewise.formula import Folded, Formula, Number, ingredients, s, slope
+from likewise.formula import Folded, Formula, Number, derivative, ingredients, s
 
 INDENT = "    "
 
@@ -49,7 +49,7 @@ class Pass(NamedTuple):
 
     folding: Kernel
     joining: Launcher
-    terms: list[Term]
+    terms: list[TileFold]
     folds: list[Folded]
 
     @property
@@ -109,7 +109,7 @@ def make_plan(
             for fold in each:
                 kind = tiled(fold.fold)
                 by = tuple(node for node in ingredients(fold.curve) if node in differentiable)
-                terms.append(Term(kind, fold.over, fold.curve, by if kind.weight_count and own else ()))
+                terms.append(TileFold(kind, fold.over, fold.curve, by if kind.weight_count and own else ()))
             differentiable.update(each)
             conditions = (keep[0], keep[1]) if own and keep else None
             _, leaves = shape_of([bend, *(conditions or ()), *[term.curve for term in terms]])
@@ -182,7 +182,7 @@ def _weight_lines(
                 continue
             pieces = list(passed.get(fold, []))
             for p, total in enumerate(totals):
-                change = slope(total, fold)
+                change = derivative(total, fold)
                 if not (isinstance(change, Number) and change.value == 0.0):
                     pieces.append(f"{writer.value(change)} * share{p}.to(tl.float32)")
             gradient = writer.write(" + ".join(pieces) or "0.0 * here.to(tl.float32)")

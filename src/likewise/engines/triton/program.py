@@ -232,7 +232,7 @@ def power_of_two(least: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """What every kernel of a problem reads: tensors, or the places where they will be.
+    """What every kernel of a batch reads: tensors, or the places where they will be.
 
     Args:
         left: anchors as they are multiplied, ``(m, width)``, contiguous, rows of a multiple of 16 bytes.

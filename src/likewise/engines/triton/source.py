@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from likewise.engines.triton.text import Leaf, Writer, holds, varies
 from likewise.engines.triton.tiles import Tiled
-from likewise.formula import Formula, Number, Side, s, slope
+from likewise.formula import Formula, Number, Side, derivative, s
 
 TILE, INSIDE = " " * 8, " " * 12
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class TileFold:
     """One fold of a kernel.
 
     Args:
@@ -207,7 +207,7 @@ def _sides(pairing: Pairing) -> list[str]:
     return [_side(over) for over in (Side if pairing.coded else (Side.POSITIVES, Side.NEGATIVES))]
 
 
-def forward_source(recipe: Recipe, terms: list[Term], tiles: Tiles, *, alone: bool = False) -> str:
+def forward_source(recipe: Recipe, terms: list[TileFold], tiles: Tiles, *, alone: bool = False) -> str:
     """The kernel that folds: for each tile and row the state of every fold.
 
     Args:
@@ -243,12 +243,12 @@ def forward_source(recipe: Recipe, terms: list[Term], tiles: Tiles, *, alone: bo
     return "\n".join(lines) + "\n"
 
 
-def _empty(term: Term) -> list[str]:
+def _empty(term: TileFold) -> list[str]:
     empty = [f"tl.full([BM], {number}, tl.float32)" for number in term.fold.identity]
     return empty + ["tl.zeros([BM], tl.float32)"] * len(term.by)
 
 
-def _fold(writer: Writer, term: Term, plain: bool, mined: bool) -> list[str]:
+def _fold(writer: Writer, term: TileFold, plain: bool, mined: bool) -> list[str]:
     if plain and term.over is Side.POSITIVES:
         return _empty(term)
     keep = _side(term.over)
@@ -261,7 +261,7 @@ def _fold(writer: Writer, term: Term, plain: bool, mined: bool) -> list[str]:
     keep = writer.write(keep) if keep else ""
     numbers, weight = term.fold.tile(writer, value, keep or None)
     for leaf in term.by:
-        change = _whole(writer, slope(term.curve, leaf))
+        change = _whole(writer, derivative(term.curve, leaf))
         change = change if weight == "1.0" else f"{weight} * {change}"
         # a weight is zero already where a pair is not kept, but for a sum's, which is one everywhere
         masked = f"tl.where({keep}, {change}, 0.0)" if keep else change
@@ -269,7 +269,9 @@ def _fold(writer: Writer, term: Term, plain: bool, mined: bool) -> list[str]:
     return numbers
 
 
-def slope_source(recipe: Recipe, terms: list[Term], by: Formula, tiles: Tiles, *, symmetric: bool, split: bool) -> str:
+def slope_source(
+    recipe: Recipe, terms: list[TileFold], by: Formula, tiles: Tiles, *, symmetric: bool, split: bool
+) -> str:
     """The kernel that writes the gradient by each similarity (or by a number per reference) of a rectangle.
 
     Args:
@@ -317,12 +319,12 @@ def slope_source(recipe: Recipe, terms: list[Term], by: Formula, tiles: Tiles, *
 def _bent(writer: Writer, bend: Formula, names: dict[Formula, str]) -> str:
     """The slope of the similarity by the product."""
     below = Writer({**names, s: "s"}, writer.indent, "b")
-    name = below.value(slope(bend, s))
+    name = below.value(derivative(bend, s))
     writer.lines += below.lines
     return name
 
 
-def _weight_names(recipe: Recipe, terms: list[Term]) -> dict[bool, list[list[str]]]:
+def _weight_names(recipe: Recipe, terms: list[TileFold]) -> dict[bool, list[list[str]]]:
     """The names of each term's weights, which are the last leaves, for both orientations."""
     found: dict[bool, list[list[str]]] = {}
     for mirrored in (False, True):
@@ -337,7 +339,7 @@ def _weight_names(recipe: Recipe, terms: list[Term]) -> dict[bool, list[list[str
 
 
 def _gradient(
-    writer: Writer, recipe: Recipe, terms: list[Term], by: Formula, over: str, plain: bool, weights: list[list[str]]
+    writer: Writer, recipe: Recipe, terms: list[TileFold], by: Formula, over: str, plain: bool, weights: list[list[str]]
 ) -> list[str]:
     """What pairs of one side contribute, as at most one masked sum."""
     sums = []
@@ -345,11 +347,11 @@ def _gradient(
         apart = recipe.pairing.coded or term.over is not Side.BOTH
         if not names or (apart and _side(term.over) != over):
             continue
-        change = slope(term.curve, by)
+        change = derivative(term.curve, by)
         if isinstance(change, Number) and change.value == 0.0:
             continue
         value = writer.value(term.curve)
-        factor = writer.write(term.fold.slope(value, names))
+        factor = writer.write(term.fold.derivative(value, names))
         steep = writer.value(change)
         sums.append(writer.write(f"{factor} * {steep}" if steep != "1.0" else factor))
     if not sums:
@@ -365,12 +367,12 @@ def _gradient(
     return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + tl.zeros([BM, BN], tl.float32)")]
 
 
-def state_names(terms: list[Term], word: str) -> list[list[str]]:
+def state_names(terms: list[TileFold], word: str) -> list[list[str]]:
     """Names for the numbers that are left of each term."""
     return [[f"{word}{k}_{i}" for i in range(term.width)] for k, term in enumerate(terms)]
 
 
-def join_source(terms: list[Term]) -> str:
+def join_source(terms: list[TileFold]) -> str:
     """The kernel that joins the tiles of each row: states, sums of slopes, and the finished folds behind them."""
     width = sum(term.width for term in terms)
     lines = [

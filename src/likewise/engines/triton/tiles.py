@@ -47,7 +47,7 @@ class Tiled(ABC):
         """One number per anchor."""
 
     @abstractmethod
-    def slope(self, value: str, weights: list[str]) -> str:
+    def derivative(self, value: str, weights: list[str]) -> str:
         """The gradient by a value of a tile; what is not kept is masked by the caller."""
 
     def parts(self, state: list[str]) -> str:
@@ -58,13 +58,13 @@ class Tiled(ABC):
         """The weights."""
         return [f"{gradient} / {self.parts(state)}"]
 
-    def parts_of(self, state: Tensor) -> Tensor | float:
+    def sort_declaration(self, state: Tensor) -> Tensor | float:
         """As `parts`, of a state that kernels left."""
         return 1.0
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
         """As `weighted`, of a state that kernels left."""
-        return [gradient / self.parts_of(state)]
+        return [gradient / self.sort_declaration(state)]
 
 
 def _kept(keep: str | None, value: str, otherwise: str) -> str:
@@ -98,7 +98,7 @@ class _Peaked(Tiled):
     def parts(self, state: list[str]) -> str:
         return f"tl.maximum({state[1]}, 1.0)"
 
-    def parts_of(self, state: Tensor) -> Tensor:
+    def sort_declaration(self, state: Tensor) -> Tensor:
         return state[1].clamp_min(1.0)
 
 
@@ -117,7 +117,7 @@ class _LogSumExp(_Peaked):
     def finished(self, state: list[str]) -> str:
         return f"tl.log({self.parts(state)}) + {state[0]}"
 
-    def slope(self, value: str, weights: list[str]) -> str:
+    def derivative(self, value: str, weights: list[str]) -> str:
         return f"{weights[0]} * tl.exp(tl.minimum({value} - {weights[1]}, 0.0))"
 
     def weighted(self, state: list[str], gradient: str) -> list[str]:
@@ -145,7 +145,7 @@ class _Max(_Peaked):
     def finished(self, state: list[str]) -> str:
         return f"{self.sign}{state[0]}"
 
-    def slope(self, value: str, weights: list[str]) -> str:
+    def derivative(self, value: str, weights: list[str]) -> str:
         return f"tl.where({value} == {weights[1]}, {weights[0]}, 0.0)"
 
     def weighted(self, state: list[str], gradient: str) -> list[str]:
@@ -168,7 +168,7 @@ class _Added(Tiled):
     def finished(self, state: list[str]) -> str:
         return state[0]
 
-    def slope(self, value: str, weights: list[str]) -> str:
+    def derivative(self, value: str, weights: list[str]) -> str:
         return weights[0]
 
 
@@ -194,7 +194,7 @@ class _Mean(_Sum):
     def parts(self, state: list[str]) -> str:
         return f"tl.maximum({state[1]}, 1.0)"
 
-    def parts_of(self, state: Tensor) -> Tensor:
+    def sort_declaration(self, state: Tensor) -> Tensor:
         return state[1].clamp_min(1.0)
 
 

@@ -36,7 +36,7 @@ from likewise.engines.triton.script import Place, Room, Script, Step, Value, wit
 from likewise.engines.triton.source import Pairing
 from likewise.engines.triton.text import Leaf, shape_of
 from likewise.engines.triton.tiles import TILED
-from likewise.formula import Folded, Formula, Labels, Mined, Number, PairBatch, Part, Reduction, Relation, walk
+from likewise.formula import Folded, Formula, Labels, Mined, Number, PairBatch, Reduction, Relation, Term, walk
 
 UP_TO = 4096
 """Anchors up to which one program adds them up."""
@@ -45,19 +45,19 @@ RUNS = 64
 """Kinds of batches that a loss remembers."""
 
 
-def whole(parts: list[Part], problem: PairBatch, reduction: Reduction) -> Tensor | None:
+def whole(parts: list[Term], batch: PairBatch, reduction: Reduction) -> Tensor | None:
     """The loss as a number, or ``None`` where it must take the longer way."""
-    relation = problem.relation
+    relation = batch.relation
     base = relation.base if isinstance(relation, Mined) else relation
     if not isinstance(base, Labels) or reduction == "none":
         return None
-    m, n = problem.shape
-    if m > UP_TO or m * n >= SORT_FROM or problem.spread is not SINGLE_PROCESS or problem.shards is not SINGLE_PROCESS:
+    m, n = batch.shape
+    if m > UP_TO or m * n >= SORT_FROM or batch.group is not SINGLE_PROCESS or batch.shards is not SINGLE_PROCESS:
         return None
     loss, values = _loss_of(parts, reduction, relation)
     if loss is None:
         return None
-    left, right, manner, bend, numbers = compared(problem)
+    left, right, manner, bend, numbers = compared(batch)
     a = in_rows(left)
     b = a if right is left else in_rows(right)
     labels = base.labels.contiguous()
@@ -117,7 +117,7 @@ class Loss:
 class _Described(NamedTuple):
     """A declaration: its other parts, formulas, shape, leaves and numbers; and the loss that it is without a miner."""
 
-    others: list[Part]
+    others: list[Term]
     totals: list[Formula]
     counts: list[Formula]
     shape: Any
@@ -127,11 +127,11 @@ class _Described(NamedTuple):
 
 
 _LOSSES: dict[Any, Loss | None] = {}
-_SHAPES: weakref.WeakKeyDictionary[Part, dict[Reduction, _Described]] = weakref.WeakKeyDictionary()
+_SHAPES: weakref.WeakKeyDictionary[Term, dict[Reduction, _Described]] = weakref.WeakKeyDictionary()
 """The shape of a declaration, which a loss keeps from call to call."""
 
 
-def _loss_of(parts: list[Part], reduction: Reduction, relation: Relation) -> tuple[Loss | None, list[float]]:
+def _loss_of(parts: list[Term], reduction: Reduction, relation: Relation) -> tuple[Loss | None, list[float]]:
     """The loss of a declaration, if it has a short way, and the numbers of this call."""
     described = _described(parts, reduction)
     if not isinstance(relation, Mined):
@@ -145,7 +145,7 @@ def _loss_of(parts: list[Part], reduction: Reduction, relation: Relation) -> tup
     return loss, [_value(leaf) for leaf in (*described.leaves, *leaves)] if loss is not None else []
 
 
-def _described(parts: list[Part], reduction: Reduction) -> _Described:
+def _described(parts: list[Term], reduction: Reduction) -> _Described:
     remembered, others = _SHAPES.get(parts[0]), parts[1:]
     if remembered is None:
         remembered = _SHAPES[parts[0]] = {}
