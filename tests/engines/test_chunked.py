@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
-from likewise.distributed import SINGLE_PROCESS
+from likewise.distributed import SINGLE_PROCESS, RowPartition
 from likewise.engines import ChunkedEngine, DenseEngine, by_rows, chunked, in_rows, schedule
 from likewise.formula import (
     BOTH,

@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from likewise.distributed import ProcessGroup
+from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, labels_of
 from likewise.formula.expressions import Formula
 
