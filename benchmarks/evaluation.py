@@ -74,7 +74,7 @@ def bare_product(embeddings: Tensor, labels: Tensor) -> Scores:
 
 
 def torch_topk(embeddings: Tensor, labels: Tensor) -> Scores:
-    """The product in stretches of rows, and the first thousand of each."""
+    """The product in chunks of rows, and the first thousand of each."""
     step = 1024 if embeddings.device.type == "cpu" else 4096
     found = []
     for start in range(0, len(embeddings), step):
