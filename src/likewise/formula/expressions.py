@@ -576,21 +576,35 @@ def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
         >>> substitute(add_up(s - s_p, NEGATIVES), {s_p: Number(0.5)})
         sum[negatives](s - 0.5)
     """
-    return _substitute(node, dict(by))
+    return Substitution(by)(node)
 
 
-def _substitute(node: Formula, known: dict[Formula, Formula]) -> Formula:
-    if node not in known:
-        parts = [_substitute(part, known) for part in node.parts]
+class Substitution:
+    """A replacement of nodes that several formulas share: what they have in common stays one node.
+
+    Examples:
+        >>> from likewise.formula import relu, s, s_p
+        >>> replace, hinge = Substitution({s_p: Number(0.5)}), relu(s - s_p)
+        >>> replace(hinge) is replace(hinge + 1.0).arguments[0]
+        True
+    """
+
+    def __init__(self, by: Mapping[Formula, Formula]) -> None:
+        self._known = dict(by)
+
+    def __call__(self, node: Formula) -> Formula:
+        """The formula with its nodes replaced."""
+        if node not in self._known:
+            self._known[node] = self._rebuild(node)
+        return self._known[node]
+
+    def _rebuild(self, node: Formula) -> Formula:
+        parts = [self(part) for part in node.parts]
         if all(new is old for new, old in zip(parts, node.parts, strict=True)):
-            known[node] = node
-        elif isinstance(node, Apply):
-            known[node] = Apply(node.operation, tuple(parts))
-        elif isinstance(node, Folded):
-            known[node] = Folded(node.fold, node.over, parts[0])
-        else:
-            known[node] = Total(parts[0])
-    return known[node]
+            return node
+        if isinstance(node, Apply):
+            return Apply(node.operation, tuple(parts))
+        return Folded(node.fold, node.over, parts[0]) if isinstance(node, Folded) else Total(parts[0])
 
 
 def ingredients(formula: Formula) -> list[Formula]:
