@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from likewise import functional, losses
-from likewise.formula import hyperparameters
-from tests.analysis.weighted_case import RELATIVE, eq_15_and_16
+from likewise.formula import POSITIVES, hyperparameters, logsumexp, s
 
 CLASSES, DIM = 10, 5
 
@@ -22,6 +21,14 @@ CONSTRUCTION = {"num_classes", "embedding_dim", "learn_temperature", "learn_beta
 
 SAMPLING = {"sampled", "corrected", "sparse", "generator"}
 """Arguments of a class that draws proxies; a function is given the proxies that were drawn."""
+
+
+PULL = {"pull": logsumexp(-2.0 * s, POSITIVES)}
+
+
+def pull_softly(similarities: Tensor, rows: Mapping[str, Tensor], is_positive: Tensor) -> Tensor:
+    """Weights that need a statistic of the row."""
+    return torch.where(is_positive, torch.exp(-2.0 * similarities - rows["pull"]), similarities.square())
 
 
 def kinds() -> list[type[nn.Module]]:
@@ -107,7 +114,7 @@ class Case:
 
 def _case(kind: type[nn.Module], **options: Any) -> Case:
     if kind is losses.WeightedPairLoss:
-        options = {"weight_fn": eq_15_and_16, "statistics": RELATIVE, **options}
+        options = {"weight_fn": pull_softly, "statistics": PULL, **options}
     construction = {"learn_beta": False} if kind is losses.MarginLoss else {}
     return Case(kind, options, construction)
 

@@ -63,10 +63,8 @@ def pair_names(case: Case, embeddings: Tensor, labels: Tensor) -> dict[str, Any]
     similarity = inspect.signature(function_of(case.kind)).parameters["similarity"].default
     names["S"] = as_similarity(similarity)(embeddings, embeddings)
     if case.kind is losses.WeightedPairLoss:
-        names["rows"] = {
-            "pull": torch.logsumexp((-2.0 * names["S"]).masked_fill(~names["P"], -math.inf), dim=1, keepdim=True),
-            "push": torch.logsumexp((50.0 * names["S"]).masked_fill(~names["N"], -math.inf), dim=1, keepdim=True),
-        }
+        pull = (-2.0 * names["S"]).masked_fill(~names["P"], -math.inf)
+        names["rows"] = {"pull": pull.logsumexp(dim=1, keepdim=True)}
     return names
 
 

@@ -20,6 +20,7 @@ from likewise import functional, losses, miners
 from likewise.formula import Masks, hyperparameters
 from likewise.testing import make_batch
 from likewise.testing.batches import LABELS
+from tests.functional import on_gpu
 from tests.functional.cases import (
     CASES,
     CLASSES,
@@ -471,6 +472,12 @@ def test_gradients_are_right_by_finite_differences():
         ),
     ):
         assert torch.autograd.gradcheck(function, inputs)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu():
+    for case in CASES:
+        on_gpu.check(case)
 
 
 COMPILED = ["ContrastiveLoss", "FastAPLoss", "ArcFaceLoss", "SoftTripleLoss"]
