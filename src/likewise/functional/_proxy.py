@@ -147,8 +147,8 @@ def proxy_gml(
     Examples:
         >>> import torch
         >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
-        >>> proxy_gml(embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2).repeat(2, 1), centers=2)
-        tensor(0.9011)
+        >>> proxy_gml(embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2).repeat_interleave(2, dim=0), centers=2)
+        tensor(0.4224)
     """
     return call_proxy_loss(
         ProxyGMLLoss,

@@ -181,8 +181,10 @@ def sub_center_arc_face(
     Examples:
         >>> import torch
         >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
-        >>> sub_center_arc_face(embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2).repeat(2, 1), centers=2)
-        tensor(19.0225)
+        >>> sub_center_arc_face(
+        ...     embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2).repeat_interleave(2, dim=0), centers=2
+        ... )
+        tensor(7.8860)
     """
     return call_proxy_loss(
         SubCenterArcFaceLoss,
@@ -222,8 +224,10 @@ def soft_triple(
     Examples:
         >>> import torch
         >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
-        >>> soft_triple(embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2).repeat(2, 1), centers=2)
-        tensor(0.9396)
+        >>> soft_triple(
+        ...     embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2).repeat_interleave(2, dim=0), centers=2
+        ... )
+        tensor(0.0151)
     """
     return call_proxy_loss(
         SoftTripleLoss,
