@@ -26,7 +26,7 @@ from likewise.analysis.stage import real, show
 from likewise.data.aside import aside
 from likewise.formula.similarities import unit
 from likewise.metrics import geometry
-from likewise.protocols.combine import FILE
+from likewise.protocols.combine import TEST_SET_FILE
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.repeats import summarize
 from likewise.protocols.trial import Result
@@ -82,14 +82,14 @@ def chosen(results: Sequence[Result]) -> dict[str, tuple[Result, list[str]]]:
 def embedded(folder: Path, result: Result, *, train: bool) -> tuple[Tensor, Tensor]:
     """Embeddings and labels: as they were kept, or of the model that was kept, or of one that is trained again."""
     place = folder / result.run
-    if not (place / FILE).exists():
+    if not (place / TEST_SET_FILE).exists():
         there = (place / "run.yaml").exists() and Run(place).finished  # half of a training shows nothing
         if not there and not train:
             raise SystemExit(f"{place} must hold the run of {result.trial.method}, but it does not; --train makes it")
         if not there:
             train_again(folder, result)
         keep(place, result.trial.config)
-    stored = np.load(place / FILE)
+    stored = np.load(place / TEST_SET_FILE)
     return torch.from_numpy(stored["embeddings"]).float(), torch.from_numpy(stored["labels"]).long()
 
 
@@ -110,7 +110,7 @@ def keep(place: Path, config: Mapping[str, Any]) -> None:
 
     why = Opening("a picture of the finished model, by which nothing is chosen")
     *_, part = parts_of(Run(place), dict(config), this_machine(), test=why)
-    with aside(place / FILE) as file, file.open("wb") as opened:
+    with aside(place / TEST_SET_FILE) as file, file.open("wb") as opened:
         np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=np.zeros(0, bool))
 
 
@@ -119,13 +119,13 @@ def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
     from likewise.cli.pieces import make_model
 
     place = folder / "runs" / "before"
-    if not (place / FILE).exists():
+    if not (place / TEST_SET_FILE).exists():
         config = {**config, "model": {**config["model"], "head": "none", "dim": None}}
         if not (place / "run.yaml").exists():
             Run.create(place, {"config": config})
         make_model(config["model"]).save(place / "model.safetensors")
         keep(place, config)
-    return place / FILE
+    return place / TEST_SET_FILE
 
 
 def names_of(result: Result) -> list[str]:

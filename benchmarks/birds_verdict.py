@@ -41,7 +41,7 @@ from page import read
 
 from likewise.metrics import t_interval
 from likewise.protocols.board import Board
-from likewise.protocols.combine import FILE, concatenated
+from likewise.protocols.combine import TEST_SET_FILE, concatenated
 from likewise.protocols.file_board import FileBoard
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.protocols.repeats import summarize
@@ -167,7 +167,7 @@ def join(folder: Path) -> None:
         for result in FileBoard(folder / "board").results()
         if result.status == "done" and result.trial.labels.get("part") == "folds"
     ]
-    here = [result for result in done if (folder / result.run / FILE).exists()]
+    here = [result for result in done if (folder / result.run / TEST_SET_FILE).exists()]
     found = keep_joined(folder, concatenated(here, folder, 4))
     print(f"{len(found)} of {len(done) // 4} joined")
 

@@ -21,8 +21,7 @@ from birds_verdict import DIMS, METRICS
 from page import COLORS, GRAY, fill, finish, read, start, table
 
 from likewise.protocols.pairs import Comparison, compare
-from likewise.protocols.reality import draw as draw_improvements
-from likewise.protocols.reality import papers_versus_reality
+from likewise.protocols.reality import draw_improvements, papers_versus_reality
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -111,20 +114,106 @@ def test_arrows_point_one_way(path: Path):
     assert imported(path) <= MAY_IMPORT[room] | {room} | INSIDE.get(path.relative_to(SOURCE).as_posix(), set())
 
 
-FACES = ("formula", "engines", "losses", "functional", "miners", "metrics", "analysis")
-"""Packages that the others import through their ``__init__`` alone."""
+FACES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+"""Packages, which the others import through their ``__init__`` only; a package inside one belongs to it."""
+
+LAZY = {
+    path.parent.relative_to(SOURCE.parent).as_posix().replace("/", "."): path
+    for path in sorted(SOURCE.rglob("__init__.py"))
+    if "_PLACES" in path.read_text()
+}
+"""Packages whose ``__init__`` imports a name on first use, and that file."""
+
+
+@cache
+def crossings(path: Path) -> list[tuple[str, set[str]]]:
+    """The modules of other packages that a file imports, its examples included, and the names it takes from them."""
+    own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    text = path.read_text()
+    examples = re.findall(r"^ *(?:>>>|\.\.\.) *((?:from|import) likewise.*[^(])$", text, re.MULTILINE)
+    found = []
+    for node in ast.walk(ast.parse(text + "\n" + "\n".join(examples))):
+        if isinstance(node, ast.ImportFrom):
+            found.append((node.module or "", {alias.name for alias in node.names}))
+        elif isinstance(node, ast.Import):
+            found += [(alias.name, set[str]()) for alias in node.names]
+    return [
+        (module, names)
+        for module, names in found
+        if module.startswith("likewise.") and module.split(".")[1] in FACES and module.split(".")[1] != own
+    ]
 
 
 def test_packages_meet_at_their_faces():
     """A package's ``__init__`` is the complete list of what the others use of it."""
-    behind = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        own = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text())):
-            parts = (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
-            if len(parts) > 2 and parts[0] == "likewise" and parts[1] in FACES and parts[1] != own:
-                behind.append(f"{path.relative_to(SOURCE)}: {node.module}")
+    behind = [
+        f"{path.relative_to(SOURCE)}: {module}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for module, _ in crossings(path)
+        if module.count(".") > 1
+    ]
     assert not behind
+
+
+def bound(path: Path) -> tuple[set[str], dict[str, str]]:
+    """The public names of an ``__init__``, and every name that it imports from its package with the module it is in."""
+    public: set[str] = set()
+    names = {}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("likewise."):
+            names.update({alias.name: node.module or "" for alias in node.names})
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            public = set(ast.literal_eval(node.value))
+    return public, names
+
+
+@pytest.mark.parametrize("package", FACES)
+def test_faces_hold_nothing_else(package: str):
+    """A name in an ``__init__`` is public, or another package uses it."""
+    public, names = bound(SOURCE / package / "__init__.py")
+    used = {
+        name
+        for path in SOURCE.rglob("*.py")
+        for module, taken in crossings(path)
+        if module == f"likewise.{package}"
+        for name in taken
+    }
+    assert public <= set(names)
+    assert not set(names) - public - used
+
+
+@pytest.mark.parametrize("package", sorted(LAZY))
+def test_lazy_faces_tell_the_type_checker_the_truth(package: str):
+    """The imports that mypy reads and the table that Python reads agree, and every name is there."""
+    module = importlib.import_module(package)
+    public, names = bound(LAZY[package])
+    assert {name: f"{package}.{place}" for name, place in module._PLACES.items()} == names
+    assert public <= set(names)
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'Nothing'"):
+        _ = module.Nothing
+    pytest.importorskip("fastapi")  # one name is that of the server
+    for name, place in names.items():
+        assert getattr(module, name) is getattr(importlib.import_module(place), name)
+
+
+@pytest.mark.parametrize("package", sorted(LAZY))
+def test_lazy_names_are_no_modules(package: str):
+    """Python binds a module to its package when it is imported, and would hide a lazy name that is spelled the same."""
+    modules = {path.stem for path in LAZY[package].parent.iterdir()}
+    assert not modules & set(importlib.import_module(package)._PLACES)
+
+
+@pytest.mark.parametrize("package", ["likewise.cli", *sorted(LAZY)])
+def test_light_faces_import_nothing(package: str):
+    """Commands that list or help answer at once: what they import needs the standard library only."""
+    program = (
+        f"import sys; import {package}\n"
+        "loaded = {name.split('.')[0] for name, each in sys.modules.items() if getattr(each, '__file__', None)}\n"
+        "print(sorted(loaded & set(sys.argv[1:])))"
+    )
+    outside = sorted(set().union(*MAY_IMPORT.values(), *INSIDE.values()) - set(MAY_IMPORT))
+    result = subprocess.run([sys.executable, "-c", program, *outside], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 def test_importing_the_library_imports_nothing():

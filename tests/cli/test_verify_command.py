@@ -13,7 +13,7 @@ from likewise.cli.verify import run as verify_command
 from likewise.search.calibration import Calibration, Point
 from likewise.search.encoder import Encoder
 from likewise.trunks import Embedder, read_card
-from likewise.trunks.card import read_tensors, write
+from likewise.trunks.card import read_tensors, write_model
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def model(here: Path) -> Path:
 
 def with_threshold(model: Path, threshold: float) -> None:
     learned = Calibration((Point(0.01, threshold, 0.9),), (-1.0, 1.0), (0.01, 0.99), 100, 10_000)
-    write(model, read_tensors(model), replace(read_card(model), calibration=learned.as_dict()))
+    write_model(model, read_tensors(model), replace(read_card(model), calibration=learned.as_dict()))
 
 
 PAIR = ["photos/c00/0.png", "photos/c06/1.png", "--images", "glyphs"]

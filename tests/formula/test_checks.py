@@ -82,9 +82,12 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: Unfolded()(E, Y), "a loss must be one number per anchor, but its formula has an s outside of every"),
         (
             lambda: per_pair(softplus(s), POSITIVES),
-            r"over must be POSITIVES, NEGATIVES or BOTH, but it is softplus\(s\)",
+            r"over must be POSITIVES, NEGATIVES, BOTH or EACH_POSITIVE, but it is softplus\(s\)",
         ),
-        (lambda: logsumexp(s, "positives"), "over must be POSITIVES, NEGATIVES or BOTH, but it is 'positives'"),
+        (
+            lambda: logsumexp(s, "positives"),
+            "over must be POSITIVES, NEGATIVES, BOTH or EACH_POSITIVE, but it is 'positives'",
+        ),
         (lambda: s**3, "a formula can be squared, but not raised to 3"),
         (lambda: sort_declaration(softplus(s)), r"declare\(\) must return parts.* but it returned softplus\(s\)"),
         (lambda: NTXentLoss(miner="hard"), "miner must be a miner of likewise.miners or None, but it is a str"),

@@ -80,8 +80,11 @@ def test_the_expression_in_the_docstring_is_the_value(case: Case, seed: int):
     embeddings = 0.3 * embeddings  # inner products of which a plain exponential can be taken
     function = function_of(case.kind)
     signature = inspect.signature(function).parameters
-    tensors = {name: each.detach() for name, each in case.tensors(case.make()).items()}
+    module = case.make()
+    tensors = {name: each.detach() for name, each in case.tensors(module).items()}
     defaults = {name: each.default for name, each in signature.items() if each.kind is each.KEYWORD_ONLY}
+    # a default of None is a number that the class decides on
+    defaults |= {name: getattr(module, name, None) for name, value in defaults.items() if value is None}
     names = {**vocabulary(), **defaults, **case.options, **tensors, "embeddings": embeddings, "labels": labels}
     if issubclass(case.kind, losses.PairLoss):
         names |= pair_names(case, embeddings, labels)

@@ -75,7 +75,7 @@ def margin_per_class(embeddings, labels, references, reference_labels, reduction
 CASES = [
     LossCase(losses.ContrastiveLoss, against(oracles.contrastive)),
     LossCase(
-        partial(losses.ContrastiveLoss, 0.0, -1.0, similarity="euclidean"),
+        partial(losses.ContrastiveLoss, similarity="euclidean"),
         against(oracles.contrastive, positive_margin=0.0, negative_margin=-1.0, kind="euclidean"),
         name="ContrastiveLoss-euclidean",
     ),

@@ -13,7 +13,7 @@ import scipy.stats
 from PIL import Image
 
 from likewise.protocols.published import published
-from likewise.protocols.reality import comparison, draw, improvements, papers_versus_reality
+from likewise.protocols.reality import comparison, draw_improvements, improvements, papers_versus_reality
 
 
 def own(seeds=4, **scores):
@@ -119,19 +119,19 @@ def test_text():
 
 def test_figure_is_a_figure_and_the_same_every_time():
     series = papers_versus_reality(own(contrastive=0.7, triplet=0.68, mine=0.72))
-    drawn = draw(series)
+    drawn = draw_improvements(series)
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
-    assert draw(series) == drawn
+    assert draw_improvements(series) == drawn
     for color in (b"#e08a1e", b"#3b8edb", b"#2aa876", b"#c2559d"):
         assert color in drawn
-    image = Image.open(io.BytesIO(draw(series, "png")))
+    image = Image.open(io.BytesIO(draw_improvements(series, "png")))
     assert image.getpixel((0, 0))[3] == 0  # nothing behind it: the page's color shows
 
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"draw needs matplotlib; install the extra likewise\[study\]"):
-        draw(papers_versus_reality())
+    with pytest.raises(ImportError, match=r"draw_improvements needs matplotlib; install the extra likewise\[study\]"):
+        draw_improvements(papers_versus_reality())
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_refusals(rows, options, words):
 
 def test_refusals_of_the_figure():
     with pytest.raises(ValueError, match="form must be one of 'svg', 'png'"):
-        draw({}, "jpeg")
+        draw_improvements({}, "jpeg")
     with pytest.raises(ValueError, match="series must hold improvements"):
-        draw({})
+        draw_improvements({})
     with pytest.raises(ValueError, match="own must hold finished results of Contrastive or Triplet"):
         papers_versus_reality([{"method": "mine", "test R@1": 0.5}])
     with pytest.raises(ValueError, match="data must be one of"):

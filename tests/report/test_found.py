@@ -11,7 +11,7 @@ from PIL import Image
 from likewise.metrics import bootstrap, retrieval
 from likewise.report import Part
 from likewise.report.chosen import shown_points, shown_queries
-from likewise.report.measure import measure, similarities
+from likewise.report.measure import measure_part, similarities
 from likewise.report.neighbors import confusions, nearest
 from likewise.report.view import view
 from tests.report.runs import make_part
@@ -73,7 +73,7 @@ def test_confusions_on_paper():
 
 def test_numbers_and_intervals_are_those_of_the_metrics():
     part = make_part(noise=1.5)
-    found = measure(part, seed=5)
+    found = measure_part(part, seed=5)
     assert found is not None
     alone = retrieval(part.embeddings, part.labels, reduce="none")
     assert found.over == "classes"
@@ -85,7 +85,7 @@ def test_numbers_and_intervals_are_those_of_the_metrics():
 
 def test_roles_are_measured_as_queries_against_gallery():
     part = make_part(noise=1.5, roles=True)
-    found = measure(part, seed=0)
+    found = measure_part(part, seed=0)
     q, g = part.queries, part.references
     plain = retrieval(part.embeddings[q], part.labels[q], part.embeddings[g], part.labels[g])
     assert found is not None
@@ -95,14 +95,14 @@ def test_roles_are_measured_as_queries_against_gallery():
 
 def test_one_class_is_drawn_by_queries():
     part = Part("test", torch.randn(5, 3), torch.zeros(5, dtype=torch.int64), ["a"], lambda i: None)
-    found = measure(part, seed=0)
+    found = measure_part(part, seed=0)
     assert found is not None
     assert (found.over, found.drawn) == ("queries", 5)
 
 
 def test_best_and_worst_are_the_extremes_and_of_different_classes():
     part = make_part(noise=2.5)
-    measured = measure(part, seed=0)
+    measured = measure_part(part, seed=0)
     assert measured is not None
     margin = nearest(part, 1).margin
     found = shown_queries(part, measured.rows, measured.quality, margin, most=4, seed=0)

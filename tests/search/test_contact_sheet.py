@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from likewise.search.contact_sheet import CELL, EDGE, GAP, Shot, contact_sheet
+from likewise.search.contact_sheet import CELL, EDGE, GAP, Shot, draw_contact_sheet
 from likewise.search.thumbnails import thumbnail
 
 
@@ -27,18 +27,18 @@ def at(sheet: Image.Image, column: int, line: int, top: int = EDGE) -> tuple[int
 def test_a_long_row_goes_on_under_what_was_found():
     colors = [(20 * number, 10, 200) for number in range(8)]
     row = [Shot(plain("rgb({}, {}, {})".format(*each)), "x", lead=not number) for number, each in enumerate(colors)]
-    sheet = contact_sheet([row], columns=4)
+    sheet = draw_contact_sheet([row], columns=4)
     assert [at(sheet, column, 0) for column in range(4)] == colors[:4]
     assert [at(sheet, column, 1) for column in range(1, 4)] == colors[4:7]
     assert at(sheet, 0, 1) == (255, 255, 255)  # the query stands alone in its column
     assert at(sheet, 1, 2) == colors[7]
     without = [Shot(shot.image, shot.title) for shot in row]
-    assert at(contact_sheet([without], columns=4), 0, 1) == colors[4]
+    assert at(draw_contact_sheet([without], columns=4), 0, 1) == colors[4]
 
 
 def test_nothing_is_drawn_over_the_edge():
     long = "a very long name of a file " * 20
-    sheet = contact_sheet(
+    sheet = draw_contact_sheet(
         [[Shot(plain("red", (10, 500)), long, long, lead=True), Shot(None, long)]], heading=long, detail=long
     )
     pixels = np.asarray(sheet)
@@ -50,17 +50,17 @@ def test_nothing_is_drawn_over_the_edge():
 
 
 def test_an_empty_sheet_and_bad_columns():
-    assert contact_sheet([]).size[0] >= 300
-    assert contact_sheet([[]]).size[0] >= 300
+    assert draw_contact_sheet([]).size[0] >= 300
+    assert draw_contact_sheet([[]]).size[0] >= 300
     with pytest.raises(ValueError, match="columns must be a whole number ≥ 2, but it is 1"):
-        contact_sheet([], columns=1)
+        draw_contact_sheet([], columns=1)
 
 
 def test_files_and_pixels_are_the_same_picture():
     image = plain("#2040a0", (300, 200))
     file = BytesIO()
     image.save(file, "PNG")
-    one, other = (np.asarray(contact_sheet([[Shot(each, "x")]])) for each in (image, file.getvalue()))
+    one, other = (np.asarray(draw_contact_sheet([[Shot(each, "x")]])) for each in (image, file.getvalue()))
     assert np.array_equal(one, other)
 
 
@@ -76,6 +76,6 @@ def test_thumbnails_keep_their_shape_and_are_never_enlarged():
 
 
 def test_names_with_lines_and_bytes_that_are_no_picture():
-    plain = contact_sheet([[Shot(None, "title", "a\ufffdb.jpg")]])
-    odd = contact_sheet([[Shot(b"RIFF0000WEBPVP8 ", "title", "a\nb.jpg")]])
+    plain = draw_contact_sheet([[Shot(None, "title", "a\ufffdb.jpg")]])
+    odd = draw_contact_sheet([[Shot(b"RIFF0000WEBPVP8 ", "title", "a\nb.jpg")]])
     assert plain.tobytes() == odd.tobytes()

@@ -17,7 +17,7 @@ from likewise.data import RECIPES, Augment, CenterCrop
 from likewise.data.shards import Shape
 from likewise.search import export as room
 from likewise.search.encoder import Shown, shown_to
-from likewise.search.export import _Graph, _write_graph, export
+from likewise.search.export import _Graph, _write_graph, export_model
 from likewise.search.export_card import preprocessor, readme
 from likewise.search.export_onnx import onnx_runner
 from likewise.search.export_pixels import Pixels
@@ -129,7 +129,7 @@ def test_with_preprocessing_inside(model: Path, tmp_path: Path):
     """Both graphs take bytes of any size and any batch, and give what the encoder gives."""
     from likewise.search.encoder import Encoder
 
-    done = export(model, tmp_path / "out", formats=["onnx", "torch"], preprocessing=True, images="glyphs")
+    done = export_model(model, tmp_path / "out", formats=["onnx", "torch"], preprocessing=True, images="glyphs")
     assert [each.files for each in done] == [("model.onnx",), ("model.pt2",)]
     assert all(each.levels is not None and each.levels <= 2.01 for each in done)
     program = torch.export.load(tmp_path / "out" / "model.pt2").module()
@@ -144,7 +144,7 @@ def test_with_preprocessing_inside(model: Path, tmp_path: Path):
 
 
 def test_a_program_for_torch_alone(model: Path, tmp_path: Path):
-    [done] = export(model, tmp_path / "out", formats=["torch"], images="glyphs")
+    [done] = export_model(model, tmp_path / "out", formats=["torch"], images="glyphs")
     assert done.difference <= done.tolerance
     texts = {"likewise": ""}
     program = torch.export.load(tmp_path / "out" / "model.pt2", extra_files=texts)
@@ -157,7 +157,7 @@ def test_a_program_for_torch_alone(model: Path, tmp_path: Path):
 def test_onnx_says_what_it_is(model: Path, tmp_path: Path):
     import onnx
 
-    export(model, tmp_path / "out", formats=["onnx"], images="glyphs")
+    export_model(model, tmp_path / "out", formats=["onnx"], images="glyphs")
     read = onnx.load(tmp_path / "out" / "model.onnx")
     onnx.checker.check_model(read)
     [images], [embeddings] = read.graph.input, read.graph.output
@@ -173,7 +173,7 @@ def test_onnx_says_what_it_is(model: Path, tmp_path: Path):
 def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The old file stays, and what differs goes."""
     out = tmp_path / "out"
-    export(model, out, formats=["torch"], images="glyphs")
+    export_model(model, out, formats=["torch"], images="glyphs")
     before, told = (out / "model.pt2").read_bytes(), (out / "export.json").read_text()
 
     def off_by_a_little(path: Path):
@@ -183,14 +183,16 @@ def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pyte
     _torch_runner = room._torch_runner
     monkeypatch.setattr(room, "_torch_runner", off_by_a_little)
     with pytest.raises(ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; it was not kept"):
-        export(model, out, formats=["torch"], images="glyphs")
+        export_model(model, out, formats=["torch"], images="glyphs")
     assert {each.name for each in out.iterdir()} == {"model.pt2", "export.json"}
     assert ((out / "model.pt2").read_bytes(), (out / "export.json").read_text()) == (before, told)
 
 
 def test_a_folder_for_hubs(model: Path, tmp_path: Path):
     out = tmp_path / "birds"
-    [done] = export(model, out, formats=["hub"], images="glyphs", facts={"data": "Glyphs: drawn", "loss": "CircleLoss"})
+    [done] = export_model(
+        model, out, formats=["hub"], images="glyphs", facts={"data": "Glyphs: drawn", "loss": "CircleLoss"}
+    )
     assert done.difference == 0.0
     assert {each.name for each in out.iterdir()} == {*done.files, "export.json"}
     assert (out / "model.safetensors").read_bytes() == model.read_bytes()
@@ -231,12 +233,12 @@ def test_titles_and_facts_cannot_break_the_front_matter():
 
 def test_refusals(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ValueError, match=r"each of formats must be one of 'onnx', 'torch', 'hub', but it is 'tflite'"):
-        export(model, tmp_path, formats=["tflite"])
+        export_model(model, tmp_path, formats=["tflite"])
     with pytest.raises(TypeError, match=r"formats must be one or more of onnx, torch, hub in a list"):
-        export(model, tmp_path, formats="onnx")
+        export_model(model, tmp_path, formats="onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(ImportError, match=r"pip install 'likewise\[export\]'"):
-        export(model, tmp_path / "none", images="glyphs")
+        export_model(model, tmp_path / "none", images="glyphs")
     assert not [*(tmp_path / "none").iterdir()]
 
 

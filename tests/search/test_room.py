@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import likewise.search
-
 HEAVY = ("faiss", "fastapi", "onnx", "psycopg", "pyarrow", "uvicorn")
 
 
@@ -19,8 +17,3 @@ def test_every_name_is_there_and_needs_nothing_heavy():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
-
-
-def test_names_and_places_are_the_same():
-    assert set(likewise.search.__all__) == set(likewise.search._PLACES)
-    assert not hasattr(likewise.search, "Nothing")

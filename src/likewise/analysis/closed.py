@@ -20,7 +20,7 @@ from torch import Tensor
 
 from likewise.analysis.simplify import simplified
 from likewise.analysis.weights import Weighed, before_mining, name_of, seen_by, untouched
-from likewise.engines import DenseEngine, dense_masks, schedule
+from likewise.engines import DenseEngine, dense_masks, map_rows, schedule
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -34,8 +34,10 @@ from likewise.formula import (
     Max,
     Mean,
     Min,
+    Mined,
     Number,
     PairBatch,
+    Rank,
     Reduction,
     Relation,
     Side,
@@ -43,6 +45,7 @@ from likewise.formula import (
     Term,
     Total,
     Triplets,
+    TripletTerm,
     add_up,
     as_similarity,
     at_least,
@@ -59,7 +62,7 @@ from likewise.formula import (
     where,
 )
 from likewise.losses import Between, PairLoss, ProxyLoss
-from likewise.miners import TripletMiner
+from likewise.miners import PairMiner, TripletMiner
 
 _NOTHING: Formula = Number(0.0)
 
@@ -119,21 +122,28 @@ def _reason(loss: Any) -> str | None:
         parts, regularizers, _ = sort_declaration(declaration)
         if len(parts) + len(regularizers) < len(items):
             return "it is a function of the whole matrix and no formula"
+        if any(isinstance(node, Folded) and node.over.binds_positive for part in parts for node in walk(part.total)):
+            return "it folds over each positive"
     return None
 
 
 def _declared(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | None:
-    """What a loss declares, by what it compares; ``None`` where triplets are chosen and not by a formula."""
+    """What a loss declares, by what it compares; ``None`` where a miner draws triplets."""
     if isinstance(loss, ProxyLoss):
         return {between.value: declaration for between, declaration in loss.declare().items()}
-    declaration: Declaration | None = loss.declare()
-    if isinstance(loss.miner, TripletMiner) and loss.takes_triplets:
-        declaration = None
-        # a rule that needs to know no batch
-        if loss.miner.choices(lambda: None) is not None:
-            nobody = PairBatch(Labels(torch.zeros(1, dtype=torch.int64)), similarities=torch.zeros(1, 1))
-            declaration = loss.declare_choices(loss.miner, nobody, "chunked")
-    return None if declaration is None else {"samples": declaration}
+    declaration = loss.declare()
+    if not isinstance(loss.miner, TripletMiner) or not _is_on_triplets(declaration):
+        return {"samples": declaration}
+    choice = loss.miner.choice()
+    if choice is None:
+        return None
+    items = declaration if isinstance(declaration, tuple) else (declaration,)
+    return {"samples": tuple(each.chosen_by(choice) if isinstance(each, TripletTerm) else each for each in items)}
+
+
+def _is_on_triplets(declaration: Declaration) -> bool:
+    items = declaration if isinstance(declaration, tuple) else (declaration,)
+    return any(isinstance(each, TripletTerm) for each in items)
 
 
 def _of_matrices(loss: PairLoss | ProxyLoss) -> dict[str, dict[Side, Formula]]:
@@ -204,7 +214,7 @@ def _over_batch(share: Formula) -> Formula:
     """The sum over all anchors; what is the same for each of them is counted for each of them."""
     if _is_zero(share):
         return share
-    return Total(where(count(POSITIVES) > -1.0, share, 0.0) if share.rank < Folded.rank else share)
+    return Total(where(count(POSITIVES) > -1.0, share, 0.0) if share.rank < Rank.ANCHOR else share)
 
 
 def _is_zero(formula: Formula) -> bool:
@@ -270,68 +280,69 @@ def closed_weights(
     with torch.no_grad(), untouched(loss, embeddings):
         if isinstance(loss, ProxyLoss):
             _, seen = seen_by(loss, embeddings, labels, references, reference_labels, relation=relation)
-            pair_batches = {pair_batch.between: pair_batch for pair_batch, _ in seen}
-            return tuple(_with_proxies(loss, between, each, pair_batches) for between, each in formulas.items())
+            batches = {batch.between: batch for batch, _ in seen}
+            return tuple(_with_proxies(loss, between, each, batches) for between, each in formulas.items())
         with full_precision(embeddings):
-            pair_batch = batch_from_embeddings(
+            batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, relation, as_similarity(loss.similarity)
             )
             (each,) = formulas.values()
-            return (_weighed(pair_batch, _slopes(_mined(loss, pair_batch), each)),)
+            return (_weighed(batch, _slopes(_mined(loss, batch), each)),)
 
 
-def _mined(loss: PairLoss, pair_batch: PairBatch) -> PairBatch:
+def _mined(loss: PairLoss, batch: PairBatch) -> PairBatch:
     miner = loss.miner
     if miner is None:
-        if loss.takes_triplets and isinstance(pair_batch.relation, Triplets):
+        if _is_on_triplets(loss.declare()) and isinstance(batch.relation, Triplets):
             raise TypeError(
                 f"{name_of(loss)} has no closed form of its weights on triplets that are named one by one; "
                 "weigh() finds them by autograd"
             )
-        return pair_batch
-    if not isinstance(miner, TripletMiner):
-        return pair_batch.under(miner.refine(pair_batch))
-    return pair_batch if loss.takes_triplets else pair_batch.under(miner.touched(pair_batch))
+        return batch
+    if isinstance(miner, PairMiner):
+        return batch.under(Mined(batch.relation, *miner.keep(as_similarity(loss.similarity))))
+    assert isinstance(miner, TripletMiner)
+    return batch if _is_on_triplets(loss.declare()) else batch.under(miner.touch(map_rows(batch)))
 
 
 def _with_proxies(
-    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], pair_batches: dict[str, PairBatch]
+    loss: ProxyLoss, between: str, formulas: dict[Side, Formula], batches: dict[str, PairBatch]
 ) -> Weighed:
     if between != Between.SAMPLES_CLASSES.value:
-        pair_batch = pair_batches[between]
-        return _weighed(pair_batch, _slopes(pair_batch, formulas))
-    pair_batch = pair_batches[Between.SAMPLES_PROXIES.value]
-    assert isinstance(pair_batch.relation, Labels)
-    assert pair_batch.relation.reference_labels is not None
+        batch = batches[between]
+        return _weighed(batch, _slopes(batch, formulas))
+    batch = batches[Between.SAMPLES_PROXIES.value]
+    assert isinstance(batch.relation, Labels)
+    assert batch.relation.reference_labels is not None
     centers = loss.proxies_per_class
-    classes = Labels(pair_batch.relation.labels, pair_batch.relation.reference_labels[::centers])
+    classes = Labels(batch.relation.labels, batch.relation.reference_labels[::centers])
     with torch.enable_grad():
-        of_centers = pair_batch.similarities().detach().requires_grad_()
+        of_centers = batch.similarities().detach().requires_grad_()
         pooled = loss.pool(of_centers.reshape(len(of_centers), -1, centers))  # (m, classes)
-        slopes = _slopes(PairBatch(classes, similarities=pooled.detach()), formulas)
-        return _weighed(pair_batch, torch.autograd.grad(pooled, of_centers, slopes)[0])
+        slopes = _slopes(PairBatch(classes, matrix=pooled.detach()), formulas)
+        return _weighed(batch, torch.autograd.grad(pooled, of_centers, slopes)[0])
 
 
-def _slopes(pair_batch: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
+def _slopes(batch: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
     """``∂L/∂s`` of every pair, zero for pairs that are neither positive nor negative after mining."""
-    positive, negative = dense_masks(pair_batch)
-    of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], pair_batch)
+    positive, negative = dense_masks(batch)
+    of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], batch)
     return torch.where(positive, -of_positives, torch.where(negative, of_negatives, 0.0))
 
 
 @torch.no_grad()
-def evaluate_pairs(formulas: list[Formula], pair_batch: PairBatch) -> list[Tensor]:
+def evaluate_pairs(formulas: list[Formula], batch: PairBatch) -> list[Tensor]:
     """The values of formulas for every pair of a batch, ``(m, n)`` each, without a gradient.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, NEGATIVES, PairBatch, largest, s
-        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
-        >>> evaluate_pairs([s - largest(s, NEGATIVES)], pair_batch)
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.tensor([[1.0, 0.25], [0.5, 1.0]]))
+        >>> evaluate_pairs([s - largest(s, NEGATIVES)], batch)
         [tensor([[0.7500, 0.0000],
                 [0.0000, 0.5000]])]
     """
-    engine = DenseEngine(pair_batch)
+    engine = DenseEngine(batch)
     exact = engine.similarities
     # a plain number beside a count would be computed in torch's default dtype, whatever that of the batch
     known: dict[Formula, Any] = {
@@ -342,14 +353,12 @@ def evaluate_pairs(formulas: list[Formula], pair_batch: PairBatch) -> list[Tenso
     engine.learn(known)
     for stage in schedule(formulas):
         for number in stage.numbers:
-            known[number] = (
-                evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(pair_batch)
-            )
+            known[number] = evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(batch)
         engine.learn({number: known[number] for number in stage.numbers})
         known.update(engine.fold(stage.passes, {}))
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]
 
 
-def _weighed(pair_batch: PairBatch, slopes: Tensor) -> Weighed:
-    masks = before_mining(pair_batch.relation).masks()
-    return Weighed(pair_batch.between, pair_batch.similarities().detach(), slopes.detach(), *masks)
+def _weighed(batch: PairBatch, slopes: Tensor) -> Weighed:
+    masks = before_mining(batch.relation).masks()
+    return Weighed(batch.between, batch.similarities().detach(), slopes.detach(), *masks)

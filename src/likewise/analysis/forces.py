@@ -79,7 +79,7 @@ def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forc
         value, seen = seen_by(loss, leaf, labels)
     matrices = [matrix for _, matrix in seen]
     gradient, *slopes = gradients(value.sum(), [leaf, *matrices])
-    masks = [before_mining(pair_batch.relation).masks() for pair_batch, _ in seen]
+    masks = [before_mining(batch.relation).masks() for batch, _ in seen]
     pulls, pushes = (
         gradients(matrices, [leaf], [slope * mask[side] for slope, mask in zip(slopes, masks, strict=True)])[0]
         for side in (0, 1)

@@ -144,15 +144,13 @@ def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosine
     """
     seen: list[tuple[PairBatch, Tensor]] = []
 
-    def see(pair_batch: PairBatch, matrix: Tensor) -> Tensor:
-        if pair_batch.between == "proxies against proxies":
+    def see(batch: PairBatch, matrix: Tensor) -> Tensor:
+        if batch.between == "proxies against proxies":
             return matrix
-        own, of_own = (
-            _linked(pair_batch, stage) if cosines else (_own(pair_batch, matrix, stage), lambda values: values)
-        )
-        leaf = change(_turned(pair_batch, own)).detach().clone().requires_grad_()
-        seen.append((pair_batch, leaf))
-        return of_own(_turned(pair_batch, leaf))
+        own, of_own = _linked(batch, stage) if cosines else (_own(batch, matrix, stage), lambda values: values)
+        leaf = change(_turned(batch, own)).detach().clone().requires_grad_()
+        seen.append((batch, leaf))
+        return of_own(_turned(batch, leaf))
 
     with (
         torch.enable_grad(),
@@ -169,8 +167,8 @@ def _value(loss: Loss, stage: Stage) -> Tensor:
     if isinstance(loss, nn.Module):
         result: Tensor = loss(stage.embeddings, stage.labels)
         return result
-    pair_batch = batch_from_embeddings(stage.embeddings, stage.labels, None, None, None, Cosine())
-    return loss(pair_batch.similarities(), stage.labels)
+    batch = batch_from_embeddings(stage.embeddings, stage.labels, None, None, None, Cosine())
+    return loss(batch.similarities(), stage.labels)
 
 
 @torch.enable_grad()
@@ -182,63 +180,63 @@ def _summed(value: Tensor, seen: list[tuple[PairBatch, Tensor]], name: str) -> S
             "give a loss of the library, or a function of a similarity matrix and labels"
         )
     if len({leaf.shape for _, leaf in seen}) > 1:
-        kinds = ", ".join(pair_batch.between for pair_batch, _ in seen)
+        kinds = ", ".join(batch.between for batch, _ in seen)
         raise ValueError(f"{name} looks at {len(seen)} different matrices ({kinds}); look at its parts one by one")
     leaves = [leaf for _, leaf in seen]
     slopes = torch.stack(gradients(value.sum(), leaves)).sum(dim=0)
-    pair_batch, leaf = seen[0]
-    positive, negative = (_turned(pair_batch, mask) for mask in before_mining(pair_batch.relation).masks())
-    between = "samples against proxies" if pair_batch.between == "proxies against samples" else pair_batch.between
+    batch, leaf = seen[0]
+    positive, negative = (_turned(batch, mask) for mask in before_mining(batch.relation).masks())
+    between = "samples against proxies" if batch.between == "proxies against samples" else batch.between
     return Shown(leaf.detach(), slopes, positive, negative, between)
 
 
-def _turned(pair_batch: PairBatch, matrix: Tensor) -> Tensor:
+def _turned(batch: PairBatch, matrix: Tensor) -> Tensor:
     """Samples in rows, whoever is the anchor; and back again."""
-    return matrix.T if pair_batch.between == "proxies against samples" else matrix
+    return matrix.T if batch.between == "proxies against samples" else matrix
 
 
-def _own(pair_batch: PairBatch, matrix: Tensor, stage: Stage) -> Tensor:
+def _own(batch: PairBatch, matrix: Tensor, stage: Stage) -> Tensor:
     """The loss's own similarities: of the real batch, or those that belong to the typical cosines."""
     if stage.design is None:
         return matrix.detach()
-    cosines, of_cosines = _linked(pair_batch, stage)
+    cosines, of_cosines = _linked(batch, stage)
     return of_cosines(cosines)
 
 
-def _linked(pair_batch: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """The cosines of a pair_batch, and what its similarity makes of others in their place.
+def _linked(batch: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """The cosines of a batch, and what its similarity makes of others in their place.
 
     A similarity is a function of inner products and squared norms.  Of unit vectors the product is the cosine, or shifted
     from it by a number where a common mean was taken off; other vectors have their lengths as a factor.
     """
-    similarity = pair_batch.similarity
+    similarity = batch.similarity
     assert similarity is not None
     if stage.design is not None:
-        cosines = _designed(pair_batch, stage.design).to(pair_batch.dtype)
+        cosines = _designed(batch, stage.design).to(batch.dtype)
         one = torch.ones(1, 1, dtype=cosines.dtype, device=cosines.device)
         return cosines, lambda values: similarity.link(values, one, one)
     with torch.no_grad():
-        left, right = pair_batch.factors()
+        left, right = batch.both_factors()
         products = left @ right.T
         squares = similarity.squares(left)[:, None], similarity.squares(right)[None, :]
-        assert pair_batch.anchors is not None
-        anchors = pair_batch.anchors
-        references = anchors if pair_batch.references is None else pair_batch.references
+        assert batch.anchors is not None
+        anchors = batch.anchors
+        references = anchors if batch.references is None else batch.references
         cosines = unit(anchors) @ unit(references).T
         lengths = anchors.norm(dim=1)[:, None] * references.norm(dim=1)[None, :]
         scale = torch.ones_like(cosines) if similarity.normalize else lengths
     return cosines, lambda values: similarity.link(products + scale * (values - cosines), *squares)
 
 
-def _designed(pair_batch: PairBatch, design: tuple[Typical, Typical]) -> Tensor:
+def _designed(batch: PairBatch, design: tuple[Typical, Typical]) -> Tensor:
     """A matrix of typical cosines.
 
     The multiples of the golden ratio, taken modulo one, are spread evenly however many one takes: so every row and every
     column has the whole distribution in it.
     """
     golden = (5.0**0.5 - 1.0) / 2.0
-    positive, negative = before_mining(pair_batch.relation).masks()
-    square = pair_batch.references is None
+    positive, negative = before_mining(batch.relation).masks()
+    square = batch.references is None
     made = torch.eye(*positive.shape, dtype=torch.float64)
     # from two places of the circle, lest a positive and a negative differ by a round number, as margins are
     for mask, group, first in zip((positive, negative), design, (0.0, 0.3), strict=True):

@@ -16,13 +16,9 @@ from likewise.cli.mistakes import Mistake, making
 from likewise.cli.models import chosen_model
 from likewise.cli.pictures import Pictures, find_pictures
 from likewise.cli.screen import bold, columns, note
-from likewise.data import RECIPES, BrokenImage
-from likewise.data.progress import progress
-from likewise.data.shards import cores
-from likewise.search.calibration import Calibration, calibrate
-from likewise.search.encoder import Embedding, Encoder, batch_for, decoded
-from likewise.trunks import read_card
-from likewise.trunks.card import read_tensors, write
+from likewise.data import RECIPES, BrokenImage, cores, progress
+from likewise.search import Calibration, Embedding, Encoder, batch_for, calibrate, decoded
+from likewise.trunks import read_card, read_tensors, write_model
 
 RATES = (1e-1, 1e-2, 1e-3)
 
@@ -60,7 +56,7 @@ def run(words: Sequence[str]) -> int:
     with making("the calibration"):
         learned = calibrate(vectors, labels[rows], far=given.far)
         file = given.out or chosen.file
-        write(file, read_tensors(chosen.file), replace(card, calibration=learned.as_dict()))
+        write_model(file, read_tensors(chosen.file), replace(card, calibration=learned.as_dict()))
     if given.out is None and (file.parent / "openings.jsonl").exists():
         note("the run's record of openings has the checksum of the file as it was before; -o writes another file")
     _show(learned, len(rows), len(set(labels[rows].tolist())))

@@ -10,13 +10,20 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, board_of, read_study
-from likewise.data.aside import aside
-from likewise.protocols.fairness import Difference
-from likewise.protocols.leaderboard import Unfair, entries_of, rank
-from likewise.protocols.pairs import NoPairs, compare_all
-from likewise.protocols.published import data_of
-from likewise.protocols.reality import comparison, draw, papers_versus_reality
-from likewise.protocols.trial import Result
+from likewise.data import aside
+from likewise.protocols import (
+    Difference,
+    NoPairs,
+    Result,
+    Unfair,
+    compare_all,
+    comparison,
+    data_of,
+    draw_improvements,
+    entries_of,
+    papers_versus_reality,
+    rank,
+)
 from likewise.train import Run
 
 
@@ -98,7 +105,7 @@ def _beside_papers(given: Namespace, found: Sequence[Result | Run]) -> None:
     print(comparison(series))
     figure = given.places[0] / "papers-versus-reality.svg"
     with aside(figure) as part:
-        part.write_bytes(draw(series))
+        part.write_bytes(draw_improvements(series))
     print(figure)
 
 

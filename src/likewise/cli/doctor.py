@@ -159,7 +159,7 @@ def places() -> Iterator[Finding]:
     """
     if find_spec("torch") is not None:
         from likewise.cli.defaults import cache_folder
-        from likewise.data.glyph_shapes import font_folder
+        from likewise.data import font_folder
 
         try:
             yield Finding("fonts", f"for glyphs: {font_folder()}")

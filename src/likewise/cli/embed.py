@@ -19,10 +19,9 @@ from likewise.cli.pictures import Pictures, add_images_option, add_table_options
 from likewise.cli.pieces import this_machine
 from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
-from likewise.data import RECIPES
-from likewise.data.aside import aside
-from likewise.search.encoder import Embedding as _Embedding
-from likewise.search.encoder import batch_for, shown_to
+from likewise.data import RECIPES, aside
+from likewise.search import Embedding as _Embedding
+from likewise.search import batch_for, shown_to
 from likewise.trunks import Embedder, read_card
 
 PART = 2048

@@ -9,7 +9,7 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import EXPECTED, Mistake, sentence
 from likewise.cli.models import chosen_model
 from likewise.cli.pictures import add_images_option
-from likewise.search.export import FORMATS, export
+from likewise.search import EXPORT_FORMATS, export_model
 
 
 def run(words: Sequence[str]) -> int:
@@ -33,7 +33,7 @@ def run(words: Sequence[str]) -> int:
         "--format",
         metavar="NAME",
         nargs="+",
-        choices=FORMATS,
+        choices=EXPORT_FORMATS,
         default=["onnx"],
         help="one or more: onnx (default), torch (a .pt2 for torch.export.load), hub (a folder with a model card)",
     )
@@ -49,7 +49,7 @@ def run(words: Sequence[str]) -> int:
     if given.with_preprocessing and set(given.format) == {"hub"}:
         options.error("--with-preprocessing is for onnx and torch: a hub's folder has no graph")
     try:
-        done = export(
+        done = export_model(
             chosen.file,
             given.out,
             formats=given.format,

@@ -23,13 +23,20 @@ from likewise.cli.models import Asked, asked_model
 from likewise.cli.pictures import add_images_option, add_table_options
 from likewise.cli.screen import bold, columns, note
 from likewise.cli.slices import Gathered, Slices, alone, written
-from likewise.data.aside import aside
-from likewise.search.approximate import KINDS, kind_for
-from likewise.search.encoder import Embedding, Encoder, batch_for
-from likewise.search.index import Index
-from likewise.search.manifest import STORAGES, read_manifest
-from likewise.search.places import is_url, split_url
-from likewise.search.thumbnails import SIDE
+from likewise.data import aside
+from likewise.search import (
+    INDEX_KINDS,
+    STORAGES,
+    THUMBNAIL_SIDE,
+    Embedding,
+    Encoder,
+    Index,
+    batch_for,
+    is_url,
+    kind_for,
+    read_manifest,
+    split_url,
+)
 
 PART = 1024
 """Images whose embeddings are written at once: what a kill costs."""
@@ -136,11 +143,15 @@ def _options() -> Arguments:
     )
     options.add_argument(
         "--approximate",
-        choices=KINDS,
+        choices=INDEX_KINDS,
         help="auto (by size: exact below 200,000 images), exact, hnsw or ivfpq; the recall is measured",
     )
     options.add_argument(
-        "--thumbnails", metavar="PIXELS", type=int, default=SIDE, help=f"side of small pictures ({SIDE}); 0 for none"
+        "--thumbnails",
+        metavar="PIXELS",
+        type=int,
+        default=THUMBNAIL_SIDE,
+        help=f"side of small pictures ({THUMBNAIL_SIDE}); 0 for none",
     )
     add_images_option(options)
     options.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
@@ -373,7 +384,7 @@ def _check_store(store: str | None) -> None:
     """Whether the database answers, before hours are spent."""
     if store is None:
         return
-    from likewise.search.postgres import PostgresIndex
+    from likewise.search import PostgresIndex
 
     with making("--store"):
         url, name = split_url(store)
@@ -385,7 +396,7 @@ def _store(index: Index, store: str | None) -> None:
     """Put the items into a database, too; those whose paths are there are replaced."""
     if store is None:
         return
-    from likewise.search.postgres import PostgresIndex
+    from likewise.search import PostgresIndex
 
     model = index.manifest.model
     with making("--store"):

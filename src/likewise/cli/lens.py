@@ -11,7 +11,7 @@ from pathlib import Path
 
 from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, making, nearest
-from likewise.report.lens import loss_names, write_lens
+from likewise.report import loss_names, write_lens
 
 
 def run(words: Sequence[str]) -> int:

@@ -14,9 +14,7 @@ from likewise.cli.pieces import Machine, Store, shown_as
 from likewise.cli.screen import columns, note
 from likewise.data import ImageCache
 from likewise.metrics import Interval
-from likewise.report import Compared, Part, write_report
-from likewise.report.measure import measure
-from likewise.report.part import Scores
+from likewise.report import Compared, Part, Scores, measure_part, write_report
 from likewise.train import Run, embed
 from likewise.trunks import Embedder
 
@@ -97,7 +95,7 @@ def scores(part: Part) -> dict[str, Interval]:
         >>> list(scores(part))
         ['R@1', 'R@2', 'R@4', 'R@8', 'P@1', 'RP', 'MAP@R', 'MRR', 'mAP']
     """
-    found = measure(part, seed=0)
+    found = measure_part(part, seed=0)
     if found is None:
         raise Mistake(f"no image of the {part.name} part has another one of its class: there is nothing to find")
     first = found.scores["R@1"]  # precision at one is recall at one

@@ -11,7 +11,7 @@ from typing import Any
 from likewise.cli.measured import model_file
 from likewise.cli.mistakes import Mistake, making, nearest
 from likewise.cli.train import open_run
-from likewise.search.encoder import Encoder
+from likewise.search import Encoder
 from likewise.trunks import TRUNKS
 
 

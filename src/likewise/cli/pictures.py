@@ -12,8 +12,7 @@ from typing import Any
 
 from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake, sentence
-from likewise.data import RECIPES
-from likewise.data.folder import EXTENSIONS
+from likewise.data import EXTENSIONS, RECIPES
 
 TABLES = (".csv", ".tsv", ".parquet")
 

@@ -18,8 +18,7 @@ from likewise.cli.mistakes import Mistake, making
 from likewise.cli.objects import KINDS, imported, make, needed
 from likewise.cli.parts import Parts, read_parts
 from likewise.cli.screen import note
-from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached
-from likewise.data.memory import free_memory
+from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached, free_memory
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
 from likewise.train import Data, Optimizer, Plan, Run, Schedule, Sealed, train

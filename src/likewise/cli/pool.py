@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from likewise.data.shards import cores
-from likewise.protocols.board import Board, Standing
+from likewise.data import cores
+from likewise.protocols import Board, Standing
 
 POLL = 0.5
 """Seconds between two looks at the board."""
@@ -276,7 +276,7 @@ def describe(standing: Standing) -> str:
     """A trial in a few words.
 
     Examples:
-        >>> from likewise.protocols.trial import Trial
+        >>> from likewise.protocols import Trial
         >>> describe(Standing(Trial("circle", {}, seed=1, labels={"dim": 64})))
         'circle, dim 64, seed 1'
     """

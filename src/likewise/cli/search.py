@@ -21,18 +21,23 @@ from likewise.cli.mistakes import Mistake, making
 from likewise.cli.pictures import TABLES, find_pictures
 from likewise.cli.screen import bold, note
 from likewise.cli.slices import written
-from likewise.data import BrokenImage, decode
-from likewise.data.aside import aside
-from likewise.search.contact_sheet import Shot, contact_sheet
-from likewise.search.encoder import pixels
-from likewise.search.found import Found, Item, Rerank
-from likewise.search.index import Index
-from likewise.search.places import open_index
-from likewise.search.rerank import KReciprocal, QueryExpansion
-from likewise.search.thumbnails import thumbnail
+from likewise.data import BrokenImage, aside, decode
+from likewise.search import (
+    Found,
+    Index,
+    Item,
+    KReciprocal,
+    QueryExpansion,
+    Rerank,
+    Shot,
+    draw_contact_sheet,
+    open_index,
+    pixels,
+    thumbnail,
+)
 
 if TYPE_CHECKING:
-    from likewise.search.postgres import PostgresIndex
+    from likewise.search import PostgresIndex
 
 Anywhere: TypeAlias = "Index | PostgresIndex"
 
@@ -376,7 +381,7 @@ def _shot(index: Anywhere, item: Item, score: float | None) -> Shot:
 
 def _sheet(index: Anywhere, given: argparse.Namespace, rows: Sequence[Sequence[Shot]], count: int) -> None:
     detail = f"{len(index):,} images" + (f", where {given.where}" if given.where else "")
-    sheet = contact_sheet(rows, heading=index.name, detail=detail)
+    sheet = draw_contact_sheet(rows, heading=index.name, detail=detail)
     file = BytesIO()
     sheet.save(file, SHEETS[given.sheet.suffix.lower()])
     with written(given.sheet), aside(given.sheet) as part:

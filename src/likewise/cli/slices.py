@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from likewise.cli.mistakes import Mistake, sentence
 from likewise.cli.pictures import Pictures
 from likewise.cli.screen import note
-from likewise.data import BrokenImage
-from likewise.data.aside import aside
-from likewise.data.progress import progress
-from likewise.data.shards import cores, write_aside
-from likewise.search.encoder import Embedding, ahead, pixels
-from likewise.search.thumbnails import thumbnail
+from likewise.data import BrokenImage, aside, cores, progress, write_aside
+from likewise.search import Embedding, ahead, pixels, thumbnail
 
 
 @contextmanager

@@ -17,11 +17,20 @@ from likewise.cli.defaults import Tree, defaults_for, merged
 from likewise.cli.mistakes import Mistake, nearest, sentence
 from likewise.cli.objects import KINDS
 from likewise.cli.trials import METRICS
+from likewise.data import aside
 from likewise.formula import whole_number
-from likewise.protocols.board import Board
-from likewise.protocols.file_board import FileBoard
-from likewise.protocols.protocol import PROTOCOLS, Protocol, fixed_share, k_fold
-from likewise.protocols.trial import COLUMNS, Label, Trial
+from likewise.protocols import (
+    COLUMNS,
+    PROTOCOLS,
+    Board,
+    FileBoard,
+    Label,
+    Protocol,
+    SqlBoard,
+    Trial,
+    fixed_share,
+    k_fold,
+)
 
 FILE = "study.yaml"
 KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric", "board")
@@ -297,8 +306,6 @@ def board_of(folder: Path, study: StudyFile) -> Board:
     """Where a study's trials and results are."""
     if study.board is None:
         return FileBoard(folder / "board")
-    from likewise.protocols.sql_board import SqlBoard
-
     try:
         return SqlBoard(study.board, study.name)
     except Exception as error:  # SQLAlchemy and the drivers below it have many
@@ -332,7 +339,5 @@ def write_study(folder: Path, study: StudyFile) -> None:
 
 def with_aside(path: Path, text: str) -> None:
     """Write a text so that it is there whole or not at all."""
-    from likewise.data.aside import aside
-
     with aside(path) as part:
         part.write_text(text, encoding="utf-8")

@@ -8,11 +8,7 @@ from typing import Any
 
 from likewise import __version__
 from likewise.cli.study import FILE, StudyFile
-from likewise.protocols.fairness import Difference
-from likewise.protocols.leaderboard import Leaderboard
-from likewise.protocols.pairs import Comparisons
-from likewise.protocols.tournament import Tournament
-from likewise.protocols.trial import Result, table
+from likewise.protocols import Comparisons, Difference, Leaderboard, Result, Tournament, table
 from likewise.report import Study, write_study
 from likewise.train import Run
 

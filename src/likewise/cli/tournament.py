@@ -15,13 +15,21 @@ from likewise.cli.pool import describe, fitting, interruptible, run_workers
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, StudyFile, begin, board_of, presets, read_study, with_aside
 from likewise.cli.study_page import write_page
-from likewise.data.aside import aside
-from likewise.protocols.board import Board, Standing
-from likewise.protocols.combine import concatenated
-from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards
-from likewise.protocols.pairs import NoPairs, compare_all
-from likewise.protocols.tournament import tournament
-from likewise.protocols.trial import Result, table
+from likewise.data import aside
+from likewise.protocols import (
+    Board,
+    Leaderboard,
+    NoPairs,
+    Result,
+    Standing,
+    Unfair,
+    compare_all,
+    concatenated,
+    leaderboards,
+    table,
+    tournament,
+)
+from likewise.protocols import work as take
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -104,7 +112,6 @@ def work(words: Sequence[str]) -> int:
 def _take(folder: Path, study: StudyFile, board: Board, name: str | None) -> int:
     """Be a worker."""
     from likewise.cli.trials import run_trial
-    from likewise.protocols.worker import work as take
 
     with interruptible():  # not only a training, but whatever a trial consists of is put back
         done = take(board, lambda trial, go_on: run_trial(trial, go_on, folder=folder), name=name, metric=study.metric)

@@ -14,9 +14,8 @@ import yaml
 from likewise.cli.measured import Opening, model_file, parts_of
 from likewise.cli.mistakes import Mistake, sentence
 from likewise.cli.pieces import Machine, make_pieces, this_machine
-from likewise.data.aside import aside
-from likewise.protocols.combine import FILE as TEST_SET
-from likewise.protocols.trial import Result, Trial
+from likewise.data import aside
+from likewise.protocols import TEST_SET_FILE, Result, Trial
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
 METRICS = ("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP")
@@ -79,7 +78,7 @@ def _on_test(run: Run, trial: Trial, machine: Machine) -> dict[str, float]:
     found = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
     if trial.config["split"].get("folds"):
         is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
-        with aside(run.folder / TEST_SET) as file, file.open("wb") as opened:
+        with aside(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
             np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query)
     measured = {name: found[name] for name in METRICS}
     run.record_evaluation("test", measured, model=model_file(run, None).stem)

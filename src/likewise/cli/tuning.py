@@ -21,12 +21,25 @@ from likewise.cli.screen import bold, columns, paragraph
 from likewise.cli.study import StudyFile, begin, board_of, with_aside, write_study
 from likewise.cli.tournament import INTERRUPTED, conclude, write_rows
 from likewise.formula import hyperparameters
-from likewise.protocols.bayes import Bayesian, Random
-from likewise.protocols.grid import CoordinateGrid
-from likewise.protocols.protocol import PROTOCOLS
-from likewise.protocols.search import Method, Search, best, history, is_over, plan
-from likewise.protocols.space import Point, Range, Space, Tried, at_point, space_of
-from likewise.protocols.trial import table
+from likewise.protocols import (
+    PROTOCOLS,
+    Bayesian,
+    CoordinateGrid,
+    Method,
+    Point,
+    Random,
+    Range,
+    Search,
+    Space,
+    Tried,
+    at_point,
+    best,
+    history,
+    is_over,
+    plan,
+    space_of,
+    table,
+)
 
 HOW: Mapping[str, Method] = {"bayesian": Bayesian(), "grid": CoordinateGrid(), "random": Random()}
 RATES = {"optimizer.lr": Range(1e-6, 1e-2, log=True)}

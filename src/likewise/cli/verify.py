@@ -10,8 +10,7 @@ from likewise.cli.mistakes import Mistake, making
 from likewise.cli.models import chosen_model
 from likewise.cli.screen import bold, columns
 from likewise.data import RECIPES, BrokenImage
-from likewise.search.calibration import Calibration
-from likewise.search.encoder import Encoder
+from likewise.search import Calibration, Encoder
 from likewise.trunks import read_card
 
 

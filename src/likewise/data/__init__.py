@@ -89,3 +89,16 @@ __all__ = [
     "random_folds",
     "to_rgb",
 ]
+
+# Used by other packages of the library, not part of the public API.
+from likewise.data.aside import aside as aside
+from likewise.data.augment import Draw as Draw
+from likewise.data.color import LUMA as LUMA
+from likewise.data.folder import EXTENSIONS as EXTENSIONS
+from likewise.data.glyph_shapes import font_folder as font_folder
+from likewise.data.memory import free_memory as free_memory
+from likewise.data.progress import progress as progress
+from likewise.data.resample import FRACTION as FRACTION
+from likewise.data.shards import Shape as Shape
+from likewise.data.shards import cores as cores
+from likewise.data.shards import write_aside as write_aside

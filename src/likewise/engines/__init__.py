@@ -1,8 +1,12 @@
-"""Engines: one meaning, several ways to compute it."""
+"""Engines: one meaning, three ways to compute it.
 
-from likewise.engines.chunked import ChunkedEngine, by_rows, in_panels, in_rows
+`evaluate_declaration` executes what a loss declares: on the whole matrix (dense), on chunks of it that are recomputed in the
+backward pass (chunked), or in generated Triton kernels.  `likewise.engines.dispatch` decides which.
+"""
+
+from likewise.engines.chunked import ChunkedEngine
 from likewise.engines.dense import DenseEngine, dense_masks
-from likewise.engines.dispatch import BACKENDS, choose, run, whole
+from likewise.engines.dispatch import BACKENDS, choose, evaluate_declaration, map_rows, run
 from likewise.engines.schedule import Engine
 
 __all__ = [
@@ -10,26 +14,19 @@ __all__ = [
     "ChunkedEngine",
     "DenseEngine",
     "Engine",
-    "by_rows",
     "choose",
     "dense_masks",
-    "in_panels",
-    "in_rows",
+    "evaluate_declaration",
+    "map_rows",
     "run",
-    "whole",
 ]
 
-# What the other packages use beside the public names.
-from likewise.engines.chunked import panels as panels
-from likewise.engines.places import ByPlaces as ByPlaces
-from likewise.engines.places import Places as Places
-from likewise.engines.places import numbers_of as numbers_of
-from likewise.engines.places import of_the_rest as of_the_rest
-from likewise.engines.positives import FEW as FEW
-from likewise.engines.positives import PositiveIndex as PositiveIndex
+# For miners, losses and tools.
+from likewise.engines.hinges import count_within as count_within
+from likewise.engines.mapping import WholeRows as WholeRows
 from likewise.engines.positives import can_synchronize as can_synchronize
-from likewise.engines.positives import find_positive_index as find_positive_index
 from likewise.engines.positives import similarities_at as similarities_at
+from likewise.engines.recompute import TableChunks as TableChunks
+from likewise.engines.recompute import plan_chunks as plan_chunks
 from likewise.engines.schedule import compute_folds as compute_folds
-from likewise.engines.schedule import run_on as run_on
 from likewise.engines.schedule import schedule as schedule

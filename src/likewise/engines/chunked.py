@@ -1,227 +1,263 @@
-"""The streamed engine: the dense one on panels of anchors, each made again in the backward pass.
+"""The chunked engine: the matrix is computed in chunks, and each chunk again in the backward pass.
 
-A panel is some anchors against all references, so every fold of a row is whole in it: passes, mining and curves happen
-on a matrix that fits the cache, and nothing is kept of it but one number per anchor and fold.  Memory grows with the
-batch and the panel.  What a panel computes, an engine that holds the matrix computes, so the meaning cannot differ.
+It cuts the batch in one of three ways.  *Rows*: some anchors against all references, so every fold of a row is complete in
+its chunk; passes, mining and curves happen on a matrix that fits the cache.  *A table as anchors* (proxies): the same, but
+each chunk of the table is widened and normalized by itself.  *A table as references*: all anchors against some columns;
+folds leave states, a few numbers per anchor, which merge.  Memory grows with the batch and the chunk, not with the matrix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from likewise.engines.dense import DenseEngine, dense_masks, last_uses
-from likewise.engines.few import FewPositives
-from likewise.engines.panels import Panels, Results
-from likewise.engines.places import numbers_of
-from likewise.engines.positives import PositiveIndex
+from likewise.engines.dense import DenseEngine, last_uses
+from likewise.engines.indexed import IndexedEngine, IndexedMatrix, PositiveColumns, collect_numbers, start_others
+from likewise.engines.recompute import Results, RowChunks, TableChunks, plan_chunks
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.formula import (
     Count,
     Folded,
     Formula,
-    Masks,
+    Labels,
     Mined,
     PairBatch,
     PerReference,
+    Pooled,
+    PositiveIndex,
     Rank,
     State,
-    TermValues,
     Total,
     walk,
 )
 
-BUDGET = {"cpu": 20 * 2**20, "cuda": 2**30}
-"""Bytes that a panel and what is computed from it may take, by kind of device."""
 
-COPIES = 10
-"""Matrices of a panel's size that are alive at once in a backward pass."""
+def plan_rows(batch: PairBatch) -> list[slice]:
+    """Chunks of a batch's anchors.
 
-LEAST_ROWS = 16
-"""A thinner panel would read all references for too little work."""
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels, PairBatch
+        >>> plan_rows(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)))
+        [slice(0, 2, None)]
+    """
+    m, n = batch.shape
+    like = batch.matrix if batch.anchors is None else batch.anchors
+    assert like is not None
+    return plan_chunks(m, n, like if like.dtype == batch.dtype else like.new_empty(0, dtype=batch.dtype))
 
 
 class ChunkedEngine(Engine):
-    """Folds over panels of the similarity matrix, which never exists as a whole.
+    """Folds over chunks of anchors.
 
     Args:
-        pair_batch: the batch.
-        slots: where each anchor's few positives are, if that is known: panels need no masks then.
+        batch: the batch.
+        positives: the positions of each anchor's positives, where they are known: chunks then need no masks.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels, NEGATIVES, PairBatch, largest, s
-        >>> pair_batch = PairBatch(
-        ...     Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]])
-        ... )
-        >>> list(ChunkedEngine(pair_batch).fold([[largest(s, NEGATIVES)]], {}).values())
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
+        >>> list(ChunkedEngine(batch).fold([[largest(s, NEGATIVES)]], {}).values())
         [tensor([0.6000, 0.6000])]
     """
 
-    def __init__(self, pair_batch: PairBatch, slots: PositiveIndex | None = None) -> None:
-        self.pair_batch, self.slots = pair_batch, slots
-        self.mined = _batch_numbers(pair_batch)
+    def __init__(self, batch: PairBatch, positives: PositiveIndex | None = None) -> None:
+        self.batch, self.positives = batch, positives
+        self.mined = settle_mining(batch)
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
-        """One vector per fold, panel by panel."""
-        terms: list[Folded] = [term for each in passes for term in each]
-        steep = _with_slopes(passes)
+        """One vector per fold, chunk by chunk."""
+        folds: list[Folded] = [each for one in passes for each in one]
+        differentiable = _with_gradient(passes)
 
-        def compute(engine: Engine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
-            folds = engine.fold(steep if back else passes, of_panel)
-            return tuple(folds.get(term) for term in terms)
+        def compute(engine: Engine, of_chunk: dict[Formula, Tensor], back: bool) -> Results:
+            results = engine.fold(differentiable if back else passes, of_chunk)
+            return tuple(results.get(each) for each in folds)
 
-        return dict(zip(terms, self._in_panels(terms, known, compute), strict=True))
+        return dict(zip(folds, self._run(folds, known, compute), strict=True))
 
-    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
-        """The folds of one pass, not finished, panel by panel."""
+    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The unfinished folds of one pass, chunk by chunk."""
         sizes: list[int] = []
 
-        def compute(engine: Engine, of_panel: dict[Formula, Tensor], back: bool) -> Results:
-            states = engine.states(terms, of_panel)
+        def compute(engine: Engine, of_chunk: dict[Formula, Tensor], back: bool) -> Results:
+            states = engine.states(folds, of_chunk)
             sizes[:] = map(len, states)
             return tuple(vector for state in states for vector in state)
 
-        vectors = iter(self._in_panels(terms, known, compute))
+        vectors = iter(self._run(folds, known, compute))
         return [tuple(next(vectors) for _ in range(size)) for size in sizes]
 
-    def _in_panels(
+    def _run(
         self,
-        terms: list[Folded],
+        folds: list[Folded],
         known: dict[Formula, Tensor],
         compute: Callable[[Engine, dict[Formula, Tensor], bool], Results],
     ) -> list[Tensor]:
-        numbers, ends = numbers_of(terms, known), last_uses(terms)
+        numbers, ends = collect_numbers(folds, known), last_uses(folds)
 
-        def of_panel(panel: PairBatch, rows: slice, values: Sequence[Tensor], back: bool) -> Results:
+        def of_rows(chunk: PairBatch, rows: slice, values: Sequence[Tensor], back: bool) -> Results:
             parts = {
                 node: value[rows] if _per_anchor(node) else value for node, value in zip(numbers, values, strict=True)
             }
-            return compute(self._engine(panel, rows, ends), parts, back)
+            return compute(self._engine(chunk, rows, ends), parts, back)
 
-        return Panels(self.pair_batch, list(panels(self.pair_batch)), of_panel, list(numbers.values())).run()
+        if self.batch.table == "anchors":
+            return self._run_on_table(of_rows, list(numbers.values()))
+        return RowChunks(self.batch, plan_rows(self.batch), of_rows, list(numbers.values())).run()
 
-    def _engine(self, panel: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
-        """Who computes a panel."""
-        if self.slots is None:
-            return DenseEngine(panel, self.mined, ends)
-        return FewPositives(panel, PositiveIndex(self.slots.index[rows], self.slots.exists[rows]), rows.start)
+    def _run_on_table(self, of_rows: Callable[..., Results], numbers: list[Tensor]) -> list[Tensor]:
+        """Chunks of a table of anchors: each is widened and prepared by itself."""
+        batch, table, references = self.batch, self.batch.anchors, self.batch.references
+        assert table is not None
+        assert references is not None
+
+        def compute(some: Tensor, rows: slice, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            references, *values = given
+            chunk = PairBatch(
+                batch.relation.rows(rows), batch.similarity, anchors=some.to(references.dtype), references=references
+            )
+            return tuple(each for each in of_rows(chunk, rows, values, False) if each is not None)
+
+        results, _ = TableChunks(table, plan_rows(batch), compute, [references, *numbers]).run()
+        return [torch.cat(pieces) for pieces in zip(*results, strict=True)]
+
+    def _engine(self, chunk: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
+        """The engine of one chunk."""
+        if self.positives is None:
+            return DenseEngine(chunk, self.mined, ends)
+        columns = PositiveColumns.of_batch(self.positives.rows(rows), chunk.shape[1], rows.start)
+        return IndexedMatrix(chunk.similarities(), columns)
 
 
-def _with_slopes(passes: list[list[Folded]]) -> list[list[Folded]]:
-    """Without counts, which have no slope, but for those that a curve refers to."""
-    used = {node for terms in passes for term in terms for node in walk(term.curve)}
-    kept = [[term for term in terms if term in used or not isinstance(term.fold, Count)] for terms in passes]
-    return [terms for terms in kept if terms]
+def _with_gradient(passes: list[list[Folded]]) -> list[list[Folded]]:
+    """Without counts, which have no gradient, except those that a curve refers to."""
+    used = {node for folds in passes for each in folds for node in walk(each.curve)}
+    kept = [[each for each in folds if each in used or not isinstance(each.fold, Count)] for folds in passes]
+    return [folds for folds in kept if folds]
 
 
 def _per_anchor(node: Formula) -> bool:
     return node.rank == Rank.ANCHOR and not isinstance(node, PerReference)
 
 
-def _batch_numbers(pair_batch: PairBatch) -> dict[Formula, Tensor]:
-    """What a miner's conditions need to know of the whole batch, which no panel can say."""
-    relation = pair_batch.relation
+def settle_mining(batch: PairBatch) -> dict[Formula, Tensor]:
+    """The numbers of the whole batch that a miner's conditions refer to: a chunk cannot compute them."""
+    relation = batch.relation
     if not isinstance(relation, Mined):
         return {}
     with torch.no_grad():
-        base = pair_batch.under(relation.base)
+        base = batch.under(relation.base)
         conditions = [relation.keep_positive, relation.keep_negative]
         known = compute_folds(conditions, ChunkedEngine(base), base, only_totals=True)
     return {node: value for node, value in known.items() if isinstance(node, Total)}
 
 
-def in_panels(pair_batch: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]]) -> list[Tensor]:
-    """Vectors with one entry per anchor, computed on panels; nothing of a panel is kept for the backward pass.
+class ColumnEngine(IndexedEngine):
+    """Folds over a table of references, such as proxies, in chunks of columns.
+
+    The positions of an anchor's positives in the table are known, so folds over positives look at nothing else.
 
     Args:
-        pair_batch: the whole.
-        compute: maps a panel, and the rows that it is, to vectors with one entry for each of its anchors.
+        batch: anchors against a table; its relation knows the positions of the positives.
+        whole: compare with the whole table at once, however large it is.
 
     Examples:
         >>> import torch
-        >>> from likewise.formula import Cosine, Labels, PairBatch
-        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-        >>> in_panels(pair_batch, lambda panel, rows: (panel.similarities().sum(dim=1),))
-        [tensor([1., 1.])]
+        >>> from likewise.formula import Cosine, NEGATIVES, largest, s
+        >>> relation = Labels(torch.tensor([1]), torch.arange(2), positives=PositiveIndex(torch.tensor([[1]])))
+        >>> table, anchors = torch.eye(2), torch.tensor([[0.6, 0.8]])
+        >>> batch = PairBatch(relation, Cosine(), anchors=anchors, references=table, table="references")
+        >>> list(ColumnEngine(batch).fold([[largest(s, NEGATIVES)]], {}).values())
+        [tensor([0.6000])]
     """
-    return Panels(pair_batch, list(panels(pair_batch)), lambda panel, rows, _numbers, _back: compute(panel, rows)).run()
 
+    def __init__(self, batch: PairBatch, *, whole: bool = False) -> None:
+        similarity, relation = batch.similarity, batch.relation
+        assert similarity is not None
+        assert isinstance(relation, Labels)
+        assert relation.positives is not None
+        assert batch.anchors is not None
+        assert batch.references is not None
+        self.similarity, self.table = similarity, batch.references
+        self.centers = similarity.pooled
+        self.anchors = similarity.prepare(batch.anchors)
+        rows, width = len(self.table), batch.shape[1]
+        everything = [slice(0, rows)]
+        self.cut = everything if whole else plan_chunks(rows, len(self.anchors), self.anchors, self.centers)
+        self.columns = relation.positives.index
+        complete = relation.positives.exists is None
+        known = PositiveColumns(self.columns, None, width)
+        self.positives = known if complete else PositiveColumns.within(self.columns, slice(0, width))
+        self._matrix: Tensor | None = None
 
-def panels(pair_batch: PairBatch) -> Iterator[slice]:
-    """Rows of a pair_batch, as many at a time as the budget for its device allows.
+    def start_others(self, folds: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+        """Folds over all but positives and own similarities, once over the table."""
+        if len(self.cut) > 1 or not folds:
+            return self._start_in_chunks(folds, numbers)
+        if self._matrix is None:
+            self._matrix = self._compare(self.anchors, self.table)
+        return start_others(folds, self._matrix, self.positives, slice(0, self.positives.width), numbers)
 
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Labels, PairBatch
-        >>> list(panels(PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))))
-        [slice(0, 2, None)]
-    """
-    m, n = pair_batch.shape
-    budget = BUDGET.get(pair_batch.relation.device.type, BUDGET["cuda"])
-    height = max(LEAST_ROWS, budget // (COPIES * n * pair_batch.dtype.itemsize))
-    count = max(1, -(-m // height))
-    height = max(1, -(-m // count))  # all alike
-    # a share may be empty, and is one panel then
-    return (slice(first, min(first + height, m)) for first in range(0, max(m, 1), height))
+    def _start_in_chunks(
+        self, folds: list[Folded], numbers: dict[Formula, Tensor]
+    ) -> tuple[dict[Folded, State], Tensor]:
+        """Folds over all but positives, merged over chunks; own similarities from rows that are looked up."""
+        centers, sizes = self.centers, [0]
 
+        def compute(some: Tensor, rows: slice, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            anchors, *values = given
+            columns = slice(rows.start // centers, rows.stop // centers)
+            similarities = self._compare(anchors, some)
+            positives = PositiveColumns.within(self.columns, columns)
+            states, _ = start_others(folds, similarities, positives, columns, dict(zip(numbers, values, strict=True)))
+            sizes[:] = [len(state) for state in states.values()]
+            return tuple(each for state in states.values() for each in state)
 
-def in_rows(
-    pair_batch: PairBatch, compute: Callable[[PairBatch], tuple[Tensor, ...]], backend: str = "chunked"
-) -> list[Tensor]:
-    """Tensors with one row per anchor that depend on that anchor's row of similarities alone.
+        inputs: list[Any] = [self.anchors, *numbers.values()]
+        own_rows = self._own_rows().clamp_min(0).flatten()
+        results, own = TableChunks(self.table, self.cut if folds else [], compute, inputs, own_rows).run()
+        states: dict[Folded, State] = {}
+        for k, each in enumerate(folds):
+            first, end = sum(sizes[:k]), sum(sizes[: k + 1])
+            states[each] = reduce(each.fold.merge, [flat[first:end] for flat in results])
+        return states, self._compare_own(own.to(self.anchors.dtype))
 
-    Args:
-        pair_batch: the whole.
-        compute: maps a pair_batch to the tensors; it is called on panels, or on the whole.
-        backend: ``"dense"``: on the whole, with its graph.
+    def _compare(self, anchors: Tensor, some: Tensor) -> Tensor:
+        """All anchors against some rows of the table."""
+        base = self.similarity.base if isinstance(self.similarity, Pooled) else self.similarity
+        right = base.prepare(some.to(anchors.dtype))
+        if base.subtracts_mean:
+            mean = right.detach().mean(dim=0, keepdim=True)
+            anchors, right = anchors - mean, right - mean
+        return self.similarity.of_factors(anchors, right)
 
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Labels, PairBatch
-        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
-        >>> in_rows(pair_batch, lambda panel: (panel.similarities().sum(dim=1),))
-        [tensor([1., 1.])]
-    """
-    if backend == "dense":
-        return list(compute(pair_batch))
-    mined = _batch_numbers(pair_batch)
+    def _own_rows(self) -> Tensor:
+        """The rows of the table that are each anchor's positives, ``(m, k · centers)``; negative where there are none."""
+        if self.centers == 1:
+            return self.columns
+        return (
+            self.columns[:, :, None] * self.centers + torch.arange(self.centers, device=self.columns.device)
+        ).flatten(1)
 
-    def of_panel(panel: PairBatch, _rows: slice) -> tuple[Tensor, ...]:
-        if mined:  # conditions that refer to the whole batch cannot be read off a panel
-            panel = panel.under(Masks(*dense_masks(panel, mined)))
-        return compute(panel)
+    def _compare_own(self, own: Tensor) -> Tensor:
+        """The similarities of each anchor to its positives, ``(m, k)``.
 
-    return in_panels(pair_batch, of_panel)
-
-
-def by_rows(
-    pair_batch: PairBatch, compute: Callable[[PairBatch], list[TermValues]], backend: str = "chunked"
-) -> list[TermValues]:
-    """The values of a loss that is no formula, but whose value for an anchor depends on that anchor's row alone.
-
-    Args:
-        pair_batch: the whole.
-        compute: maps a pair_batch to the values of the loss's parts; it is called on panels, or on the whole.
-        backend: ``"dense"``: on the whole, with its graph.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Labels, TermValues, PairBatch
-        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.eye(2))
-        >>> by_rows(pair_batch, lambda panel: [TermValues(panel.similarities().sum(dim=1), None, None)])
-        [TermValues(total=tensor([1., 1.]), units=None, nonzero=None)]
-    """
-    if backend == "dense":
-        return compute(pair_batch)
-    shapes: list[list[bool]] = []
-
-    def flat(panel: PairBatch) -> tuple[Tensor, ...]:
-        values = compute(panel)
-        shapes[:] = [[field is not None for field in value] for value in values]
-        return tuple(field for value in values for field in value if field is not None)
-
-    vectors = iter(in_rows(pair_batch, flat))
-    return [TermValues(*(next(vectors) if there else None for there in shape)) for shape in shapes]  # type: ignore[arg-type]
+        Args:
+            own: the positives' rows of the table, ``(m · k · centers, d)``.
+        """
+        each = len(own) // max(len(self.anchors), 1)
+        base = self.similarity.base if isinstance(self.similarity, Pooled) else self.similarity
+        left, right = self.anchors.repeat_interleave(each, dim=0), base.prepare(own)
+        if base.subtracts_mean:
+            left, right = left - right, torch.zeros_like(right)
+        products, squares = (left * right).sum(dim=1), [base.squares(side) for side in (left, right)]
+        similarities = base.link(*(part.view(-1, each) for part in (products, *squares)))
+        if not isinstance(self.similarity, Pooled):
+            return similarities
+        return self.similarity.pool(similarities.view(len(self.anchors), -1, self.centers))

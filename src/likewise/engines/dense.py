@@ -1,6 +1,6 @@
 """The dense engine, the reference: the matrix exists, and everything is plain autograd on it.
 
-Slow is fine here, obvious is required: every other engine is tested against this one.
+It is obvious rather than fast: every other engine is tested against this one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise.engines.hinges import Hinge, count_within, match_hinge, sum_hinges
+from likewise.engines.positives import Pairs, fold_each_positive
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.formula import (
     Apply,
@@ -31,60 +33,78 @@ class DenseEngine(Engine):
     """Folds over the whole similarity matrix.
 
     Args:
-        pair_batch: the batch, or a part of it.
-        settled: numbers for the whole batch that the miner refers to, where the pair_batch is a part.
-        ends: what to forget after which fold, where room is dear; see `last_uses`.
+        batch: the batch, or a chunk of it.
+        settled: numbers for the whole batch that the miner refers to, where the batch is a chunk.
+        ends: what to drop after which fold, to save memory; see `last_uses`.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import POSITIVES, Labels, PairBatch, smallest, s
         >>> S = torch.tensor([[1.0, 0.9, 0.2], [0.9, 1.0, 0.3], [0.2, 0.3, 1.0]])
-        >>> engine = DenseEngine(PairBatch(Labels(torch.tensor([0, 0, 1])), similarities=S))
+        >>> engine = DenseEngine(PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=S))
         >>> list(engine.fold([[smallest(s, POSITIVES)]], {}).values())
         [tensor([0.9000, 0.9000,    inf])]
     """
 
     def __init__(
         self,
-        pair_batch: PairBatch,
+        batch: PairBatch,
         settled: dict[Formula, Tensor] | None = None,
         ends: dict[Formula, list[Formula]] | None = None,
     ) -> None:
-        self.similarities = pair_batch.similarities()
-        self.positive, self.negative = dense_masks(pair_batch, settled)
+        batch = batch.materialize()
+        self.similarities = batch.similarities()
+        self.positive, self.negative = dense_masks(batch, settled)
         # what was computed per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
         self._ends = ends or {}
+        self._hinges: dict[tuple[float, float | None], tuple[Tensor, Tensor]] = {}
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold."""
         self.learn(known)
         results: dict[Formula, Tensor] = {}
-        for terms in passes:
-            fresh: dict[Formula, Tensor] = {term: self._fold(term) for term in terms}
+        for folds in passes:
+            fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds}
             self.learn(fresh)
             results.update(fresh)
         return results
 
-    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
-        """The folds of one pass, not finished."""
+    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The unfinished folds of one pass."""
         self.learn(known)
-        return [self._start(term) for term in terms]
+        return [self._start(each) for each in folds]
 
-    def _fold(self, term: Folded) -> Tensor:
-        return term.fold.finish(self._start(term))
+    def _fold(self, folded: Folded) -> Tensor:
+        if not folded.over.binds_positive:
+            return folded.fold.finish(self._start(folded))
+        hinge = match_hinge(folded)
+        if hinge is not None:
+            return self._fold_hinge(hinge)
+        return fold_each_positive(folded, Pairs(self._pairs, self.positive, self.negative))
 
-    def _start(self, term: Folded) -> State:
-        keep = self._side(term.over)
-        if term is count(term.over):
+    def _fold_hinge(self, hinge: Hinge) -> Tensor:
+        """Sums of hinges and their numbers, from one pair of sorted rows."""
+        if hinge.what == "inside":
+            assert hinge.band is not None
+            S = self.similarities.detach()
+            return count_within(S, self.positive, self.negative, hinge.band, below=True)[0].sum(dim=1)
+        key = hinge.margin, hinge.band
+        if key not in self._hinges:
+            self._hinges[key] = sum_hinges(self.similarities, self.positive, self.negative, *key)
+        return self._hinges[key][0 if hinge.what == "total" else 1]
+
+    def _start(self, folded: Folded) -> State:
+        keep = self._side(folded.over)
+        if folded is count(folded.over):
             values = keep  # a count without a condition
         else:
-            values = evaluate(term.curve, self._pairs)
+            values = evaluate(folded.curve, self._pairs)
             if not isinstance(values, Tensor):
                 values = self.similarities.new_full((), values)
             values = values if values.shape == keep.shape else values.expand_as(keep)
-        state = term.fold.start(values, keep)
-        for node in self._ends.get(term, ()):
+        state = folded.fold.start(values, keep)
+        for node in self._ends.get(folded, ()):
             self._pairs.pop(node, None)
         return state
 
@@ -107,8 +127,8 @@ class DenseEngine(Engine):
         return self.negative if over is Side.NEGATIVES else self.positive | self.negative
 
 
-def last_uses(terms: list[Folded]) -> dict[Formula, list[Formula]]:
-    """For each fold the formulas that nobody computes with after it.
+def last_uses(folds: list[Folded]) -> dict[Formula, list[Formula]]:
+    """For each fold the formulas that no later fold uses.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, POSITIVES, add_up, relu, s
@@ -118,42 +138,41 @@ def last_uses(terms: list[Folded]) -> dict[Formula, list[Formula]]:
         [[relu(-(s - 0.5)), -(s - 0.5)], [s - 0.5, relu(s - 0.5)]]
     """
     last: dict[Formula, Folded] = {}
-    for term in terms:
-        _use(term.curve, term, last)
+    for each in folds:
+        _use(each.curve, each, last)
     ends: dict[Formula, list[Formula]] = {}
-    for node, term in last.items():
-        ends.setdefault(term, []).append(node)
+    for node, folded in last.items():
+        ends.setdefault(folded, []).append(node)
     return ends
 
 
-def _use(node: Formula, term: Folded, last: dict[Formula, Folded]) -> None:
-    if isinstance(node, Apply) and last.get(node) is not term:
-        last[node] = term
+def _use(node: Formula, folded: Folded, last: dict[Formula, Folded]) -> None:
+    if isinstance(node, Apply) and last.get(node) is not folded:
+        last[node] = folded
         for argument in node.arguments:
-            _use(argument, term, last)
+            _use(argument, folded, last)
 
 
-def dense_masks(pair_batch: PairBatch, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-    """The positive and negative pairs of a pair_batch, mining applied.
+def dense_masks(batch: PairBatch, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+    """The positive and negative pairs of a batch, mining applied.
 
     Args:
-        pair_batch: the batch, or a part of it.
-        settled: numbers for the whole batch that the miner refers to, where the pair_batch is a part.
+        batch: the batch, or a chunk of it.
+        settled: numbers for the whole batch that the miner refers to, where the batch is a chunk.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, Mined, PairBatch, s
         >>> relation = Mined(Labels(torch.tensor([0, 1])), keep_positive=s < 1.0, keep_negative=0.5 < s)
-        >>> dense_masks(PairBatch(relation, similarities=torch.full((2, 2), 0.2)))[1].any()
+        >>> dense_masks(PairBatch(relation, matrix=torch.full((2, 2), 0.2)))[1].any()
         tensor(False)
     """
-    relation = pair_batch.relation
+    relation = batch.relation
     if not isinstance(relation, Mined):
         return relation.masks()
-    pair_batch.similarities()  # made once, with its graph, before the graph is switched off
     # mining is a choice, not a function to be differentiated
     with torch.no_grad():
-        base = pair_batch.under(relation.base)
+        base = batch.materialize().under(relation.base)
         engine = DenseEngine(base)
         conditions = [relation.keep_positive, relation.keep_negative]
         known = compute_folds(conditions, engine, base, settled)

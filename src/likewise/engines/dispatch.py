@@ -1,4 +1,8 @@
-"""Which engine runs a declaration.  One function decides, and it never falls back silently."""
+"""Who executes a declaration.
+
+`choose` decides, from what the declaration needs, the shapes, the dtype and the device; an engine that was asked for by
+name is never replaced silently.
+"""
 
 from __future__ import annotations
 
@@ -6,149 +10,312 @@ import functools
 import importlib.util
 import os
 import warnings
+from enum import Enum
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS
-from likewise.engines.chunked import ChunkedEngine
+from likewise.engines.chunked import ChunkedEngine, ColumnEngine
 from likewise.engines.dense import DenseEngine
-from likewise.engines.few import FewPositives, slots_of
+from likewise.engines.indexed import IndexedMatrix, PositiveColumns
+from likewise.engines.mapping import ChunkedRows, WholeRows
+from likewise.engines.positives import expand, find_positive_index, sum_triplets
 from likewise.engines.schedule import Engine, run_on
 from likewise.formula import (
     SNR,
+    Choice,
     Cosine,
+    Declaration,
     Dot,
     Euclidean,
+    Folded,
+    Formula,
+    Labels,
+    MatrixLoss,
+    Mined,
     PairBatch,
+    PositiveIndex,
     Reduction,
+    Relation,
+    Similarity,
     SquaredEuclidean,
     Term,
     TermValues,
+    Triplets,
+    TripletTerm,
     has_similarity_hook,
     one_of,
+    reduce,
+    s_p,
+    sort_declaration,
+    walk,
 )
 
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
 
-STREAM_FROM = {"cpu": 2**22, "cuda": 2**28}
-"""Pairs from which on a matrix is streamed, by kind of device (docs/benchmarks-engines.md).
+CHUNK_FROM = {"cpu": 2**22, "cuda": 2**28}
+"""Pairs from which on the matrix is computed in chunks, by kind of device (docs/benchmarks-engines.md).
 
-On two cores streaming takes 59 ms against 51 at 2,048 squared, in a fraction of the memory, and 255 against 401 at twice
-that.  On a GPU it is slower at any size that was measured, up to 16,384 squared, and begins where the matrix takes a GiB.
+On two cores chunks take 59 ms against 51 at 2,048 squared, in a fraction of the memory, and 255 against 401 at twice that.
+On a GPU they are slower at any measured size, up to 16,384 squared, and begin where the matrix takes a GiB.
 """
 
-FUSE_FROM = 2**23
-"""Pairs from which on generated kernels win over the whole matrix on a GPU, where they have no short way.
+TRITON_FROM = 2**23
+"""Pairs from which on generated kernels are faster than the whole matrix on a GPU.
 
 Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms against the matrix's 2.1, at 8,192 squared 4.8
-against 8.7.  Their short way, up to 1,024 squared, wins at every size.
+against 8.7.
 """
 
-FUSES = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
+INDEX_FROM = 2**18
+"""Pairs from which on known positions of positives are faster than masks on a CPU; below, finding them costs more."""
+
+IN_KERNELS = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
 
 
-def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) -> str:
-    """The engine for a batch: ``"auto"`` decides by its size, dtype and device.
+class Plan(Enum):
+    """How a batch is executed: one of three engines, the chunked one on rows or on a table of references."""
+
+    DENSE = "dense"
+    CHUNKED = "chunked"
+    TRITON = "triton"
+
+
+@runtime_checkable
+class PairRule(Protocol):
+    """A miner that keeps pairs by conditions."""
+
+    def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
+        """The conditions under which a positive and a negative pair are kept."""
+
+
+@runtime_checkable
+class TripletRule(Protocol):
+    """A miner that chooses triplets."""
+
+    def choice(self) -> Choice | None:
+        """What it chooses, as formulas; ``None`` for one that draws."""
+
+    def choose(self, rows: WholeRows) -> Triplets:
+        """The triplets that it chooses."""
+
+    def touch(self, rows: WholeRows) -> Relation:
+        """The pairs that its triplets touch."""
+
+
+def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) -> Plan:
+    """The engine for a batch.
+
+    Args:
+        batch: the batch.
+        backend: what the user asked for; ``"auto"`` decides by size, dtype and device.
+        formulas: whether what is executed are plain formulas; Triton takes nothing else.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Cosine, Labels
+        >>> choose(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))).value
+        'dense'
+    """
+    one_of("backend", backend, BACKENDS)
+    if backend != "auto":
+        return Plan(backend)
+    # a hook sees the matrix, a known matrix need not be avoided, and a compiler makes its own tiles
+    if batch.matrix is not None or has_similarity_hook() or torch.compiler.is_compiling():
+        return Plan.DENSE
+    m, n = batch.shape
+    pairs, device = batch.group.largest(m) * n, batch.relation.device.type  # all ranks decide alike
+    if formulas and pairs >= TRITON_FROM and _runs_in_kernels(batch):
+        return Plan.TRITON
+    return Plan.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else Plan.DENSE
+
+
+def _runs_in_kernels(batch: PairBatch) -> bool:
+    fits = batch.dtype == torch.float32 and type(batch.similarity) in IN_KERNELS and batch.matrix is None
+    # kernels finish their folds, and shards of references must not
+    return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and _has_triton()
+
+
+@functools.cache
+def _has_triton() -> bool:
+    there = importlib.util.find_spec("triton") is not None
+    if not there:
+        warnings.warn(
+            "Triton is not installed, so large batches on the GPU run in chunks; pip install triton", stacklevel=2
+        )
+    return there
+
+
+def _check_triton(batch: PairBatch) -> None:
+    """Say in one sentence why Triton cannot run here, if it cannot."""
+    device = batch.relation.device.type
+    if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
+    if not _has_triton():
+        raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
+
+
+def make_engine(batch: PairBatch, backend: str = "auto", *, masked: bool = False) -> Engine:
+    """An engine on a batch.
 
     Args:
         batch: the batch.
         backend: what the user asked for.
-        formulas: whether the loss is one; the fused engine takes nothing else.
+        masked: use masks, for folds over each positive that were not expanded.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
-        >>> choose(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))
-        'dense'
-    """
-    one_of("backend", backend, BACKENDS)
-    if backend == "triton" and not formulas:
-        raise TypeError("the fused engine takes formulas, and this loss is none; give backend='chunked' or 'dense'")
-    if backend != "auto":
-        return backend
-    # who has the matrix, or shows it to somebody, needs no engine that avoids it; a compiler makes its own tiles
-    if batch.is_matrix or has_similarity_hook() or torch.compiler.is_compiling():
-        return "dense"
-    (m, n), device = batch.extent, batch.relation.device.type
-    if formulas and m * n >= FUSE_FROM and _fuses(batch):
-        return "triton"
-    return "chunked" if m * n >= STREAM_FROM.get(device, STREAM_FROM["cuda"]) else "dense"
-
-
-def _fuses(batch: PairBatch) -> bool:
-    """Whether generated kernels take a batch."""
-    fits = batch.dtype == torch.float32 and type(batch.similarity) in FUSES and not batch.is_matrix
-    # kernels finish their folds, and shares of references must not
-    return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and _triton_is_there()
-
-
-@functools.cache
-def _triton_is_there() -> bool:
-    there = importlib.util.find_spec("triton") is not None
-    if not there:
-        warnings.warn("Triton is not installed, so batches on the GPU are not fused; pip install triton", stacklevel=2)
-    return there
-
-
-def engine_for(batch: PairBatch, backend: str = "auto") -> Engine:
-    """An engine on a batch.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Cosine, Labels
-        >>> type(engine_for(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
+        >>> type(make_engine(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
         'DenseEngine'
     """
-    name = choose(batch, backend)
-    if name != "triton":
-        # where an anchor's few positives are is known without a mask
-        slots = slots_of(batch) if backend == "auto" else None
-        if name == "chunked":
-            return ChunkedEngine(batch, slots)
-        return DenseEngine(batch) if slots is None else FewPositives(batch, slots)
-    _check_fused(batch)
-    from likewise.engines.triton import TritonEngine
+    plan = choose(batch, backend, formulas=not masked)
+    if plan is Plan.TRITON:
+        _check_triton(batch)
+        from likewise.engines.triton import TritonEngine
 
-    return TritonEngine(batch)
+        return TritonEngine(batch)
+    on_table = batch.table == "references" and isinstance(batch.relation, Labels) and not masked
+    if plan is Plan.CHUNKED:
+        if on_table:
+            return ColumnEngine(batch)
+        return ChunkedEngine(batch, None if masked or backend != "auto" else _index_positives(batch))
+    if backend != "auto" or masked or has_similarity_hook() or torch.compiler.is_compiling():
+        return DenseEngine(batch)
+    if on_table and batch.relation.device.type == "cpu":
+        return ColumnEngine(batch, whole=True)
+    positives = _index_positives(batch)
+    if positives is None:
+        return DenseEngine(batch)
+    return IndexedMatrix(batch.similarities(), PositiveColumns.of_batch(positives, batch.shape[1], 0))
 
 
-def _check_fused(batch: PairBatch) -> None:
-    """Say in one sentence why there is no fused engine here, if there is none."""
-    device = batch.relation.device.type
-    if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
-        raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
-    if not _triton_is_there():
-        raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
+def _index_positives(batch: PairBatch) -> PositiveIndex | None:
+    """The positions of each anchor's positives, where they pay: a large batch against itself on a CPU, without a miner."""
+    relation, (m, n) = batch.relation, batch.shape
+    if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
+        return None
+    local = batch.group is SINGLE_PROCESS and batch.shards is SINGLE_PROCESS
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if relation.device.type != "cpu" or m * n < INDEX_FROM or not local or traced:
+        return None
+    return find_positive_index(batch, large=False)
 
 
-def run(parts: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
-    """Compute the parts of a declaration on the engine of that name; ``"auto"`` chooses by size and device.
+def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
+    """Compute the terms of a declaration on the engine that fits.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.full((2, 2), 0.5))
         >>> run([per_pair(NEGATIVES, s)], batch, "mean", backend="dense")[0].units
         tensor([1, 1])
     """
-    return run_on(parts, batch, engine_for(batch, backend), reduction)
+    if not _folds_each_positive(terms):
+        return run_on(terms, batch, make_engine(batch, backend), reduction)
+    plan = choose(batch, backend)
+    if plan is Plan.DENSE:
+        batch = batch.materialize()  # the matrix is needed anyway; its entries need not be computed twice
+    positives = find_positive_index(batch, large=plan is not Plan.DENSE)
+    expanded = None if positives is None else expand(terms, positives, batch)
+    if expanded is not None:
+        return run_on(expanded, batch, make_engine(batch, backend), reduction)
+    if backend == "triton":
+        raise TypeError(
+            "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not give them, "
+            "because kernels take one positive at a time, but it is 'triton'"
+        )
+    return run_on(terms, batch, make_engine(batch, backend, masked=True), reduction)
 
 
-def whole(parts: list[Term], batch: PairBatch, reduction: Reduction, backend: str) -> Tensor | None:
-    """The reduced loss in one go, where generated kernels have a short way for small batches; else ``None``.
+def _folds_each_positive(terms: list[Term]) -> bool:
+    roots = [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
+    return any(isinstance(node, Folded) and node.over.binds_positive for node in walk(*roots))
+
+
+def evaluate_declaration(
+    declaration: Declaration, batch: PairBatch, reduction: Reduction, backend: str = "auto", miner: object = None
+) -> Tensor:
+    """What a loss declares, computed and reduced.
+
+    Args:
+        declaration: terms, regularizers and functions of the matrix.
+        batch: the batch.
+        reduction: how units are averaged.
+        backend: what the user asked for.
+        miner: chooses pairs or triplets.
 
     Examples:
         >>> import torch
-        >>> from likewise.formula import NEGATIVES, Labels, per_pair, s
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
-        >>> whole([per_pair(NEGATIVES, s)], batch, "mean", "dense") is None
-        True
+        >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.full((2, 2), 0.5))
+        >>> evaluate_declaration(per_pair(NEGATIVES, s), batch, "mean")
+        tensor(0.5000)
     """
-    if backend == "triton":
-        _check_fused(batch)
-    elif backend != "auto" or torch.compiler.is_compiling() or not _fuses(batch):
-        return None
-    from likewise.engines.triton import whole as in_one_go
+    terms, regularizers, matrix_losses = sort_declaration(declaration)
+    if miner is not None:
+        terms, batch = _mine(terms, batch, miner, backend, bool(matrix_losses))
+    values: list[TermValues] = []
+    if isinstance(batch.relation, Triplets):
+        chosen = [term for term in terms if isinstance(term, TripletTerm)]
+        if chosen and choose(batch, backend) is Plan.DENSE:
+            batch = batch.materialize()
+        values += [sum_triplets(term, batch) for term in chosen]
+        terms = [term for term in terms if not isinstance(term, TripletTerm)]
+    if terms:
+        values += run(terms, batch, reduction, backend)
+    for loss in matrix_losses:
+        rows = map_rows(batch, backend, loss)
+        values += loss.compute(rows.batch, rows)
+    added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
+    return reduce(values, added, reduction, batch.group)
 
-    return in_one_go(parts, batch, reduction)
+
+def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:
+    """Runs functions of matrix rows on the whole matrix or on chunks.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels, PairBatch
+        >>> type(map_rows(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)))).__name__
+        'WholeRows'
+    """
+    if backend == "triton" and (loss is None or loss.row_wise):
+        raise TypeError(
+            "backend must be 'auto', 'chunked' or 'dense' for a loss that is not a formula, but it is 'triton'"
+        )
+
+    def evaluate(term: Term, other: PairBatch) -> TermValues:
+        # a batch without a single pair leaves nothing to an engine
+        return run([term], other, "mean", backend if other.shape[0] else "dense")[0]
+
+    plan = choose(batch, backend, formulas=False)
+    return WholeRows(batch, evaluate) if plan is Plan.DENSE else ChunkedRows(batch, evaluate)
+
+
+def _mine(
+    terms: list[Term], batch: PairBatch, miner: object, backend: str, has_matrix_loss: bool
+) -> tuple[list[Term], PairBatch]:
+    """The terms and the relation that a miner leaves."""
+    if isinstance(miner, PairRule):
+        assert batch.similarity is not None
+        return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
+    assert isinstance(miner, TripletRule)
+    if not any(isinstance(term, TripletTerm) for term in terms):
+        rows = map_rows(batch, "chunked" if backend == "triton" else backend)
+        return terms, rows.batch.under(miner.touch(rows))
+    choice = miner.choice()
+    if choice is not None and not has_matrix_loss and _sums_by_rule(choice, batch, backend):
+        return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
+    rows = map_rows(batch, "chunked" if backend == "triton" else backend)
+    return terms, rows.batch.under(miner.choose(rows))
+
+
+def _sums_by_rule(choice: Choice, batch: PairBatch, backend: str) -> bool:
+    """Whether a rule is summed without naming triplets: no fold per positive is left, or positives are few."""
+    if choice.positive is not s_p or choice.keep is None or choice.negative.rank is not s_p.rank:
+        return True
+    return find_positive_index(batch, large=choose(batch, backend) is not Plan.DENSE) is not None

@@ -1,64 +1,97 @@
-"""The positives of each anchor, side by side: few of them, found from labels without looking at all pairs."""
+"""One positive at a time: the positions of an anchor's positives, and folds over each of them.
+
+A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one of three ways:
+
+* few positives whose positions are known: `expand` writes the fold of each positive as a plain fold, in which `s_p` is one
+  number per anchor, so that every engine runs it;
+* sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
+* everything else: `fold_each_positive` computes some positives of all anchors at a time.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from likewise.distributed import SINGLE_PROCESS
-from likewise.formula import Labels, PairBatch, can_read_values, has_similarity_hook
+from likewise.formula import (
+    POSITIVES,
+    Count,
+    Folded,
+    Formula,
+    Labels,
+    Mean,
+    Number,
+    PairBatch,
+    PerAnchor,
+    PositiveIndex,
+    Rank,
+    State,
+    Sum,
+    Term,
+    TermValues,
+    Triplets,
+    TripletTerm,
+    at_least,
+    can_read_values,
+    count,
+    evaluate,
+    has_similarity_hook,
+    ingredients,
+    is_nonzero,
+    s,
+    s_p,
+    substitute,
+    walk,
+    where,
+)
 
 FEW = (1, 2, 3, 4, 6, 8, 12, 16)
-"""The numbers of slots there can be: more positives than the last are not few, and a kernel is made for each number."""
+"""The numbers of positives that `expand` takes: a kernel is made for each number."""
 
-CHUNK = 2**24
+GATHER_AT_ONCE = 2**24
 """How many numbers may be gathered at once."""
 
+TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
+"""How many triplets are computed at once, by kind of device."""
 
-@dataclass(frozen=True, eq=False)
-class PositiveIndex:
-    """For each anchor the indices of its positives, and which of them exist; both ``(m, slots)``.
-
-    Examples:
-        >>> import torch
-        >>> PositiveIndex(torch.tensor([[1]]), torch.tensor([[True]])).index.shape
-        torch.Size([1, 1])
-    """
-
-    index: Tensor
-    exists: Tensor
+COUNT_FROM = 2**27
+"""Triplets, of every reference with every reference, from which on counting the positives on a device pays."""
 
 
-def can_synchronize(tensor: Tensor, engine: str) -> bool:
-    """Whether a number may be asked of the tensor's device: on the CPU always; elsewhere of a large batch only.
-
-    The dense engine runs small batches, where waiting for the device would take longer than the loss.
+def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
+    """Whether the host may read a number from the tensor's device: always on the CPU, elsewhere for large batches only.
 
     Examples:
         >>> import torch
-        >>> can_synchronize(torch.zeros(1), "dense"), can_synchronize(torch.zeros(1, device="meta"), "chunked")
+        >>> can_synchronize(torch.zeros(1), large=False), can_synchronize(torch.zeros(1, device="meta"), large=True)
         (True, False)
     """
     if can_read_values(tensor):
         return True
-    if engine == "dense" or tensor.is_meta or torch.compiler.is_compiling():
+    if not large or tensor.is_meta or torch.compiler.is_compiling():
         return False
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
-def find_positive_index(batch: PairBatch, engine: str, *, most: int = FEW[-1]) -> PositiveIndex | None:
-    r"""The positives of each anchor, where labels say who they are and no anchor has many; ``None`` elsewhere.
+def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -> PositiveIndex | None:
+    r"""The positions of each anchor's positives, where labels give them and no anchor has more than ``most``.
 
-    Labels are sorted, $O(B\log B)$; the largest number of positives is the one number that is asked of the device.
+    Labels are sorted, $O(B\log B)$; the host reads one number from the device, the largest number of positives.
+
+    Args:
+        batch: the batch.
+        large: whether the batch is large enough to wait for a device.
+        most: the largest number of positives.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Labels, PairBatch
-        >>> batch = PairBatch(Labels(torch.tensor([5, 7, 5])), similarities=torch.eye(3))
-        >>> find_positive_index(batch, "dense")
+        >>> batch = PairBatch(Labels(torch.tensor([5, 7, 5])), matrix=torch.eye(3))
+        >>> find_positive_index(batch, large=False)
         PositiveIndex(index=tensor([[2],
                 [0],
                 [0]]), exists=tensor([[ True],
@@ -66,13 +99,15 @@ def find_positive_index(batch: PairBatch, engine: str, *, most: int = FEW[-1]) -
                 [ True]]))
     """
     relation = batch.relation
-    if has_similarity_hook() or not isinstance(relation, Labels) or not can_synchronize(relation.labels, engine):
+    if has_similarity_hook() or not isinstance(relation, Labels) or not can_synchronize(relation.labels, large=large):
         return None
-    order, first, number, place = _runs(relation)
-    if place is not None:  # an anchor stands in the run of its own class, and is not its positive
+    if relation.positives is not None:
+        return relation.positives if relation.positives.index.shape[1] <= most else None
+    order, first, number, place = _find_runs(relation)
+    if place is not None:  # an anchor is in the run of its own class, and is not its positive
         inside = (place >= 0) & (place < number)
         number = number - inside.long()
-    # where anchors are spread over processes, all must decide alike: by the references, which they share
+    # where anchors are distributed, all ranks must decide alike: by the references, which they share
     runs = (
         number
         if batch.group is SINGLE_PROCESS
@@ -82,13 +117,13 @@ def find_positive_index(batch: PairBatch, engine: str, *, most: int = FEW[-1]) -
     if needed > most:
         return None
     width = next((few for few in FEW if few >= needed), needed)
-    slot = torch.arange(width, device=first.device)[None, :].expand(len(first), width)
-    exists = slot < number[:, None]
+    position = torch.arange(width, device=first.device)[None, :].expand(len(first), width)
+    exists = position < number[:, None]
     if place is not None:
-        slot = slot + (inside[:, None] & (slot >= place[:, None])).long()
+        position = position + (inside[:, None] & (position >= place[:, None])).long()
     if not len(order):
-        return PositiveIndex(torch.zeros_like(slot), exists)
-    return PositiveIndex(order[torch.where(exists, first[:, None] + slot, 0)], exists)
+        return PositiveIndex(torch.zeros_like(position), exists)
+    return PositiveIndex(order[torch.where(exists, first[:, None] + position, 0)], exists)
 
 
 def _lengths(ordered: Tensor) -> Tensor:
@@ -96,10 +131,10 @@ def _lengths(ordered: Tensor) -> Tensor:
     return torch.searchsorted(ordered, ordered, right=True) - torch.searchsorted(ordered, ordered)
 
 
-def _runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+def _find_runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """The references in the order of their labels; where each anchor's class begins there, and how long it is.
 
-    The last is where the anchor itself stands in that run, or outside of it; ``None`` where nobody is a reference too.
+    The last is the anchor's own position in that run, or outside of it; ``None`` where no anchor is a reference.
     """
     # torch searches for the column of a table slowly, and warns of it
     own, labels = relation.own, relation.labels.contiguous()
@@ -122,10 +157,194 @@ def _runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     return order, first, number, place
 
 
+# ------------------------------------------------------------------------------------------------ few positives
+
+
+def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> list[Term] | None:
+    """Terms whose folds over each positive are written as one plain fold per positive.
+
+    Args:
+        terms: the terms.
+        positives: the positions of each anchor's positives.
+        batch: the batch.
+
+    Returns:
+        The terms; ``None`` where a fold over each positive is neither a sum, a mean nor a count.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import per_triplet, relu, s, s_p
+        >>> batch = PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3))
+        >>> [term] = expand([per_triplet(relu(s - s_p))], find_positive_index(batch, large=False), batch)
+        >>> term.total
+        where(exists1, sum[negatives](relu(s - s_p1)), 0)
+    """
+    roots = [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
+    folds = [node for node in walk(*roots) if isinstance(node, Folded) and node.over.binds_positive]
+    if not all(isinstance(each.fold, Sum | Mean | Count) for each in folds):
+        return None
+    anchors = torch.arange(len(positives.index), device=positives.index.device)[:, None].expand_as(positives.index)
+    own = similarities_at(batch, anchors, positives.index.clamp_min(0))
+    slots = [
+        _Slot(k, own[:, k], None if positives.exists is None else positives.exists[:, k]) for k in range(own.shape[1])
+    ]
+    expanded: dict[Formula, Formula] = {each: _expand(each, slots) for each in folds}
+    return [
+        Term(*(substitute(formula, expanded) for formula in (term.total, term.units, term.nonzero))) for term in terms
+    ]
+
+
+class _Slot:
+    """One positive of every anchor as formulas: its similarity, and whether it exists."""
+
+    def __init__(self, number: int, similarity: Tensor, exists: Tensor | None) -> None:
+        # one that does not exist is left out; zero keeps what is computed for it finite
+        column = similarity if exists is None else torch.where(exists, similarity, 0.0)
+        self.similarity = PerAnchor(f"s_p{number + 1}", lambda _batch: column)
+        self.exists = None if exists is None else PerAnchor(f"exists{number + 1}", lambda _batch: exists)
+        self.known: dict[Formula, Formula] = {s_p: self.similarity}
+
+    def keep(self, formula: Formula) -> Formula:
+        return formula if self.exists is None else where(self.exists, formula, 0)
+
+
+def _expand(folded: Folded, slots: list[_Slot]) -> Formula:
+    """A fold over each positive as a sum over positives, each a plain formula."""
+    values = [substitute(folded.curve, slot.known) for slot in slots]
+    if isinstance(folded.fold, Count):
+        values = [where(value, 1, 0) for value in values]
+    kept = [slot.keep(value) for slot, value in zip(slots, values, strict=True)]
+    total: Formula = kept[0] if kept else Number(0.0)
+    for value in kept[1:]:
+        total = total + value
+    return total / at_least(count(POSITIVES), 1) if isinstance(folded.fold, Mean) else total
+
+
+# ------------------------------------------------------------------------------------------------ any number of positives
+
+
+class Pairs(NamedTuple):
+    """The matrix and its masks, ``(m, n)`` each, with the numbers that formulas refer to, broadcast to it."""
+
+    known: dict[Formula, Any]
+    positive: Tensor
+    negative: Tensor
+
+    def mask(self, folded: Folded) -> Tensor:
+        """The pairs that a fold runs over."""
+        sides = {"positives": self.positive, "negatives": self.negative}
+        return sides.get(folded.over.value, self.positive | self.negative)
+
+
+def fold_each_positive(folded: Folded, pairs: Pairs) -> Tensor:
+    """A fold over each positive: some positives of all anchors at a time, against all their references.
+
+    It takes as many steps as the anchor with most positives needs.  Large batches read that number from the device; for
+    small ones every reference is a candidate, and those that are not positives count nothing.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, relu
+        >>> S, labels = torch.tensor([[1.0, 0.5, 0.7]]), torch.tensor([[False, True, False]])
+        >>> pairs = Pairs({s: S}, labels, torch.tensor([[False, False, True]]))
+        >>> fold_each_positive(add_up(add_up(relu(s - s_p), NEGATIVES), EACH_POSITIVE), pairs)
+        tensor([0.2000])
+    """
+    S = pairs.known[s]
+    m, n = S.shape
+    index = _candidates(pairs.positive)
+    size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
+    # all steps may stay in memory where there is room; otherwise each is recomputed in the backward pass
+    roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
+    state: State | None = None
+    for some in torch.split(index, size, dim=1):
+        if roomy:
+            step = _start_positives(S, some, folded, pairs)
+        else:
+            step = checkpoint(_start_positives, S, some, folded, pairs, use_reentrant=False, preserve_rng_state=False)
+        state = step if state is None else folded.fold.merge(state, step)
+    assert state is not None
+    return folded.fold.finish(state)
+
+
+def _candidates(positive: Tensor) -> Tensor:
+    """The columns that may be positives, ``(m, k)``."""
+    m, n = positive.shape
+    if not can_synchronize(positive, large=m * n * n > COUNT_FROM):
+        return torch.arange(n, device=positive.device)[None, :].expand(m, n)
+    most = max(int(positive.sum(dim=1).max()), 1) if m else 1
+    return positive.to(torch.uint8).topk(min(most, n), dim=1).indices
+
+
+def _start_positives(S: Tensor, index: Tensor, folded: Folded, pairs: Pairs) -> State:
+    """The state of a fold over some positives ``(m, k)``; the folds inside it see similarities ``(m, k, n)``."""
+    m, k = index.shape
+    known = {node: _lift(node, value) for node, value in pairs.known.items()}
+    known |= {s: S[:, None, :], s_p: S.gather(1, index)[:, :, None]}
+    for node in walk(folded.curve):
+        if isinstance(node, Folded) and node.rank is Rank.POSITIVE:
+            keep = pairs.mask(node)[:, None, :].expand(m, k, S.shape[1])
+            values = _as_tensor(evaluate(node.curve, known), S).expand(keep.shape)
+            state = node.fold.start(values.flatten(0, 1), keep.flatten(0, 1))
+            known[node] = node.fold.finish(state).view(m, k, 1)
+    value = _as_tensor(evaluate(folded.curve, known), S).expand(m, k, 1)[:, :, 0]
+    return folded.fold.start(value, pairs.positive.gather(1, index))
+
+
+def _lift(node: Formula, value: Any) -> Any:
+    """A number per anchor ``(m, 1)`` or per pair ``(m, n)`` with an axis for positives."""
+    if not isinstance(value, Tensor) or value.ndim < 2:
+        return value
+    return value[:, :, None] if node.rank is Rank.ANCHOR else value[:, None, :]
+
+
+def _as_tensor(value: Any, like: Tensor) -> Tensor:
+    return value if isinstance(value, Tensor) else like.new_full((), value)
+
+
+# ------------------------------------------------------------------------------------------------ given triplets
+
+
+def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
+    """A term over given triplets: per anchor the sum of its triplets' values, their number, and that of the nonzero ones.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import per_triplet, relu
+        >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
+        >>> batch = PairBatch(Triplets(zero, one, two).sized(3, 3), matrix=torch.tensor([[1.0, 0.2, 0.5]] * 3))
+        >>> sum_triplets(per_triplet(relu(s - s_p)), batch).total
+        tensor([0.3000, 0.0000, 0.0000])
+    """
+    triplets = batch.relation
+    assert isinstance(triplets, Triplets)
+    known: dict[Formula, Any] = {
+        s_p: similarities_at(batch, triplets.anchors, triplets.positives),
+        s: similarities_at(batch, triplets.anchors, triplets.negatives),
+    }
+    for node in {node for value in term.values for node in ingredients(value)} - known.keys():
+        if isinstance(node, PerAnchor):
+            known[node] = node.compute(batch)[triplets.anchors]
+    valid = torch.ones_like(triplets.anchors) if triplets.valid is None else triplets.valid.long()
+
+    def add(numbers: Tensor) -> Tensor:
+        return numbers.new_zeros(batch.shape[0]).index_add(0, triplets.anchors, numbers)
+
+    values = [evaluate(value, known) * valid for value in term.values]
+    return TermValues(
+        add(sum(values[1:], values[0])),
+        add(valid * len(values)),
+        add(sum((is_nonzero(value).long() for value in values), torch.zeros_like(valid))),
+    )
+
+
+# ------------------------------------------------------------------------------------------------ chosen pairs
+
+
 def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Tensor:
     """The similarities of chosen pairs, differentiable: ``anchors`` and ``references`` are indices of one shape.
 
-    Where the matrix was made they are read off; elsewhere each is a product of its own, made again in the backward pass.
+    They are entries of the matrix where the batch holds it; otherwise inner products, recomputed in the backward pass.
 
     Examples:
         >>> import torch
@@ -134,10 +353,10 @@ def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Te
         >>> similarities_at(batch, torch.tensor([0, 1]), torch.tensor([1, 1]))
         tensor([0.6000, 1.0000])
     """
-    if batch.is_matrix:
-        S = batch.similarities()
+    if batch.matrix is not None:
+        S = batch.matrix
         return S.reshape(-1).index_select(0, (anchors * S.shape[1] + references).reshape(-1)).view(anchors.shape)
-    similarity, (left, right) = batch.similarity, batch.factors()
+    similarity, (left, right) = batch.similarity, batch.both_factors()
     assert similarity is not None
 
     squares = similarity._both_squares(left, right) if similarity.uses_squares else None
@@ -149,7 +368,7 @@ def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Te
         of_left, of_right = squares
         return similarity.link(products, of_left[some, 0], of_right[0, others])
 
-    size = max(CHUNK // left.shape[1], 1)
+    size = max(GATHER_AT_ONCE // left.shape[1], 1)
     chunks = list(zip(*(torch.split(index.reshape(-1), size) for index in (anchors, references)), strict=True))
     if (len(chunks) == 1 and anchors.numel() <= size // 4) or not torch.is_grad_enabled():
         found = [of_some(*chunk) for chunk in chunks]

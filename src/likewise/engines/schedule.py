@@ -1,7 +1,7 @@
 """The passes over the pairs that a declaration needs, in order; the same for every engine.
 
-An engine knows one primitive, `Engine.fold`.  What stands between the folds and the loss, one number per anchor, is
-plain autograd and happens here.
+An engine has one primitive, `Engine.fold`.  What is between the folds and the loss, one number per anchor, is plain
+autograd and happens here.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import reduce
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -20,6 +21,7 @@ from likewise.formula import (
     PairBatch,
     PerAnchor,
     PerReference,
+    Rank,
     Reduction,
     State,
     Term,
@@ -44,17 +46,17 @@ class Engine(ABC):
         """The folds of one or several passes, each one number per anchor, differentiable.
 
         Args:
-            passes: the folds of a pass may refer to those of the passes before it, never to one another.
+            passes: the folds of a pass may refer to those of earlier passes, never to one another.
             known: the numbers, per anchor, per reference and for the batch, that curves refer to.
         """
 
-    def states(self, terms: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
-        """The folds of one pass before they are finished, where the references are one of several shares."""
-        raise TypeError(f"{type(self).__name__} cannot run where references are spread over processes")
+    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+        """The unfinished folds of one pass, where the references are one of several shards."""
+        raise TypeError(f"{type(self).__name__} cannot run where references are sharded over processes")
 
 
 class Stage(NamedTuple):
-    """Passes over the pairs that need nothing of the batch as a whole in between, and the numbers to settle first."""
+    """Passes over the pairs that need no number of the whole batch in between, and the numbers to compute first."""
 
     numbers: list[PerAnchor | PerReference | Total]
     passes: list[list[Folded]]
@@ -63,7 +65,8 @@ class Stage(NamedTuple):
 def schedule(roots: list[Formula]) -> list[Stage]:
     """The passes that formulas need: a fold may use the results of earlier passes, never of its own.
 
-    A number for the whole batch (`Total`) is known when all anchors are through, so it begins a new stage.
+    A number for the whole batch (`Total`) is known when all anchors are done, so it begins a new stage.  A fold over each
+    positive is one step; the folds inside it, one number per positive, belong to it.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, POSITIVES, add_up, logsumexp, mean_over_batch, s, softplus
@@ -82,13 +85,13 @@ def schedule(roots: list[Formula]) -> list[Stage]:
 
 
 def _place(node: Formula, stages: list[Stage], ready: dict[Formula, tuple[int, int]]) -> tuple[int, int]:
-    """Put what is below a node, and then the node, into the stages; say when it is known."""
+    """Put what is below a node, and then the node, into the stages; return when it is known."""
     if node in ready:
         return ready[node]
     stage, when = 0, 0
     for part in node.parts:
         stage, when = max((stage, when), _place(part, stages, ready))
-    if isinstance(node, Folded):
+    if isinstance(node, Folded) and node.rank is Rank.ANCHOR:
         passes = stages[stage].passes
         if when == len(passes):
             passes.append([])
@@ -107,7 +110,7 @@ def _place(node: Formula, stages: list[Stage], ready: dict[Formula, tuple[int, i
 def compute_folds(
     roots: list[Formula],
     engine: Engine,
-    pair_batch: PairBatch,
+    batch: PairBatch,
     settled: dict[Formula, Tensor] | None = None,
     *,
     only_totals: bool = False,
@@ -118,18 +121,18 @@ def compute_folds(
     Args:
         roots: the formulas.
         engine: makes the folds.
-        pair_batch: the batch, or a part of it.
-        settled: numbers for the whole batch, where the pair_batch is a part.
-        only_totals: nothing beyond such numbers.
+        batch: the batch, or a chunk of it.
+        settled: numbers for the whole batch, where the batch is a chunk.
+        only_totals: compute numbers for the whole batch and what they need, and nothing else.
         stages: the schedule, where it was made before.
     """
     known: dict[Formula, Any] = {}
     given: dict[Formula, Tensor] = {}
     stages = schedule(roots) if stages is None else stages
     for stage in stages:
-        given.update(_settle(stage.numbers, known, pair_batch, settled or {}))
+        given.update(_settle(stage.numbers, known, batch, settled or {}))
         if stage.passes and not (only_totals and stage is stages[-1]):
-            given.update(_fold(stage.passes, given, engine, pair_batch))
+            given.update(_fold(stage.passes, given, engine, batch))
             known.update(given)
     return known
 
@@ -137,10 +140,10 @@ def compute_folds(
 def _settle(
     numbers: list[PerAnchor | PerReference | Total],
     known: dict[Formula, Any],
-    pair_batch: PairBatch,
+    batch: PairBatch,
     settled: dict[Formula, Tensor],
 ) -> dict[Formula, Tensor]:
-    """What a stage must know first; totals over processes in as few collectives as there can be."""
+    """What a stage must know first; totals over processes in as few collectives as possible."""
     given: dict[Formula, Tensor] = {}
     waiting: dict[Total, Tensor] = {}
 
@@ -148,38 +151,38 @@ def _settle(
         given.update(fresh)
         known.update(fresh)
 
-    def arrive() -> None:
-        learn(dict(zip(waiting, pair_batch.group.totals(list(waiting.values())), strict=True)))
+    def reduce_waiting() -> None:
+        learn(dict(zip(waiting, batch.group.totals(list(waiting.values())), strict=True)))
         waiting.clear()
 
     for number in numbers:
         if number in settled:
             learn({number: settled[number]})
         elif isinstance(number, PerAnchor | PerReference):
-            learn({number: number.compute(pair_batch)})
+            learn({number: number.compute(batch)})
         else:
             if waiting and any(node in waiting for node in walk(number.of)):
-                arrive()
+                reduce_waiting()
             waiting[number] = evaluate(number.of, known).sum()
-    arrive()
+    reduce_waiting()
     return given
 
 
 def _fold(
-    passes: list[list[Folded]], given: dict[Formula, Tensor], engine: Engine, pair_batch: PairBatch
+    passes: list[list[Folded]], given: dict[Formula, Tensor], engine: Engine, batch: PairBatch
 ) -> dict[Formula, Tensor]:
-    """The folds of a stage; where everybody has a share of the references, states meet after every pass."""
-    if pair_batch.shards is SINGLE_PROCESS:
+    """The folds of a stage; where references are sharded, the states of all shards are merged after every pass."""
+    if batch.shards is SINGLE_PROCESS:
         return engine.fold(passes, given)
     results: dict[Formula, Tensor] = {}
-    for terms in passes:
-        states = merged(terms, engine.states(terms, {**given, **results}), pair_batch.shards)
-        results.update({term: term.fold.finish(state) for term, state in zip(terms, states, strict=True)})
+    for folds in passes:
+        states = merged(folds, engine.states(folds, {**given, **results}), batch.shards)
+        results.update({each: each.fold.finish(state) for each, state in zip(folds, states, strict=True)})
     return results
 
 
-def merged(terms: list[Folded], states: list[State], shards: ProcessGroup) -> list[State]:
-    """The states of one pass, each joined over all shares of the references, in the order of ranks: one collective.
+def merged(folds: list[Folded], states: list[State], shards: ProcessGroup) -> list[State]:
+    """The states of one pass, each merged over all shards of the references in the order of ranks: one collective.
 
     Examples:
         >>> import torch
@@ -192,44 +195,48 @@ def merged(terms: list[Folded], states: list[State], shards: ProcessGroup) -> li
     flat = [vector for state in states for vector in state]
     # float64 holds peaks, sums and counts alike
     stacked = torch.stack([vector.double() for vector in flat])[None]  # (1, vectors, anchors)
-    everyones = shards.gather(stacked, RowPartition((1,) * shards.size, shards.rank))
+    gathered = shards.gather(stacked, RowPartition((1,) * shards.size, shards.rank))
     joined: list[State] = []
     first = 0
-    for term, state in zip(terms, states, strict=True):
-        of_ranks = [tuple(share[first : first + len(state)]) for share in everyones]
-        together = reduce(term.fold.merge, of_ranks)
+    for each, state in zip(folds, states, strict=True):
+        of_ranks = [tuple(shard[first : first + len(state)]) for shard in gathered]
+        together = reduce(each.fold.merge, of_ranks)
         joined.append(tuple(new.to(old.dtype) for new, old in zip(together, state, strict=True)))
         first += len(state)
     return joined
 
 
-def run_on(parts: list[Term], pair_batch: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
-    """Compute the parts of a declaration on an engine, and of their counts the one that the reduction needs.
+def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
+    """Compute the terms of a declaration on an engine, and of their counts the one that the reduction needs.
 
     Examples:
         >>> import torch
         >>> from likewise.engines import DenseEngine
         >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
-        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
-        >>> run_on([per_pair(NEGATIVES, s)], pair_batch, DenseEngine(pair_batch), "sum")[0].total
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.full((2, 2), 0.5))
+        >>> run_on([per_pair(NEGATIVES, s)], batch, DenseEngine(batch), "sum")[0].total
         tensor([0.5000, 0.5000])
     """
-    counts = [{"mean": part.units, "nonzero": part.nonzero}.get(reduction) for part in parts]
-    roots = [part.total for part in parts] + [count for count in counts if count is not None]
-    known = compute_folds(roots, engine, pair_batch, stages=_stages(parts, roots, reduction))
+    counts = [{"mean": term.units, "nonzero": term.nonzero}.get(reduction) for term in terms]
+    roots = [term.total for term in terms] + [count for count in counts if count is not None]
+    known = compute_folds(roots, engine, batch, stages=_stages(terms, roots, reduction))
     values = []
-    for part, count in zip(parts, counts, strict=True):
+    for term, count in zip(terms, counts, strict=True):
         number = None if count is None else evaluate(count, known)
         units, nonzero = (number, None) if reduction == "mean" else (None, number)
-        values.append(TermValues(evaluate(part.total, known), units, nonzero))
+        values.append(TermValues(evaluate(term.total, known), units, nonzero))
     return values
 
 
-def _stages(parts: list[Term], roots: list[Formula], reduction: Reduction) -> list[Stage]:
-    """The schedule of a declaration, which is kept beside its first part: losses declare once and run many times."""
-    if torch.compiler.is_compiling() or not parts:
+# losses declare once and run many times
+_SCHEDULES: WeakKeyDictionary[Term, dict[Reduction, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
+
+
+def _stages(terms: list[Term], roots: list[Formula], reduction: Reduction) -> list[Stage]:
+    """The schedule of a declaration, made once for its first term."""
+    if torch.compiler.is_compiling() or not terms:
         return schedule(roots)
-    kept: dict[Reduction, tuple[list[Term], list[Stage]]] = vars(parts[0]).setdefault("_stages", {})
-    if reduction not in kept or kept[reduction][0] != parts[1:]:
-        kept[reduction] = parts[1:], schedule(roots)
-    return kept[reduction][1]
+    schedules = _SCHEDULES.setdefault(terms[0], {})
+    if reduction not in schedules or schedules[reduction][0] != terms[1:]:
+        schedules[reduction] = terms[1:], schedule(roots)
+    return schedules[reduction][1]

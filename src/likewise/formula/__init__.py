@@ -1,44 +1,34 @@
-"""The algebra of losses: similarities, formulas, folds, relations and what a loss declares."""
+"""The language of losses: similarities, formulas, folds, relations, terms and hyper-parameters.
 
-from likewise.formula.batch import PairBatch
+To write a loss, you need the similarity `s` (and `s_p`, that of a positive), the sides and folds, a few functions, and
+`per_anchor`, `per_pair` or `per_triplet`; to call one, a relation or a similarity.  `__all__` lists these names.  The other
+packages of the library also import the names below `__all__`; they may change.
+"""
+
+from likewise.formula.batch import PairBatch, similarity_hook
 from likewise.formula.checks import check_values
 from likewise.formula.expressions import (
-    Folded,
-    Formula,
     Number,
     PerAnchor,
     PerReference,
-    Rank,
-    Total,
-    Variable,
-    apply,
     at_least,
     derivative,
-    evaluate,
     exp,
-    ingredients,
     relu,
     s,
+    s_p,
     sigmoid,
     softplus,
     sqrt,
     square,
     stop_gradient,
-    walk,
     where,
 )
 from likewise.formula.folds import (
     BOTH,
+    EACH_POSITIVE,
     NEGATIVES,
     POSITIVES,
-    Count,
-    Fold,
-    LogSumExp,
-    Max,
-    Mean,
-    Min,
-    Side,
-    Sum,
     add_up,
     count,
     largest,
@@ -46,73 +36,48 @@ from likewise.formula.folds import (
     mean,
     smallest,
 )
-from likewise.formula.hyperparameters import Hyper, check_hyperparameters, hyper, hyperparameters, option
-from likewise.formula.relations import Labels, Masks, Mined, Pairs, Relation, Triplets
-from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean, as_similarity, unit
+from likewise.formula.hyperparameters import hyper, option
+from likewise.formula.relations import Labels, Masks, Pairs, Triplets
+from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
-    FromProblem,
     MatrixLoss,
     Regularizer,
-    Term,
     TermValues,
     mean_over_batch,
     per_anchor,
     per_pair,
-    reduce,
+    per_triplet,
 )
 
 __all__ = [
     "BOTH",
+    "EACH_POSITIVE",
     "NEGATIVES",
     "POSITIVES",
     "SNR",
     "Cosine",
-    "Count",
     "Dot",
     "Euclidean",
-    "Fold",
-    "Folded",
-    "Formula",
-    "FromProblem",
-    "Hyper",
     "Labels",
-    "LogSumExp",
     "Masks",
     "MatrixLoss",
-    "Max",
-    "Mean",
-    "Min",
-    "Mined",
     "Number",
     "PairBatch",
     "Pairs",
     "PerAnchor",
     "PerReference",
-    "Rank",
     "Regularizer",
-    "Relation",
-    "Side",
     "Similarity",
     "SquaredEuclidean",
-    "Sum",
-    "Term",
     "TermValues",
-    "Total",
     "Triplets",
-    "Variable",
     "add_up",
-    "apply",
-    "as_similarity",
     "at_least",
-    "check_hyperparameters",
     "check_values",
     "count",
     "derivative",
-    "evaluate",
     "exp",
     "hyper",
-    "hyperparameters",
-    "ingredients",
     "largest",
     "logsumexp",
     "mean",
@@ -120,28 +85,27 @@ __all__ = [
     "option",
     "per_anchor",
     "per_pair",
-    "reduce",
+    "per_triplet",
     "relu",
     "s",
+    "s_p",
     "sigmoid",
+    "similarity_hook",
     "smallest",
     "softplus",
     "sqrt",
     "square",
     "stop_gradient",
-    "unit",
-    "walk",
     "where",
 ]
 
-# What the other packages use beside the public names.
+# For engines, miners, losses and tools.
 from likewise.formula.batch import batch_from_embeddings as batch_from_embeddings
 from likewise.formula.batch import batch_from_similarities as batch_from_similarities
 from likewise.formula.batch import check_classes as check_classes
 from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
-from likewise.formula.batch import similarity_hook as similarity_hook
 from likewise.formula.checks import can_read_values as can_read_values
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
@@ -152,15 +116,50 @@ from likewise.formula.checks import same_device as same_device
 from likewise.formula.checks import whole_number as whole_number
 from likewise.formula.expressions import OPERATIONS as OPERATIONS
 from likewise.formula.expressions import Apply as Apply
+from likewise.formula.expressions import Folded as Folded
+from likewise.formula.expressions import Formula as Formula
 from likewise.formula.expressions import Operand as Operand
+from likewise.formula.expressions import Rank as Rank
+from likewise.formula.expressions import Total as Total
+from likewise.formula.expressions import Variable as Variable
+from likewise.formula.expressions import apply as apply
+from likewise.formula.expressions import evaluate as evaluate
+from likewise.formula.expressions import ingredients as ingredients
 from likewise.formula.expressions import is_nonzero as is_nonzero
+from likewise.formula.expressions import mentions_positive as mentions_positive
+from likewise.formula.expressions import substitute as substitute
+from likewise.formula.expressions import walk as walk
+from likewise.formula.folds import Count as Count
+from likewise.formula.folds import Fold as Fold
+from likewise.formula.folds import LogSumExp as LogSumExp
+from likewise.formula.folds import Max as Max
+from likewise.formula.folds import Mean as Mean
+from likewise.formula.folds import Min as Min
+from likewise.formula.folds import Side as Side
 from likewise.formula.folds import State as State
+from likewise.formula.folds import Sum as Sum
 from likewise.formula.folds import check_side as check_side
+from likewise.formula.hyperparameters import Hyper as Hyper
+from likewise.formula.hyperparameters import check_hyperparameters as check_hyperparameters
+from likewise.formula.hyperparameters import hyperparameters as hyperparameters
+from likewise.formula.relations import Mined as Mined
+from likewise.formula.relations import PositiveIndex as PositiveIndex
+from likewise.formula.relations import Relation as Relation
 from likewise.formula.similarities import SIMILARITIES as SIMILARITIES
+from likewise.formula.similarities import Pooled as Pooled
 from likewise.formula.similarities import SimilarityLike as SimilarityLike
+from likewise.formula.similarities import as_similarity as as_similarity
+from likewise.formula.similarities import unit as unit
 from likewise.formula.terms import REDUCTIONS as REDUCTIONS
+from likewise.formula.terms import Choice as Choice
 from likewise.formula.terms import Declaration as Declaration
+from likewise.formula.terms import Declared as Declared
 from likewise.formula.terms import Reduction as Reduction
+from likewise.formula.terms import RowChunk as RowChunk
+from likewise.formula.terms import RowMapper as RowMapper
+from likewise.formula.terms import Term as Term
+from likewise.formula.terms import TripletTerm as TripletTerm
 from likewise.formula.terms import equal_share as equal_share
-from likewise.formula.terms import made_for as made_for
+from likewise.formula.terms import map_values as map_values
+from likewise.formula.terms import reduce as reduce
 from likewise.formula.terms import sort_declaration as sort_declaration

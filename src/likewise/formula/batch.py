@@ -1,9 +1,11 @@
-"""The pair_batch: anchors, references, how they are compared and who is positive to whom."""
+"""The inputs of a loss: anchors, references, how they are compared and who is positive to whom."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,191 +13,210 @@ from torch import Tensor
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, embeddings_of, labels_of, same_device
 from likewise.formula.relations import Labels, Relation
-from likewise.formula.similarities import Similarity
+from likewise.formula.similarities import Pooled, Similarity
 
 HALVES = (torch.bfloat16, torch.float16)
 """The dtypes of half precision."""
 
-# whoever looks on, the last first; a plain list, because torch.compile cannot read a context variable
-_watchers: list[Callable[[PairBatch, Tensor], Tensor]] = []
+# the innermost hook is last; a plain list, because torch.compile cannot read a context variable
+_hooks: list[Callable[[PairBatch, Tensor], Tensor]] = []
 
 
 @contextmanager
 def similarity_hook(see: Callable[[PairBatch, Tensor], Tensor]) -> Iterator[None]:
-    """Show every similarity matrix that losses make inside this block to somebody, who may put another in its place.
+    """Pass every similarity matrix that losses make inside this block through a function.
 
     Args:
-        see: maps a pair_batch and the matrix that was just made for it to the matrix that the loss will use.
+        see: maps a batch and the matrix that was made for it to the matrix that the loss uses.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
         >>> seen = []
-        >>> with similarity_hook(lambda pair_batch, matrix: (seen.append(matrix), matrix)[1]):
+        >>> with similarity_hook(lambda batch, matrix: (seen.append(matrix), matrix)[1]):
         ...     _ = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)).similarities()
         >>> seen
         [tensor([[1., 0.],
                 [0., 1.]])]
     """
-    _watchers.append(see)
+    _hooks.append(see)
     try:
         yield
     finally:
-        _watchers.remove(see)
+        _hooks.remove(see)
 
 
 def has_similarity_hook() -> bool:
-    """Whether somebody looks on, for whom a loss that could do without the matrix makes it.
+    """Whether a hook is set: then losses make the matrix even where they could do without it.
 
     Examples:
         >>> has_similarity_hook()
         False
     """
-    return bool(_watchers)
+    return bool(_hooks)
 
 
+@dataclass(frozen=True, eq=False)
 class PairBatch:
-    """One batch as a loss sees it.
+    """The inputs of a loss: anchors, references, how they are compared and who is positive to whom.
 
-    The similarity matrix is made when somebody asks for it and not before: an engine that never holds the matrix never
-    asks.
+    A batch never holds the similarity matrix unless `materialize` or the caller makes it: an engine that works without
+    the matrix does not ask for it.
 
     Args:
         relation: who is positive to whom, sized.
         similarity: how embeddings are compared; ``None`` where only similarities are known.
-        anchors: embeddings as the caller gave them, ``(m, d)``.
-        references: embeddings, ``(n, d)``; ``None`` where the references are the anchors.
-        similarities: the matrix ``(m, n)``, where it is all that is known.
-        group: the processes that have an anchor each; the anchors here are this one's.
-        share: where the anchors stand among the references, where these are the anchors of all processes.
-        shards: the processes that have a share of the references each; all have all anchors then.
-
-    Attributes:
-        half: the half precision in which all embeddings were given, anchors and references alike, and whose digits they
-            still have; ``None`` where there is no such dtype.
-        labels: the anchors' labels, where the batch came with labels; kept when a miner replaces the relation.
-        between: what is compared with what, in words: samples, references, proxies.
+        anchors: embeddings, ``(m, d)``.
+        references: embeddings, ``(n, d)``, of any float dtype; ``None`` where the references are the anchors.
+        matrix: the similarities ``(m, n)``, where they are known.
+        factors: anchors and references as they enter the product (`Similarity.factors`), where they are known.
+        group: the processes that the anchors are distributed over; the anchors here are this rank's.
+        local_rows: where this rank's anchors are among the references, where these are the anchors of all ranks.
+        shards: the processes that hold a shard of the references each; every rank then holds all anchors.
+        half: the half-precision dtype of both anchors and references as the caller gave them; ``None`` otherwise.
+        labels: the labels of the anchors, where the batch has labels; kept when a miner replaces the relation.
+        between: what is compared with what, in words.
+        table: the side that is a table of parameters, ``"anchors"`` or ``"references"``: it may be large and of another
+            dtype, and engines that avoid the matrix also avoid copies of it.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
-        >>> pair_batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-        >>> pair_batch.similarities()
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> batch.similarities()
         tensor([[1., 0.],
                 [0., 1.]])
     """
 
-    def __init__(
-        self,
-        relation: Relation,
-        similarity: Similarity | None = None,
-        *,
-        anchors: Tensor | None = None,
-        references: Tensor | None = None,
-        similarities: Tensor | None = None,
-        group: ProcessGroup | None = None,
-        local_rows: RowPartition | None = None,
-        shards: ProcessGroup | None = None,
-    ) -> None:
-        self.relation = relation
-        self.labels = relation.labels if isinstance(relation, Labels) else None
-        self.similarity = similarity
-        self.anchors = anchors
-        self.references = references
-        self.group: ProcessGroup = SINGLE_PROCESS if group is None else group
-        self.local_rows = local_rows
-        self.shards: ProcessGroup = SINGLE_PROCESS if shards is None else shards
-        self.half: torch.dtype | None = None
-        self.between = "samples against samples" if references is None else "samples against references"
-        self._similarities = similarities
-        self._factors: tuple[Tensor, Tensor] | None = None
+    relation: Relation
+    similarity: Similarity | None = None
+    anchors: Tensor | None = None
+    references: Tensor | None = None
+    matrix: Tensor | None = None
+    factors: tuple[Tensor, Tensor] | None = None
+    group: ProcessGroup = None  # type: ignore[assignment]  # SINGLE_PROCESS: torch.compile takes no object as a default
+    local_rows: RowPartition | None = None
+    shards: ProcessGroup = None  # type: ignore[assignment]
+    half: torch.dtype | None = None
+    labels: Tensor | None = None
+    between: str = ""
+    table: Literal["anchors", "references"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.group is None:
+            object.__setattr__(self, "group", SINGLE_PROCESS)
+        if self.shards is None:
+            object.__setattr__(self, "shards", SINGLE_PROCESS)
+        if self.labels is None and isinstance(self.relation, Labels):
+            object.__setattr__(self, "labels", self.relation.labels)
+        if not self.between:
+            other = "samples" if self.references is None else "references"
+            object.__setattr__(self, "between", f"samples against {other}")
+
+    def replace(self, **changes: Any) -> PairBatch:
+        """The same batch with other fields; by hand, because torch.compile takes no `dataclasses.replace`."""
+        fields = {
+            "relation": self.relation,
+            "similarity": self.similarity,
+            "anchors": self.anchors,
+            "references": self.references,
+            "matrix": self.matrix,
+            "factors": self.factors,
+            "group": self.group,
+            "local_rows": self.local_rows,
+            "shards": self.shards,
+            "half": self.half,
+            "labels": self.labels,
+            "between": self.between,
+            "table": self.table,
+        }
+        return PairBatch(**{**fields, **changes})
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many anchors and references there are."""
-        if self._similarities is not None:
-            return self._similarities.shape[0], self._similarities.shape[1]
+        """The number of anchors and of references."""
+        if self.matrix is not None:
+            return self.matrix.shape[0], self.matrix.shape[1]
         assert self.anchors is not None
-        return len(self.anchors), len(self.anchors if self.references is None else self.references)
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """The shape that decides about engines: with the largest share of anchors, so that all processes agree."""
-        m, n = self.shape
-        return self.group.largest(m), n
+        n = len(self.anchors if self.references is None else self.references)
+        return len(self.anchors), n if self.similarity is None else n // self.similarity.pooled
 
     @property
     def dtype(self) -> torch.dtype:
         """The dtype in which the loss accumulates."""
-        known = self._similarities if self.anchors is None else self.anchors
+        known = self.matrix if self.anchors is None else self.references if self.table == "anchors" else self.anchors
         assert known is not None
         return known.dtype
 
     def similarities(self) -> Tensor:
-        """The matrix ``(m, n)``, computed once."""
-        if self._similarities is None:
-            left, right = self.factors()
-            assert self.similarity is not None
-            made = self.similarity.of_factors(left, right)
-            self._similarities = _watchers[-1](self, made) if _watchers else made
-        return self._similarities
+        """The matrix ``(m, n)``; computed at every call unless the batch holds it."""
+        if self.matrix is not None:
+            return self.matrix
+        left, right = self.both_factors()
+        similarity = self.similarity
+        assert similarity is not None
+        if not _hooks:
+            return similarity.of_factors(left, right)
+        if isinstance(similarity, Pooled):  # hooks see the pairs themselves
+            return similarity.pool_columns(self._unpool(similarity).similarities())
+        return _hooks[-1](self, similarity.of_factors(left, right))
 
-    def factors(self) -> tuple[Tensor, Tensor]:
-        """Anchors and references as they enter the product, computed once; see `Similarity.factors`."""
-        if self._factors is None:
-            if self.similarity is None or self.anchors is None:
-                raise TypeError("a pair_batch needs either embeddings and a similarity, or a matrix of similarities")
-            self._factors = self.similarity.factors(self.anchors, self.references)
-        return self._factors
+    def _unpool(self, similarity: Pooled) -> PairBatch:
+        assert isinstance(self.relation, Labels)
+        assert self.relation.reference_labels is not None
+        owners = self.relation.reference_labels.repeat_interleave(similarity.pooled)
+        relation = Labels(self.relation.labels, owners)
+        return self.replace(similarity=similarity.base, relation=relation, between="samples against proxies")
 
-    @property
-    def is_matrix(self) -> bool:
-        """Whether only the matrix is known, or it was made already."""
-        return self._similarities is not None
+    def materialize(self) -> PairBatch:
+        """This batch with its matrix."""
+        return self if self.matrix is not None else self.replace(matrix=self.similarities())
 
-    def among_references(self) -> Tensor:
-        """The similarities of the references among themselves, ``(n, n)``; no process makes rows that another has."""
+    def both_factors(self) -> tuple[Tensor, Tensor]:
+        """Anchors and references as they enter the product; see `Similarity.factors`."""
+        if self.factors is not None:
+            return self.factors
+        if self.similarity is None or self.anchors is None:
+            raise TypeError("a batch needs either embeddings and a similarity, or a matrix of similarities")
+        anchors, references = self.anchors.to(self.dtype), self.references
+        return self.similarity.factors(anchors, None if references is None else references.to(self.dtype))
+
+    def prepare(self) -> PairBatch:
+        """This batch with its factors."""
+        return self if self.factors is not None else self.replace(factors=self.both_factors())
+
+    def similarities_among_references(self) -> Tensor:
+        """The similarities of the references among themselves, ``(n, n)``; each rank computes some rows."""
         if self.references is None or self.local_rows is not None:
             return self.gather(self.similarities())
         assert self.similarity is not None
-        right = self.factors()[1]
+        right = self.both_factors()[1]
         rows = self.group.split(len(right))
         return self.group.gather(self.similarity.of_factors(right[rows.own], right), rows)
 
-    def gather(self, own: Tensor) -> Tensor:
-        """Something that each anchor has, for each reference, where the references are the anchors of all processes."""
-        return own if self.local_rows is None else self.group.gather(own, self.local_rows)
+    def gather(self, local: Tensor) -> Tensor:
+        """Rows of all anchors from those of this rank, where the references are the anchors of all ranks."""
+        return local if self.local_rows is None else self.group.gather(local, self.local_rows)
 
     def rows(self, rows: slice) -> PairBatch:
-        """Some of the anchors against all references, as a pair_batch of this process alone."""
-        panel = self.under(self.relation.rows(rows))
-        panel.group, panel.local_rows = SINGLE_PROCESS, None
-        panel.labels = None if self.labels is None else self.labels[rows]
-        if self._similarities is not None:
-            panel._similarities = self._similarities[rows]
+        """Some of the anchors against all references, as a batch of this process."""
+        changes: dict[str, Any] = {
+            "relation": self.relation.rows(rows),
+            "labels": None if self.labels is None else self.labels[rows],
+            "group": SINGLE_PROCESS,
+            "local_rows": None,
+        }
+        if self.matrix is not None:
+            changes["matrix"] = self.matrix[rows]
         if self.anchors is not None:
-            panel.anchors = self.anchors[rows]
-            panel.references = self.anchors if self.references is None else self.references
-            left, right = self.factors()
-            panel._factors = left[rows], right
-        return panel
+            left, right = self.both_factors()
+            references = self.anchors if self.references is None else self.references
+            changes |= {"anchors": self.anchors[rows], "references": references, "factors": (left[rows], right)}
+        return self.replace(**changes)
 
     def under(self, relation: Relation) -> PairBatch:
         """The same batch, labels included, under another relation."""
-        # by hand: torch.compile takes no copy.copy before torch 2.12
-        pair_batch = PairBatch(
-            relation,
-            self.similarity,
-            anchors=self.anchors,
-            references=self.references,
-            similarities=self._similarities,
-            group=self.group,
-            local_rows=self.local_rows,
-            shards=self.shards,
-        )
-        pair_batch.labels, pair_batch.half, pair_batch.between = self.labels, self.half, self.between
-        pair_batch._factors = self._factors
-        return pair_batch
+        return self.replace(relation=relation)
 
 
 def batch_from_embeddings(
@@ -207,7 +228,7 @@ def batch_from_embeddings(
     similarity: Similarity,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> PairBatch:
-    """Check everything that a caller gave, and make the pair_batch of it.
+    """Check everything that a caller gave, and make the batch of it.
 
     Where the batch is spread over processes, embeddings and references are this process's shares, and its anchors are
     compared with all references; a relation other than labels must name all of them.
@@ -247,11 +268,10 @@ def batch_from_embeddings(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
         )
     if group is not SINGLE_PROCESS:
-        pair_batch = _gathered(anchors, references, relation, similarity, group)
+        batch = _gathered(anchors, references, relation, similarity, group)
     else:
-        pair_batch = PairBatch(relation.sized(m, n), similarity, anchors=anchors, references=references)
-    pair_batch.half = half
-    return pair_batch
+        batch = PairBatch(relation.sized(m, n), similarity, anchors=anchors, references=references)
+    return batch if half is None else batch.replace(half=half)
 
 
 def same_half(*given: Tensor) -> torch.dtype | None:
@@ -269,17 +289,17 @@ def same_half(*given: Tensor) -> torch.dtype | None:
 def _gathered(
     anchors: Tensor, references: Tensor | None, relation: Relation, similarity: Similarity, group: ProcessGroup
 ) -> PairBatch:
-    """This process's anchors against everybody's references."""
-    batch = group.batch_rows(anchors)
-    theirs = batch if references is None else group.rows(references)
-    everyone = group.gather(anchors if references is None else references, theirs)
+    """This rank's anchors against the references of all ranks."""
+    anchor_rows = group.batch_rows(anchors)
+    reference_rows = anchor_rows if references is None else group.rows(references)
+    gathered = group.gather(anchors if references is None else references, reference_rows)
     return PairBatch(
-        relation.gathered(group, theirs).sized(len(anchors), theirs.count),
+        relation.gathered(group, reference_rows).sized(len(anchors), reference_rows.count),
         similarity,
         anchors=anchors,
-        references=everyone,
+        references=gathered,
         group=group,
-        local_rows=batch if references is None else None,
+        local_rows=anchor_rows if references is None else None,
     )
 
 
@@ -307,7 +327,7 @@ def _labels(
 def batch_from_similarities(
     similarities: Tensor, relation: Relation | Tensor, similarity: Similarity, group: ProcessGroup = SINGLE_PROCESS
 ) -> PairBatch:
-    """The pair_batch of which only the matrix is known; where it is spread over processes, each has some rows.
+    """The batch of which only the matrix is known; where it is spread over processes, each has some rows.
 
     Examples:
         >>> import torch
@@ -330,10 +350,10 @@ def batch_from_similarities(
         raise ValueError(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
-    return PairBatch(relation.sized(m, n), similarity, similarities=matrix, group=group)
+    return PairBatch(relation.sized(m, n), similarity, matrix=matrix, group=group)
 
 
-def class_values(table: Tensor, pair_batch: PairBatch, name: str) -> Tensor:
+def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
     """The entry of ``table`` for each anchor's class; labels must be 0-based class indices.
 
     Examples:
@@ -342,9 +362,9 @@ def class_values(table: Tensor, pair_batch: PairBatch, name: str) -> Tensor:
         >>> class_values(torch.tensor([1.0, 2.0]), PairBatch(Labels(torch.tensor([1, 1, 0]))), "beta")
         tensor([2., 2., 1.])
     """
-    labels = pair_batch.labels
+    labels = batch.labels
     if labels is None:
-        raise TypeError(f"{name} per class needs labels, but the relation is {type(pair_batch.relation).__name__}")
+        raise TypeError(f"{name} per class needs labels, but the relation is {type(batch.relation).__name__}")
     check_classes(labels, len(table), name)
     return table[labels]
 

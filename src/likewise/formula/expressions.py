@@ -2,13 +2,18 @@
 
 A loss of this library is a formula, not a program.  Four kinds of things can be written down:
 
-* ``s``, the similarity of one anchor and one reference;
+* ``s``, the similarity of one anchor and one reference, and ``s_p``, that of the anchor and the positive at hand;
 * numbers: hyper-parameters, learned scalars, one number per anchor;
 * arithmetic on them, with the handful of functions below;
 * folds (`likewise.formula.folds`): what is left of a whole row of pairs, one number per anchor.
 
-A formula has a *rank*: `Rank.PAIR` where it still contains a bare ``s``, `Rank.ANCHOR` where every ``s`` is inside a
-fold, `Rank.NUMBER` where it is the same for the whole batch.  A formula of rank PAIR is called a curve.
+A formula has a *rank*: `Rank.PAIR` where it still contains a bare ``s``, `Rank.POSITIVE` where it contains a bare
+``s_p`` alone, `Rank.ANCHOR` where both are inside folds, `Rank.NUMBER` where it is the same for the whole batch.  A
+formula of rank PAIR is called a curve.
+
+A fold over positives, negatives or both binds ``s``.  If its curve also contains ``s_p``, the result is one number for
+each positive of each anchor: the soft rank of a positive, the hinges of its triplets.  A fold over each positive
+(`likewise.formula.EACH_POSITIVE`) binds ``s_p`` and gives one number per anchor.
 
 Formulas are immutable data.  Engines evaluate them (`evaluate`), differentiate them (`slope`: a kernel has no autograd)
 and print them; no engine knows which loss it runs.
@@ -22,8 +27,8 @@ and print them; no engine knows which loss it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Union
 
@@ -38,16 +43,17 @@ Operand = Union["Formula", float, Tensor]
 
 
 class Rank(IntEnum):
-    """How much a formula varies over: the whole batch, one anchor, or one pair.
+    """What a formula varies over: nothing within a batch, anchors, the positives of an anchor, or pairs.
 
     Examples:
-        >>> Rank.NUMBER < Rank.ANCHOR < Rank.PAIR
+        >>> Rank.NUMBER < Rank.ANCHOR < Rank.POSITIVE < Rank.PAIR
         True
     """
 
     NUMBER = 0
     ANCHOR = 1
-    PAIR = 2
+    POSITIVE = 2
+    PAIR = 3
 
 
 class Formula:
@@ -114,25 +120,26 @@ class Formula:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Variable(Formula):
-    """The similarity of a pair; there is one, `s`.
+    """A similarity that a fold binds.  There are two: `s` and `s_p`.
 
     Examples:
-        >>> from likewise.formula import s
-        >>> type(s).__name__
-        'Variable'
+        >>> from likewise.formula import s, s_p
+        >>> s.rank.name, s_p.rank.name
+        ('PAIR', 'POSITIVE')
     """
 
-    name: str = "s"
-    rank = Rank.PAIR
+    name: str
+    rank: Rank
 
     def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self) -> str:
-        return "s"  # there is one, also in copies of what refers to it
+        return self.name  # a copy of a formula refers to the same variable
 
 
-s = Variable()
+s = Variable("s", Rank.PAIR)
+s_p = Variable("s_p", Rank.POSITIVE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,7 +165,7 @@ class PerAnchor(Formula):
     ``compute`` maps the `PairBatch` to a tensor with one entry per anchor and may be differentiated.
 
     Examples:
-        >>> PerAnchor("norm", lambda pair_batch: pair_batch.anchors.norm(dim=1))
+        >>> PerAnchor("norm", lambda batch: batch.anchors.norm(dim=1))
         norm
     """
 
@@ -177,7 +184,7 @@ class PerReference(Formula):
     ``compute`` maps the `PairBatch` to a tensor with one entry per reference and may be differentiated.
 
     Examples:
-        >>> PerReference("bias", lambda pair_batch: torch.zeros(pair_batch.shape[1]))
+        >>> PerReference("bias", lambda batch: torch.zeros(batch.shape[1]))
         bias
     """
 
@@ -226,18 +233,27 @@ def _is_atom(node: Formula) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Folded(Formula):
-    """What a fold leaves of a curve over one anchor's positives, negatives or both: one number per anchor.
+    """A fold of a curve over one anchor's positives, negatives or both: one number per anchor.
+
+    A curve that contains `s_p` gives one number for each positive of the anchor; a fold over each positive binds `s_p`.
 
     Examples:
-        >>> from likewise.formula import NEGATIVES, logsumexp, s
+        >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, logsumexp, relu, s, s_p
         >>> logsumexp(50.0 * s, NEGATIVES)
         logsumexp[negatives](50.0 * s)
+        >>> hinges = add_up(relu(s - s_p), NEGATIVES)
+        >>> hinges.rank.name, add_up(hinges, EACH_POSITIVE).rank.name
+        ('POSITIVE', 'ANCHOR')
     """
 
     fold: Fold
     over: Side
     curve: Formula
-    rank = Rank.ANCHOR
+    rank: Rank = field(init=False)
+
+    def __post_init__(self) -> None:
+        per_positive = not self.over.binds_positive and mentions_positive(self.curve)
+        object.__setattr__(self, "rank", Rank.POSITIVE if per_positive else Rank.ANCHOR)
 
     @property
     def parts(self) -> tuple[Formula, ...]:
@@ -246,6 +262,19 @@ class Folded(Formula):
 
     def __repr__(self) -> str:
         return f"{self.fold.name}[{self.over.value}]({self.curve!r})"
+
+
+def mentions_positive(node: Formula) -> bool:
+    """Whether a formula contains `s_p` outside of the folds that bind it.
+
+    Examples:
+        >>> from likewise.formula import EACH_POSITIVE, add_up, s, s_p
+        >>> mentions_positive(s - s_p), mentions_positive(add_up(s_p, EACH_POSITIVE))
+        (True, False)
+    """
+    if isinstance(node, Apply):
+        return any(mentions_positive(argument) for argument in node.arguments)
+    return node.rank is Rank.POSITIVE
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -490,9 +519,10 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     if isinstance(node, Number):
         return node.value
     if isinstance(node, Variable):
+        remedy = "use per_pair" if node is s else "use per_triplet, or fold it over EACH_POSITIVE"
         raise ValueError(
             f"a loss must be one number per anchor, but its formula has an {node!r} outside of every fold; "
-            "fold it with mean, add_up or logsumexp, or use per_pair"
+            f"fold it with mean, add_up or logsumexp, or {remedy}"
         )
     if not isinstance(node, Apply):
         raise KeyError(f"the formula needs {node!r}, which was not computed")
@@ -536,6 +566,31 @@ def _times(a: Formula, b: Formula) -> Formula:
     if _is(a, 0.0) or _is(b, 0.0):
         return Number(0.0)
     return b if _is(a, 1.0) else a if _is(b, 1.0) else a * b
+
+
+def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
+    """A formula in which some nodes are replaced, inside folds too; what does not change stays the same node.
+
+    Examples:
+        >>> from likewise.formula import NEGATIVES, add_up, s, s_p
+        >>> substitute(add_up(s - s_p, NEGATIVES), {s_p: Number(0.5)})
+        sum[negatives](s - 0.5)
+    """
+    return _substitute(node, dict(by))
+
+
+def _substitute(node: Formula, known: dict[Formula, Formula]) -> Formula:
+    if node not in known:
+        parts = [_substitute(part, known) for part in node.parts]
+        if all(new is old for new, old in zip(parts, node.parts, strict=True)):
+            known[node] = node
+        elif isinstance(node, Apply):
+            known[node] = Apply(node.operation, tuple(parts))
+        elif isinstance(node, Folded):
+            known[node] = Folded(node.fold, node.over, parts[0])
+        else:
+            known[node] = Total(parts[0])
+    return known[node]
 
 
 def ingredients(formula: Formula) -> list[Formula]:

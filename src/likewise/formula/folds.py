@@ -35,11 +35,18 @@ class Side(Enum):
     POSITIVES = "positives"
     NEGATIVES = "negatives"
     BOTH = "both"
+    EACH_POSITIVE = "each positive"
+
+    @property
+    def binds_positive(self) -> bool:
+        """Whether a fold over this side binds `likewise.formula.s_p`, and not `likewise.formula.s`."""
+        return self is Side.EACH_POSITIVE
 
 
 POSITIVES = Side.POSITIVES
 NEGATIVES = Side.NEGATIVES
 BOTH = Side.BOTH
+EACH_POSITIVE = Side.EACH_POSITIVE
 
 
 class Fold(ABC):
@@ -340,7 +347,7 @@ def check_side(over: object) -> Side:
         True
     """
     if not isinstance(over, Side):
-        raise TypeError(f"over must be POSITIVES, NEGATIVES or BOTH, but it is {over!r}")
+        raise TypeError(f"over must be POSITIVES, NEGATIVES, BOTH or EACH_POSITIVE, but it is {over!r}")
     return over
 
 

@@ -48,7 +48,7 @@ class Hyper:
 
 def hyper(
     *,
-    default: float,
+    default: float | None,
     help: str,
     above: float | None = None,
     at_least: float | None = None,
@@ -61,7 +61,7 @@ def hyper(
     """Declare a hyper-parameter of a loss or a miner as a class attribute.
 
     Args:
-        default: the default; an ``int`` makes the hyper-parameter a whole number.
+        default: the default; an ``int`` makes the hyper-parameter a whole number; ``None``: the class decides.
         help: its meaning, a phrase.
         above: it must be larger than this.
         at_least: it must not be smaller than this.

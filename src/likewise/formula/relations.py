@@ -59,6 +59,28 @@ def _shape_error(what: str, shape: tuple[int, ...], anchors: int, references: in
 
 
 @dataclass(frozen=True, eq=False)
+class PositiveIndex:
+    """The positions of each anchor's positives among the columns of the matrix.
+
+    Args:
+        index: ``(m, k)``, within the number of columns.
+        exists: which of them are positives, ``(m, k)``; ``None``: all.
+
+    Examples:
+        >>> import torch
+        >>> PositiveIndex(torch.tensor([[1]])).index.shape
+        torch.Size([1, 1])
+    """
+
+    index: Tensor
+    exists: Tensor | None = None
+
+    def rows(self, rows: slice) -> PositiveIndex:
+        """Those of some anchors."""
+        return PositiveIndex(self.index[rows], None if self.exists is None else self.exists[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class Labels(Relation):
     """Same label: positive; other label: negative.
 
@@ -70,6 +92,7 @@ class Labels(Relation):
             given and contain copies of the anchors (a memory, a gathered batch).
         valid: which references exist, ``(n,)`` booleans; a memory that is not yet full leaves gaps.
         ordered: reference_labels ascend, as those of proxies do; an engine need not sort them then.
+        positives: the positions of each anchor's positives, where they are known, as among proxies.
 
     Examples:
         >>> import torch
@@ -82,6 +105,7 @@ class Labels(Relation):
     own: Tensor | None = None
     valid: Tensor | None = None
     ordered: bool = False
+    positives: PositiveIndex | None = None
 
     def __post_init__(self) -> None:
         labels = labels_of("labels", self.labels, None, None, "")
@@ -140,6 +164,7 @@ class Labels(Relation):
             own=None if own is None else own[rows],
             valid=self.valid,
             ordered=self.ordered,
+            positives=None if self.positives is None else self.positives.rows(rows),
         )
 
     def gathered(self, group: ProcessGroup, references: RowPartition) -> Labels:
@@ -155,6 +180,8 @@ class Labels(Relation):
             reference_labels=group.gather(theirs, references),
             own=own,
             valid=None if self.valid is None else group.gather(self.valid, references),
+            ordered=False,
+            positives=None,
         )
 
     def sized(self, anchors: int, references: int) -> Labels:

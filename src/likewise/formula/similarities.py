@@ -9,6 +9,7 @@ after `Similarity.prepare`; so an engine may make the product tile by tile.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
@@ -85,8 +86,16 @@ class Similarity(ABC):
     uses_squares: ClassVar[bool] = True
     """Whether `link` looks at squared norms."""
 
-    centers: ClassVar[bool] = False
-    """Whether a common shift, which changes no distance, is taken off first: it would drown small distances."""
+    subtracts_mean: ClassVar[bool] = False
+    """Whether the references' mean is subtracted first: a common shift changes no distance, but rounds small ones."""
+
+    is_distance: ClassVar[bool] = False
+    """Whether it is the negative of a distance, so that margins are written as distances; see `threshold`."""
+
+    @property
+    def pooled(self) -> int:
+        """How many consecutive references make one column of the matrix."""
+        return 1
 
     mirrors: ClassVar[bool] = False
     """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix is the whole."""
@@ -98,7 +107,17 @@ class Similarity(ABC):
     def squares(self, prepared: Tensor) -> Tensor:
         """Squared norms of prepared embeddings, ``(n,)``."""
         # the norm of a unit vector has no gradient, so none need be computed
-        return (prepared.detach() if self.normalize else prepared).square().sum(dim=1)
+        constant = self.normalize and type(self).prepare is Similarity.prepare
+        return (prepared.detach() if constant else prepared).square().sum(dim=1)
+
+    def threshold(self, value: float) -> float:
+        """A user's number as a value of ``s``: a margin of a distance is a distance, so it enters as its negative.
+
+        Examples:
+            >>> Cosine().threshold(0.5), Euclidean().threshold(0.5)
+            (0.5, -0.5)
+        """
+        return -value if self.is_distance else value
 
     @abstractmethod
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
@@ -112,7 +131,7 @@ class Similarity(ABC):
         """Anchors and references as they enter the product, ``(m, d)`` and ``(n, d)``; one tensor for both if they are one."""
         left = self.prepare(anchors)
         right = left if references is None else self.prepare(references)
-        if self.centers:
+        if self.subtracts_mean:
             middle = right.detach().mean(dim=0, keepdim=True)
             left = left - middle
             right = left if references is None else right - middle
@@ -191,6 +210,8 @@ class SquaredEuclidean(Similarity):
         tensor([[-25.]])
     """
 
+    is_distance: ClassVar[bool] = True
+
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``2 a·b − ‖a‖² − ‖b‖²``; rounding may carry it past zero, and formulas that mind must not."""
         return _minus_squared_distance(products, anchor_squares, reference_squares)
@@ -219,7 +240,8 @@ class Euclidean(Similarity):
         tensor([[-5.]])
     """
 
-    centers: ClassVar[bool] = True
+    subtracts_mean: ClassVar[bool] = True
+    is_distance: ClassVar[bool] = True
 
     def squares(self, prepared: Tensor) -> Tensor:
         """Squared norms, with their gradient."""
@@ -252,6 +274,8 @@ class SNR(Similarity):
         tensor([[-1.]])
     """
 
+    is_distance: ClassVar[bool] = True
+
     def prepare(self, embeddings: Tensor) -> Tensor:
         """Unit length, then zero mean over the dimensions: a variance is a squared norm after that."""
         embeddings = super().prepare(embeddings)
@@ -270,6 +294,60 @@ class SNR(Similarity):
         silent = anchor_squares == 0.0
         minus_noise = _minus_squared_distance(products, anchor_squares, reference_squares)
         return torch.where(silent, 0.0, minus_noise / anchor_squares.masked_fill(silent, 1.0))
+
+
+class Pooled(Similarity):
+    """The similarity of an anchor to a class that has several references, pooled from those to its references.
+
+    The references of a class follow one another; a column of the matrix is a class.
+
+    Args:
+        base: how an anchor and a reference are compared.
+        centers: the number of references of each class.
+        pool: maps similarities ``(m, classes, centers)`` to ``(m, classes)``.
+
+    Examples:
+        >>> import torch
+        >>> nearest = Pooled(Cosine(), 2, lambda similarities: similarities.amax(dim=2))
+        >>> nearest(torch.eye(2)[:1], torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]))
+        tensor([[1., 0.]])
+    """
+
+    base: Similarity
+    centers: int
+    pool: Callable[[Tensor], Tensor]
+
+    def __init__(self, base: Similarity, centers: int, pool: Callable[[Tensor], Tensor]) -> None:
+        for name, value in (("normalize", base.normalize), ("base", base), ("centers", centers), ("pool", pool)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def pooled(self) -> int:
+        """The number of references of each class."""
+        return self.centers
+
+    def prepare(self, embeddings: Tensor) -> Tensor:
+        """As the similarity underneath."""
+        return self.base.prepare(embeddings)
+
+    def factors(self, anchors: Tensor, references: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As the similarity underneath."""
+        return self.base.factors(anchors, references)
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """As the similarity underneath: not pooled yet."""
+        return self.base.link(products, anchor_squares, reference_squares)
+
+    def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
+        """The pooled matrix, ``(m, classes)``."""
+        # the first centers of all classes, then the second: torch reduces a short last dimension slowly
+        by_center = right.reshape(-1, self.pooled, right.shape[1]).transpose(0, 1).flatten(0, 1)
+        similarities = self.base.of_factors(left, by_center)
+        return self.pool(similarities.reshape(len(left), self.pooled, -1).transpose(1, 2))
+
+    def pool_columns(self, similarities: Tensor) -> Tensor:
+        """Pool a matrix of references, ``(m, classes · centers)``, to one of classes."""
+        return self.pool(similarities.reshape(len(similarities), -1, self.pooled))
 
 
 SIMILARITIES: dict[str, Similarity] = {

@@ -1,15 +1,17 @@
-"""What a loss declares: its parts, each a sum over units, and how they are averaged.
+"""What a loss declares: its terms, each a sum over units, and how they are averaged.
 
-A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Term` says per anchor what its units add up
-to, how many they are and how many of them are not zero; every reduction follows from these three, as a ratio of two
-sums, so that it does not matter where the anchors live.
+A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Term` gives, per anchor, the sum over its units,
+the number of units and the number of units that are not zero.  Every reduction is a ratio of two sums of these, so it
+does not matter which process or chunk holds an anchor.
+
+A declaration is a value: it names no engine, and it does not see the batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from torch import Tensor
 
@@ -21,13 +23,22 @@ from likewise.formula.expressions import (
     Formula,
     Number,
     Operand,
+    Rank,
     Total,
     apply,
     as_formula,
     at_least,
+    mentions_positive,
+    s,
+    s_p,
+    substitute,
     where,
 )
-from likewise.formula.folds import NEGATIVES, POSITIVES, Side, add_up, check_side, count
+from likewise.formula.folds import EACH_POSITIVE, NEGATIVES, POSITIVES, Side, add_up, check_side, count
+from likewise.formula.relations import PositiveIndex
+
+if TYPE_CHECKING:
+    from typing import Self
 
 Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
 REDUCTIONS: tuple[Reduction, ...] = ("mean", "nonzero", "sum", "none")
@@ -39,8 +50,8 @@ class Term:
 
     Args:
         total: the sum over the anchor's units.
-        units: how many units the anchor has; a condition counts as one or none.
-        nonzero: how many of them are not zero.
+        units: the number of the anchor's units; a condition counts as one or zero.
+        nonzero: the number of units that are not zero.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, per_pair, relu, s
@@ -54,20 +65,137 @@ class Term:
 
 
 @dataclass(frozen=True, eq=False)
+class Choice:
+    """The triplets that a rule chooses, as formulas: no triplet is written down.
+
+    Args:
+        positive: the similarity of a triplet's positive: `likewise.formula.s_p` for every positive, or one per anchor.
+        negative: the similarity of its negative: `likewise.formula.s` for every negative, or one per positive or anchor.
+        keep: which of these triplets count; ``None``: all.
+
+    Examples:
+        >>> from likewise.formula import NEGATIVES, POSITIVES, largest, s, smallest
+        >>> Choice(smallest(s, POSITIVES), largest(s, NEGATIVES)).negative
+        max[negatives](s)
+    """
+
+    positive: Formula = s_p
+    negative: Formula = s
+    keep: Formula | None = None
+
+
+ALL_TRIPLETS = Choice()
+
+
+@dataclass(frozen=True, eq=False)
+class TripletTerm(Term):
+    """A term over triplets.  On given triplets (`likewise.formula.Triplets`) it is the sum over those.
+
+    Args:
+        total: the sum over the anchor's triplets.
+        units: their number, times the number of values.
+        nonzero: the number of values that are not zero.
+        values: the values of one triplet, formulas of `likewise.formula.s_p` and `likewise.formula.s`; each is a unit.
+
+    Examples:
+        >>> from likewise.formula import per_triplet, relu, s, s_p
+        >>> per_triplet(relu(s - s_p + 0.1)).values
+        (relu((s - s_p) + 0.1),)
+    """
+
+    values: tuple[Formula, ...]
+
+    def chosen_by(self, choice: Choice) -> TripletTerm:
+        """The same values over the triplets that a rule chooses."""
+        return per_triplet(*self.values, choice=choice)
+
+
+def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS) -> TripletTerm:
+    """One unit per triplet and value.
+
+    Args:
+        values: formulas of `likewise.formula.s_p`, the similarity of the positive, and `likewise.formula.s`, that of the
+            negative; zero at least.
+        choice: which triplets there are.
+
+    Examples:
+        >>> from likewise.formula import per_triplet, relu, s, s_p
+        >>> per_triplet(relu(s - s_p + 0.1)).total
+        sum[each positive](sum[negatives](relu((s - s_p) + 0.1)))
+    """
+    parts = [_over_triplets(substitute(value, {s_p: choice.positive, s: choice.negative}), choice) for value in values]
+    total, units, nonzero = parts[0]
+    for more in parts[1:]:
+        total, units, nonzero = total + more[0], units + more[1], nonzero + more[2]
+    return TripletTerm(total, units, nonzero, values)
+
+
+def _over_triplets(value: Formula, choice: Choice) -> tuple[Formula, Formula, Formula]:
+    """The sum of a value over an anchor's triplets, their number, and the number of those that are not zero."""
+    keep, differs = choice.keep, value > 0.0
+    if choice.negative is s:
+        units: Formula = count(NEGATIVES, keep)
+        if value.rank is Rank.PAIR:
+            kept = value if keep is None else where(keep, value, 0.0)
+            parts = (
+                add_up(kept, NEGATIVES),
+                units,
+                count(NEGATIVES, differs if keep is None else keep & differs),
+            )
+        elif mentions_positive(units):
+            parts = units * value, units, where(differs, units, 0)
+        else:  # the same for all negatives of the anchor
+            if choice.positive is not s_p:
+                return units * value, units, where(differs, units, 0)
+            counted = count(POSITIVES, substitute(differs, {s_p: s}))
+            return units * _over_positives(value), units * count(POSITIVES), units * counted
+    elif keep is None:
+        parts = value, Number(1), where(differs, 1, 0)
+    else:
+        parts = where(keep, value, 0.0), where(keep, 1, 0), where(keep & differs, 1, 0)
+    if choice.positive is not s_p:
+        return parts
+    total, units, nonzero = (_over_positives(part) for part in parts)
+    return total, units, nonzero
+
+
+def _over_positives(value: Formula) -> Formula:
+    """The sum of a formula over an anchor's positives; plain folds where no fold inside needs one positive at a time."""
+    if not mentions_positive(value):
+        return count(POSITIVES) if _is_one(value) else count(POSITIVES) * value
+    return (
+        add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(substitute(value, {s_p: s}), POSITIVES)
+    )
+
+
+def _is_one(value: Formula) -> bool:
+    return isinstance(value, Number) and not isinstance(value.value, Tensor) and value.value == 1
+
+
+def _folds_per_positive(node: Formula) -> bool:
+    if isinstance(node, Folded):
+        return node.rank is Rank.POSITIVE
+    return isinstance(node, Apply) and any(_folds_per_positive(argument) for argument in node.arguments)
+
+
+@dataclass(frozen=True, eq=False)
 class Regularizer:
-    """A number that is added to the reduced loss as it is (margin loss's ``ν · mean β``).
+    """A number that is added to the reduced loss (margin loss's ``ν · mean β``).
+
+    Args:
+        value: computes the number; the engine calls it once per loss.
 
     Examples:
         >>> import torch
-        >>> Regularizer(torch.tensor(0.1)).value
+        >>> Regularizer(lambda: torch.tensor(0.1)).value()
         tensor(0.1000)
     """
 
-    value: Tensor
+    value: Callable[[], Tensor]
 
 
 class TermValues(NamedTuple):
-    """A `Term` computed: tensors with one entry per anchor; a count that the reduction does not need may be missing.
+    """A computed `Term`: tensors with one entry per anchor; a count that the reduction does not need may be missing.
 
     Examples:
         >>> import torch
@@ -81,48 +209,103 @@ class TermValues(NamedTuple):
     nonzero: Tensor | None
 
 
-Streams: TypeAlias = Literal["not", "by rows", "itself"]
+@dataclass(frozen=True, eq=False)
+class RowChunk:
+    """Some anchors against all references, as a function of the matrix sees them.
+
+    Args:
+        batch: these anchors as a batch, with their rows of the matrix.
+        rows: which anchors of the whole batch they are.
+        masks: gives the positive and the negative pairs, ``(rows, n)`` booleans, mining applied.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels, PairBatch
+        >>> batch = PairBatch(Labels(torch.tensor([0, 0])), matrix=torch.eye(2))
+        >>> RowChunk(batch, slice(0, 2), batch.relation.masks).similarities.shape
+        torch.Size([2, 2])
+    """
+
+    batch: PairBatch
+    rows: slice
+    masks: Callable[[], tuple[Tensor, Tensor]]
+
+    @property
+    def similarities(self) -> Tensor:
+        """The rows of the matrix, ``(rows, n)``."""
+        return self.batch.similarities()
+
+
+class RowMapper(Protocol):
+    """Runs functions of matrix rows: on the whole matrix, or on chunks that are recomputed in the backward pass."""
+
+    def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Tensors with one row per anchor, from a function that gives them for some anchors."""
+
+    def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Tensors of fixed shapes, added up over chunks of anchors."""
+
+    def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
+        """The values and units of a formula on another batch, by the engine that fits it."""
+
+    def positive_index(self, most: int | None = None) -> PositiveIndex | None:
+        """The positions of each anchor's positives; ``None`` where they are not known from labels, or are more."""
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixLoss:
-    """The declaration of a loss that is not a formula: it says openly that it looks at the whole matrix.
+    """The declaration of a loss that is a function of the matrix, and not a formula.
 
     Args:
-        compute: maps a `PairBatch` to the values of the loss's parts.
-        streams: how it gets by without the matrix: ``"by rows"`` where an anchor's value depends on that anchor's row
-            alone, so that it may be computed on panels; ``"itself"`` where it never asks for the matrix; ``"not"``.
+        compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reaches the matrix through the
+            mapper, in one phase or several, so that it runs on chunks too.
+        row_wise: whether an anchor's value depends on that anchor's row of the matrix only.
 
     Examples:
-        >>> MatrixLoss(lambda pair_batch: []).streams
-        'not'
+        >>> import torch
+        >>> from likewise.losses import PairLoss
+        >>> class MeanSimilarity(PairLoss):
+        ...     def declare(self):
+        ...         def mean_of_rows(S, positive, negative):
+        ...             value = S.mean(dim=1)
+        ...             return [TermValues(value, torch.ones_like(value), value != 0)]
+        ...
+        ...         return MatrixLoss.by_rows(mean_of_rows)
+        >>> MeanSimilarity()(torch.eye(2), torch.tensor([0, 1]))
+        tensor(0.5000)
     """
 
-    compute: Callable[[PairBatch], list[TermValues]]
-    streams: Streams = "not"
+    compute: Callable[[PairBatch, RowMapper], list[TermValues]]
+    row_wise: bool = False
+
+    @classmethod
+    def by_rows(cls, function: Callable[[Tensor, Tensor, Tensor], list[TermValues]]) -> Self:
+        """A loss whose value for an anchor depends on that anchor's row: a function of S and the two masks."""
+        return cls(
+            lambda _batch, rows: map_values(rows, lambda chunk: function(chunk.similarities, *chunk.masks())),
+            row_wise=True,
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class FromProblem:
-    """A declaration that is made when the batch is known: how many positives an anchor has, who it is compared with.
+def map_values(rows: RowMapper, function: Callable[[RowChunk], list[TermValues]]) -> list[TermValues]:
+    """Term values from a function of rows; see `RowMapper.map`."""
+    present: list[list[bool]] = []
 
-    Args:
-        declare: maps a `PairBatch` and the name of the engine that will run it to a declaration.
+    def flat(chunk: RowChunk) -> tuple[Tensor, ...]:
+        values = function(chunk)
+        present[:] = [[field is not None for field in value] for value in values]
+        return tuple(field for value in values for field in value if field is not None)
 
-    Examples:
-        >>> FromProblem(lambda pair_batch, engine: MatrixLoss(lambda pair_batch: [])).declare is not None
-        True
-    """
-
-    declare: Callable[[PairBatch, str], Declaration]
+    vectors = iter(rows.map(flat))
+    return [TermValues(*(next(vectors) if there else None for there in each)) for each in present]  # type: ignore[arg-type]
 
 
-Declared: TypeAlias = Term | Regularizer | MatrixLoss | FromProblem
+Declared: TypeAlias = Term | Regularizer | MatrixLoss
 Declaration: TypeAlias = Declared | tuple[Declared, ...]
 
 
-# one node each, so that a condition which several parts of a declaration need is computed once
-_HAS = {side: count(side) > 0.0 for side in Side}
+# one node each, so that a condition which several terms of a declaration need is computed once
+_HAS = {side: count(POSITIVES if side.binds_positive else side) > 0.0 for side in Side}
 
 
 # operations that turn a huge number into an infinite one, or two infinite ones into NaN
@@ -158,7 +341,8 @@ def _guard_inside(
         return node
     curve = _guard(node.curve, steep, needs, seen)
     fold = node if curve is node.curve else Folded(node.fold, node.over, curve)
-    harmful = node.over in needs and (steep or node.fold.infinite_when_empty)
+    side = POSITIVES if node.over.binds_positive else node.over
+    harmful = side in needs and (steep or node.fold.infinite_when_empty)
     return where(_HAS[node.over], fold, 0.0) if harmful else fold
 
 
@@ -208,51 +392,33 @@ def mean_over_batch(curve: Operand, over: Side) -> Formula:
     return Total(add_up(curve, over)) / at_least(Total(count(over)), 1)
 
 
-def made_for(declaration: Declaration, pair_batch: PairBatch, engine: str) -> tuple[Declared, ...]:
-    """A declaration with everything said that depends on the batch.
-
-    Examples:
-        >>> whole = MatrixLoss(lambda pair_batch: [])
-        >>> made_for(FromProblem(lambda pair_batch, engine: whole), None, "dense")[0] is whole
-        True
-    """
-    items: tuple[Declared, ...] = declaration if isinstance(declaration, tuple) else (declaration,)
-    if not any(isinstance(item, FromProblem) for item in items):
-        return items
-    made: list[Declared] = []
-    for item in items:
-        more = item.declare(pair_batch, engine) if isinstance(item, FromProblem) else item
-        made.extend(made_for(more, pair_batch, engine))
-    return tuple(made)
-
-
 def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regularizer], list[MatrixLoss]]:
-    """Sort what a loss declared by kind; what is still to be made from the batch is left out.
+    """Sort what a loss declares by kind.
 
     Examples:
-        >>> sort_declaration(MatrixLoss(lambda pair_batch: []))[0]
+        >>> sort_declaration(MatrixLoss(lambda batch, rows: []))[0]
         []
     """
     items = declaration if isinstance(declaration, tuple) else (declaration,)
     for item in items:
-        if not isinstance(item, Term | Regularizer | MatrixLoss | FromProblem):
+        if not isinstance(item, Term | Regularizer | MatrixLoss):
             raise TypeError(
-                "declare() must return parts, made with per_anchor, per_pair, Regularizer or MatrixLoss, "
+                "declare() must return terms, made with per_anchor, per_pair or per_triplet, Regularizer or MatrixLoss, "
                 f"but it returned {item!r}"
             )
-    parts = [item for item in items if isinstance(item, Term)]
+    terms = [item for item in items if isinstance(item, Term)]
     regularizers = [item for item in items if isinstance(item, Regularizer)]
-    whole = [item for item in items if isinstance(item, MatrixLoss)]
-    return parts, regularizers, whole
+    matrix_losses = [item for item in items if isinstance(item, MatrixLoss)]
+    return terms, regularizers, matrix_losses
 
 
 def reduce(
     values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, group: ProcessGroup = SINGLE_PROCESS
 ) -> Tensor:
-    """Reduce parts to the loss: ``Σ total / Σ units`` and its kin, each part on its own.
+    """Reduce terms to the loss: ``Σ total / Σ units`` and its kin, each term by itself.
 
     Args:
-        values: the parts.
+        values: the terms.
         regularizers: added to the scalar, or in equal shares to the anchors.
         reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``, or ``"none"``: one value
             per anchor, the sum over its units.
@@ -260,18 +426,18 @@ def reduce(
 
     Examples:
         >>> import torch
-        >>> part = TermValues(torch.tensor([3.0, 0.0]), torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]))
-        >>> reduce([part], [], "mean"), reduce([part], [], "nonzero"), reduce([part], [], "none")
+        >>> term = TermValues(torch.tensor([3.0, 0.0]), torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]))
+        >>> reduce([term], [], "mean"), reduce([term], [], "nonzero"), reduce([term], [], "none")
         (tensor(1.), tensor(3.), tensor([3., 0.]))
     """
     if reduction == "none":
         shared = [equal_share(penalty, values[0].total, group) for penalty in regularizers]
-        return _add([part.total for part in values] + shared)
-    sums = [part.total.sum() for part in values]
+        return _add([term.total for term in values] + shared)
+    sums = [term.total.sum() for term in values]
     if reduction != "sum":
-        for part in values:
-            counts = part.units if reduction == "mean" else part.nonzero
-            assert counts is not None, "a part has the count that the reduction needs"
+        for term in values:
+            counts = term.units if reduction == "mean" else term.nonzero
+            assert counts is not None, "a term has the count that the reduction needs"
             sums.append(counts.sum())
     sums = group.totals(sums)
     totals, counts_of = sums[: len(values)], sums[len(values) :]

@@ -28,8 +28,8 @@ def contrastive(
     reference_labels: Tensor | None = None,
     *,
     relation: Relation | None = None,
-    positive_margin: float = 1.0,
-    negative_margin: float = 0.5,
+    positive_margin: float | None = None,
+    negative_margin: float | None = None,
     similarity: SimilarityLike = "cosine",
     miner: Miner | None = None,
     reduction: Reduction = "nonzero",
@@ -39,6 +39,8 @@ def contrastive(
 
         pull, push = relu(positive_margin - S[P]), relu(S[N] - negative_margin)
         pull[pull > 0].mean() + push[push > 0].mean()
+
+    Margins are 1 and 0.5 by default; those of a distance are distances, 0 and 1.
 
     Examples:
         >>> import torch

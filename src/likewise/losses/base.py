@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 import torch
 from torch import Tensor, nn
 
-from likewise import engines
 from likewise.distributed import current_group
+from likewise.engines import BACKENDS, evaluate_declaration
 from likewise.formula import (
     REDUCTIONS,
     Declaration,
@@ -22,26 +22,22 @@ from likewise.formula import (
     Number,
     PairBatch,
     Reduction,
+    Regularizer,
     Relation,
     Similarity,
     SimilarityLike,
     Term,
-    TermValues,
-    Triplets,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
     check_hyperparameters,
     full_precision,
     hyper,
-    made_for,
     one_of,
     option,
-    reduce,
-    sort_declaration,
     walk,
 )
-from likewise.miners import Miner, TripletMiner
+from likewise.miners import Miner
 
 _CONSTANT = (int, float, str, type(None), Similarity, Miner)
 """What an attribute may be whose contents cannot change behind a loss's back."""
@@ -91,9 +87,6 @@ class PairLoss(nn.Module):
     takes_references: ClassVar[bool] = True
     """Whether anchors can be compared with other references than themselves."""
 
-    takes_triplets: ClassVar[bool] = False
-    """Whether it is a loss on triplets; any other takes the pairs that triplets touch."""
-
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = None
     """The similarities on which the loss makes sense; ``None``: all."""
 
@@ -113,7 +106,7 @@ class PairLoss(nn.Module):
             allowed = " or ".join(kind.__name__ for kind in self.similarities)
             raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
         one_of("reduction", self.reduction, REDUCTIONS)
-        one_of("backend", self.backend, engines.BACKENDS)
+        one_of("backend", self.backend, BACKENDS)
         if self.miner is not None and not isinstance(self.miner, Miner):
             what = f"the class {self.miner.__name__}, to be called" if isinstance(self.miner, type) else None
             raise TypeError(
@@ -130,14 +123,6 @@ class PairLoss(nn.Module):
     def declarations(self) -> list[Declaration]:
         """Everything that the loss declares, one entry for each matrix that it looks at."""
         return [self.declare()]
-
-    def declare_on_triplets(self) -> Declaration:
-        """The loss on chosen triplets; by default it is the loss on the pairs that they touch."""
-        return self.declare()
-
-    def declare_choices(self, miner: TripletMiner, pair_batch: PairBatch, engine: str) -> Declaration | None:
-        """The loss on what a triplet miner chooses, where that can be said without writing triplets down."""
-        return None
 
     def only_from_embeddings(self) -> str | None:
         """Why the loss cannot be computed from similarities alone, or ``None`` if it can."""
@@ -171,7 +156,7 @@ class PairLoss(nn.Module):
                 "concatenate both sets into embeddings instead"
             )
         with full_precision(embeddings):
-            pair_batch = batch_from_embeddings(
+            batch = batch_from_embeddings(
                 embeddings,
                 labels,
                 references,
@@ -180,7 +165,7 @@ class PairLoss(nn.Module):
                 as_similarity(self.similarity),
                 current_group(),
             )
-            return self.value(pair_batch)
+            return self.value(batch)
 
     def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
         """The loss as a function of the similarity matrix alone.
@@ -196,25 +181,9 @@ class PairLoss(nn.Module):
             similarity = as_similarity(self.similarity)
             return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))
 
-    def value(self, pair_batch: PairBatch) -> Tensor:
-        """The loss of a pair_batch that was checked."""
-        miner = self.miner
-        on_triplets = isinstance(miner, TripletMiner) or (miner is None and isinstance(pair_batch.relation, Triplets))
-        declaration = self.declare_on_triplets() if on_triplets else self._declared()
-        if miner is not None:
-            engine = engines.choose(pair_batch, self.backend)
-            by_rule = self.declare_choices(miner, pair_batch, engine) if isinstance(miner, TripletMiner) else None
-            if by_rule is not None:
-                declaration = by_rule
-            elif isinstance(miner, TripletMiner) and not self.takes_triplets:
-                pair_batch = pair_batch.under(miner.touched(pair_batch, engine))
-            else:
-                pair_batch = pair_batch.under(miner.refine(pair_batch, engine))
-        return value_of(declaration, pair_batch, self.reduction, self.backend)
-
-    def _declared(self) -> Declaration:
-        declaration: Declaration = declared(self)
-        return declaration
+    def value(self, batch: PairBatch) -> Tensor:
+        """The loss of a checked batch."""
+        return evaluate_declaration(declared(self), batch, self.reduction, self.backend, self.miner)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what can be declared anew."""
@@ -287,9 +256,10 @@ def _declare(loss: Any) -> tuple[Any, bool]:
 def _is_plain(declaration: Any) -> bool:
     """Whether what a loss with proxies declares are formulas alone, without a number that was computed from them."""
     items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
-    if not all(isinstance(item, Term) for item in items):
+    if not all(isinstance(item, Term | Regularizer | MatrixLoss) for item in items):
         return False
-    formulas = [formula for part in items for formula in (part.total, part.units, part.nonzero)]
+    terms = [item for item in items if isinstance(item, Term)]
+    formulas = [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
     return not any(isinstance(node, Number) and isinstance(node.value, Tensor) for node in walk(*formulas))
 
 
@@ -301,32 +271,6 @@ def without_declaration(loss: nn.Module) -> dict[str, Any]:
         False
     """
     return {name: value for name, value in vars(loss).items() if name != "_declaration"}
-
-
-def value_of(declaration: Declaration, pair_batch: PairBatch, reduction: Reduction, backend: str) -> Tensor:
-    """What a loss declared, computed and reduced: formulas on an engine, the rest by its own functions."""
-    engine = engines.choose(pair_batch, backend)
-    parts, regularizers, whole = sort_declaration(made_for(declaration, pair_batch, engine))
-    if parts and not whole:
-        short = engines.whole(parts, pair_batch, reduction, backend)
-        if short is not None:
-            return sum((penalty.value.to(short.dtype) for penalty in regularizers), short)
-    values = engines.run(parts, pair_batch, reduction, backend) if parts else []
-    for function in whole:
-        values = [*values, *_computed(function, pair_batch, engine, backend)]
-    return reduce(values, [penalty.value.to(pair_batch.dtype) for penalty in regularizers], reduction, pair_batch.group)
-
-
-def _computed(function: MatrixLoss, pair_batch: PairBatch, engine: str, asked: str) -> list[TermValues]:
-    """What is no formula, without the matrix where the engine is one that avoids it."""
-    if engine == "dense" or function.streams == "itself":
-        return function.compute(pair_batch)
-    if function.streams == "by rows" and asked != "triton":
-        return engines.by_rows(pair_batch, function.compute, "chunked")
-    if asked != "auto":
-        others = "'auto' or 'chunked'" if function.streams == "by rows" else "'auto' or 'dense'"
-        raise ValueError(f"backend must be {others} for a loss that is no formula on this batch, but it is {asked!r}")
-    return function.compute(pair_batch)
 
 
 Module = TypeVar("Module", bound=nn.Module)

@@ -21,7 +21,8 @@ from likewise.formula import (
     whole_number,
 )
 from likewise.losses.base import PairLoss, groups_of
-from likewise.losses.proxy_base import Between, ProxyLoss, Queue
+from likewise.losses.proxies import Queue
+from likewise.losses.proxy_base import Between, ProxyLoss
 
 ANCHORED_ON_PROXIES = {Between.PROXIES_SAMPLES, Between.PROXIES_PROXIES}
 

@@ -17,6 +17,7 @@ from likewise.formula import (
     Similarity,
     SimilarityLike,
     Term,
+    as_similarity,
     hyper,
     logsumexp,
     mean,
@@ -42,12 +43,14 @@ class ContrastiveLoss(PairLoss):
       + \frac{1}{|\mathcal N|}\sum_{(i,k)\in\mathcal N}[s_{ik} - m_-]_+$$
 
     each mean over the pairs that are not zero (``reduction="nonzero"``).  Hadsell et al. 2006; Eq. 5 of
-    the unified view, Eq. 2.15 of the thesis (both drop the constant $m_+$).  With ``similarity="euclidean"`` the margins
-    are similarities too, that is, negative distances.
+    the unified view, Eq. 2.15 of the thesis (both drop the constant $m_+$).  With a distance the margins are distances:
+    ``ContrastiveLoss(similarity="euclidean")`` is $[d_{ij}]_+$ for positives and $[1-d_{ik}]_+$ for negatives.
 
     Args:
-        positive_margin: positives above this similarity cost nothing.
-        negative_margin: negatives below this similarity cost nothing.
+        positive_margin: positives above this similarity, or within this distance, cost nothing; by default 1.0, or 0.0
+            for a distance.
+        negative_margin: negatives below this similarity, or beyond this distance, cost nothing; by default 0.5, or 1.0
+            for a distance.
 
     Examples:
         >>> import torch
@@ -56,19 +59,28 @@ class ContrastiveLoss(PairLoss):
         tensor(0.4800)
     """
 
-    positive_margin: float = hyper(
-        default=1.0, help="positives above this similarity cost nothing", search=(0.0, 1.0), step=0.1
+    positive_margin: float | None = hyper(
+        default=None, help="positives above this similarity cost nothing", search=(0.0, 1.0), step=0.1
     )
-    negative_margin: float = hyper(
-        default=0.5, help="negatives below this similarity cost nothing", search=(0.0, 1.0), step=0.1
+    negative_margin: float | None = hyper(
+        default=None, help="negatives below this similarity cost nothing", search=(0.0, 1.0), step=0.1
     )
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
+    def __post_init__(self) -> None:
+        positive, negative = (0.0, 1.0) if as_similarity(self.similarity).is_distance else (1.0, 0.5)
+        self.positive_margin = positive if self.positive_margin is None else self.positive_margin
+        self.negative_margin = negative if self.negative_margin is None else self.negative_margin
+        super().__post_init__()
+
     def declare(self) -> Declaration:
         """Two averages, one over positive and one over negative pairs."""
+        assert self.positive_margin is not None
+        assert self.negative_margin is not None
+        threshold = as_similarity(self.similarity).threshold
         return (
-            per_pair(POSITIVES, relu(self.positive_margin - s)),
-            per_pair(NEGATIVES, relu(s - self.negative_margin)),
+            per_pair(POSITIVES, relu(threshold(self.positive_margin) - s)),
+            per_pair(NEGATIVES, relu(s - threshold(self.negative_margin))),
         )
 
 
@@ -124,13 +136,13 @@ class SNRContrastiveLoss(PairLoss):
         return "its regularizer is a function of the embeddings" if self.regularizer > 0.0 else None
 
 
-def _absolute_sum(pair_batch: PairBatch) -> Tensor:
-    assert pair_batch.anchors is not None
-    return unit(pair_batch.anchors).sum(dim=1).abs()
+def _absolute_sum(batch: PairBatch) -> Tensor:
+    assert batch.anchors is not None
+    return unit(batch.anchors).sum(dim=1).abs()
 
 
 class IntraPairVarianceLoss(PairLoss):
-    r"""Intra-pair variance: pairs shall not lie far on the wrong side of their own mean.
+    r"""Intra-pair variance: penalizes positive (negative) pairs far below (above) the batch mean.
 
     $$\mathrm{mean}_{\mathcal P}[(1-\varepsilon_+)\bar s_+ - s]_+^2 + \mathrm{mean}_{\mathcal N}[s-(1+\varepsilon_-)\bar s_-]_+^2$$
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from likewise import engines
 from likewise.distributed import current_group
+from likewise.engines import map_rows
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -21,6 +21,7 @@ from likewise.formula import (
     MatrixLoss,
     PairBatch,
     Regularizer,
+    RowChunk,
     Similarity,
     Term,
     TermValues,
@@ -216,17 +217,19 @@ class ProxyGMLLoss(ProxyLoss):
         nn.init.kaiming_uniform_(proxies, a=math.sqrt(5.0))
 
     def declare(self) -> dict[Between, Declaration]:
-        """The nearest proxies of a row are not a fold, so this looks at the matrix."""
-        nearest = MatrixLoss(self._compute, streams="by rows")
-        return {Between.SAMPLES_PROXIES: (nearest, Regularizer(self.weight * self.among_proxies()))}
+        """The nearest proxies of a row are not a fold, so this is a function of the matrix, row by row."""
+        among = Regularizer(lambda: self.weight * self.among_proxies())
+        return {Between.SAMPLES_PROXIES: (MatrixLoss.by_rows(self._of_rows), among)}
 
     def pool(self, similarities: Tensor) -> Tensor:
         """The sum over a class's proxies."""
         return similarities.sum(dim=2)
 
-    def _compute(self, pair_batch: PairBatch) -> list[TermValues]:
-        S = pair_batch.similarities()
-        own, _ = pair_batch.relation.masks()
+    def _by_class(self, of_proxies: Tensor) -> Tensor:
+        """Columns of proxies as classes and centers: ``(m, classes · centers) -> (m, classes, centers)``."""
+        return of_proxies.reshape(len(of_proxies), -1, self.centers)
+
+    def _of_rows(self, S: Tensor, own: Tensor, _others: Tensor) -> list[TermValues]:
         # a bonus that no cosine reaches puts a sample's own proxies first
         order = S.detach() + 4.0 * own
         nearest = order.topk(min(self.neighbors, S.shape[1]), dim=1).indices
@@ -242,14 +245,18 @@ class ProxyGMLLoss(ProxyLoss):
         proxies, group = self.unit_proxies(), current_group()
         own = group.split(len(proxies)).own
         owners = torch.arange(len(proxies), device=proxies.device) // self.centers
-        relation = Labels(owners[own], owners)
-        pair_batch = PairBatch(relation, Cosine(normalize=False), anchors=proxies[own], references=proxies)
-        pair_batch.between = Between.PROXIES_PROXIES.value
+        batch = PairBatch(
+            Labels(owners[own], owners),
+            Cosine(normalize=False),
+            anchors=proxies[own],
+            references=proxies,
+            between=Between.PROXIES_PROXIES.value,
+        )
 
-        def of_rows(panel: PairBatch) -> list[TermValues]:
-            assert panel.labels is not None
-            sums = self._by_class(panel.similarities()).sum(dim=2)
-            return [TermValues(nn.functional.cross_entropy(sums, panel.labels, reduction="none"), None, None)]
+        def of_rows(chunk: RowChunk) -> tuple[Tensor, ...]:
+            assert chunk.batch.labels is not None
+            sums = self._by_class(chunk.similarities).sum(dim=2)
+            return (nn.functional.cross_entropy(sums, chunk.batch.labels, reduction="none"),)
 
-        [part] = engines.by_rows(pair_batch, of_rows, engines.choose(pair_batch, self.backend, formulas=False))
-        return group.total(part.total.sum()) / len(proxies)
+        [values] = map_rows(batch, self.backend).map(of_rows)
+        return group.total(values.sum()) / len(proxies)

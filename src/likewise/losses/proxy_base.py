@@ -1,17 +1,16 @@
-"""The shell around the declaration of a loss with proxies: learned vectors that stand for the classes."""
+"""The module around the declaration of a loss with proxies: learned vectors that stand for the classes."""
 
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from likewise import engines
-from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition, current_group
-from likewise.engines import Engine, run_on
+from likewise.distributed import SINGLE_PROCESS, RowPartition, current_group
+from likewise.engines import BACKENDS, evaluate_declaration, plan_chunks
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -21,6 +20,7 @@ from likewise.formula import (
     Labels,
     Operand,
     PairBatch,
+    Pooled,
     Reduction,
     Relation,
     Similarity,
@@ -30,19 +30,15 @@ from likewise.formula import (
     check_hyperparameters,
     embeddings_of,
     full_precision,
-    has_similarity_hook,
     hyper,
     labels_of,
     logsumexp,
-    made_for,
     one_of,
     option,
     per_anchor,
-    reduce,
     same_device,
     same_half,
     softplus,
-    sort_declaration,
     unit,
     whole_number,
 )
@@ -51,17 +47,16 @@ from likewise.losses.base import (
     describe,
     make_constructor,
     parameter_groups,
-    value_of,
     whole_module,
     without_declaration,
 )
-from likewise.losses.blocks import ProxiesAsAnchors, ProxiesAsReferences, Table, blocks
 from likewise.losses.centers import nearest
-from likewise.losses.sampled import draw, number_of_classes, reweighed_parts
+from likewise.losses.proxies import ProxyTable, Queue
+from likewise.losses.sampled import number_of_classes, reweigh_declaration
 
 
 class Between(Enum):
-    """Whom a part of a proxy loss compares: anchors first, references second.
+    """What a term of a proxy loss compares: anchors first, references second.
 
     Examples:
         >>> Between.PROXIES_SAMPLES.value
@@ -77,30 +72,6 @@ class Between(Enum):
 SAMPLES_FIRST = (Between.SAMPLES_PROXIES, Between.SAMPLES_CLASSES)
 
 _PROXIES = frozenset({"proxies"})
-
-
-class Queue(NamedTuple):
-    """Samples of earlier batches, the same on every process, and which of them exist.
-
-    Examples:
-        >>> import torch
-        >>> queue = Queue(torch.zeros(1, 2), torch.tensor([5]), torch.tensor([False]))
-        >>> queue.after(torch.ones(1, 2), torch.tensor([7]))[1:]
-        (tensor([7, 5]), tensor([ True, False]))
-    """
-
-    samples: Tensor
-    labels: Tensor
-    valid: Tensor
-
-    def after(self, samples: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """A batch and then the queue: samples, labels, and which of them exist."""
-        there = torch.ones_like(labels, dtype=torch.bool)
-        return (
-            torch.cat([samples, self.samples]),
-            torch.cat([labels, self.labels]),
-            torch.cat([there, self.valid]),
-        )
 
 
 def cross_entropy(positive: Operand, negative: Operand) -> Term:
@@ -119,23 +90,22 @@ def cross_entropy(positive: Operand, negative: Operand) -> Term:
 class ProxyLoss(nn.Module):
     """A loss on the similarities between a batch and learned proxies, given by its declarations.
 
-    A subclass is its hyper-parameters and one method, `declare`, which says for each matrix that the loss looks at
-    (`Between`) what it does there.
+    A subclass is its hyper-parameters and one method, `declare`, which declares, for each matrix that the loss looks at
+    (`Between`), what it computes there.
 
     Args:
         num_classes: how many classes there are; labels must be 0 … num_classes − 1.
         embedding_dim: the embeddings' dimension.
         reduction: ``"mean"``, ``"nonzero"``, ``"sum"`` or ``"none"``, over the units that the loss is defined on.
         backend: the engine; ``"auto"`` chooses by size and device.
-        sampled: in training, compare a batch with its own classes and others drawn anew for every call, so many
-            together: a share up to 1, or a number above 1.  The loss is too small then, never too large
-            (`likewise.losses.sampled`).  A batch must not have more classes; on a GPU, where nobody looks, samples of
-            those that find no room are left out.
-        corrected: let each class drawn stand for those it was drawn from, so that a softmax's expected denominator is
-            the full one.
-        sparse: make the proxies' gradient a sparse tensor of the rows that were compared, for optimizers that take one
-            (``SGD``, ``Adagrad``, ``SparseAdam``); needs ``sampled``.
-        generator: draws the classes; by default the device's own, which a checkpoint of a training holds.
+        sampled: Partial-FC sampling in training: the batch's classes plus randomly drawn ones; a fraction up to 1, or a
+            number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampled`).  A batch
+            must not have more classes; on a GPU, where values are not read, samples of classes without room are left out.
+        corrected: weight each drawn class by the number of classes it was drawn from, so that a softmax's expected
+            denominator is the full one.
+        sparse: make the proxies' gradient a sparse tensor of the compared rows, for optimizers that take one (``SGD``,
+            ``Adagrad``, ``SparseAdam``); needs ``sampled``.
+        generator: draws the classes; by default the device's generator, which a checkpoint of a training holds.
 
     Attributes:
         proxies: the parameter, ``(num_classes · centers, embedding_dim)``; row ``c · centers + k`` is center k of class c.
@@ -155,9 +125,11 @@ class ProxyLoss(nn.Module):
     embedding_dim: int
     reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
     backend: str = option(default="auto", kw_only=True, help="the engine")
-    sampled: float | None = option(default=None, kw_only=True, help="classes to compare with: a share, or a number")
-    corrected: bool = option(default=False, kw_only=True, help="let a class drawn stand for those not drawn")
-    sparse: bool = option(default=False, kw_only=True, help="a sparse gradient of the proxies that were compared")
+    sampled: float | None = option(default=None, kw_only=True, help="classes to compare with: a fraction or a number")
+    corrected: bool = option(
+        default=False, kw_only=True, help="weight a drawn class by the number of classes it was drawn from"
+    )
+    sparse: bool = option(default=False, kw_only=True, help="a sparse gradient of the compared proxies")
     generator: torch.Generator | None = option(default=None, kw_only=True, help="draws the classes")
 
     similarity: ClassVar[str] = "cosine"
@@ -182,16 +154,16 @@ class ProxyLoss(nn.Module):
             setattr(self, name, whole_number(f"{type(self).__name__}: {name}", getattr(self, name), 1))
         check_hyperparameters(self)
         one_of("reduction", self.reduction, REDUCTIONS)
-        one_of("backend", self.backend, engines.BACKENDS)
+        one_of("backend", self.backend, BACKENDS)
         self._check_sampling()
-        self.shard: RowPartition | None = None  # which classes have their proxies here, if others have theirs elsewhere
+        self.shard: RowPartition | None = None  # the classes whose proxies are here, if they are sharded
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialize(self.proxies)
 
     @property
     def proxies_per_class(self) -> int:
-        """How many centers a class has."""
+        """The number of centers of each class."""
         return int(getattr(self, "centers", 1))
 
     def _check_sampling(self) -> None:
@@ -210,10 +182,10 @@ class ProxyLoss(nn.Module):
         nn.init.xavier_uniform_(proxies)
 
     def declare(self) -> dict[Between, Declaration]:
-        """What the loss does on each matrix that it looks at.
+        """What the loss computes on each matrix that it looks at.
 
-        It is a function of the loss's own attributes, and is asked again when one of them has changed; at every call
-        where it looks at parameters.
+        It is a function of the loss's attributes, and is called again when one of them has changed; at every call if it
+        reads parameters.
         """
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
@@ -222,7 +194,7 @@ class ProxyLoss(nn.Module):
         return list(self.declare().values())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what can be declared anew."""
+        """Everything but what can be declared again."""
         return without_declaration(self)
 
     def pool(self, similarities: Tensor) -> Tensor:
@@ -230,18 +202,18 @@ class ProxyLoss(nn.Module):
         return nearest(similarities)
 
     def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
-        """How proxies are compared with each other, and what stands for them there, ``(n, any)``."""
+        """How proxies are compared with each other, and the vectors that represent them, ``(n, any)``."""
         return as_similarity(self.similarity), proxies
 
-    def accounted(self) -> Tensor:
-        """The proxies for which this process accounts in a term on proxies alone: its share, or all that it has."""
+    def local_proxies(self) -> Tensor:
+        """The proxies that this rank accounts for in a term on proxies: its shard, or its part of all."""
         if self.shard is not None:
             return self.proxies
         own, centers = current_group().split(self.num_classes).own, self.proxies_per_class
         return self.proxies[own.start * centers : own.stop * centers]
 
     def unit_proxies(self) -> Tensor:
-        """The proxies at unit length, in float32 at least, for terms on the proxies alone."""
+        """The proxies at unit length, in float32 at least, for terms on the proxies."""
         return unit(self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float())
 
     def only_from_embeddings(self) -> str | None:
@@ -279,111 +251,133 @@ class ProxyLoss(nn.Module):
     def value(
         self, samples: Tensor, labels: Tensor, queue: Queue | None = None, half: torch.dtype | None = None
     ) -> Tensor:
-        """The loss of samples that were checked, and of those that a memory remembers.
+        """The loss of checked samples, and of those in a memory.
 
         Args:
             samples: in float32 at least.
             labels: class indices.
             queue: samples of earlier batches.
-            half: the half precision that samples and proxies were in, if they were in the same.
+            half: the half precision of samples and proxies, if they had the same.
         """
-        terms = []
+        values = []
         for between, declaration in declared(self, apart_from=_PROXIES).items():
-            everyone, all_labels, table, valid = self._sides(between, samples, labels, queue)
-            term = self._term(between, declaration, everyone, all_labels, table, valid, half)
-            if term.ndim and table.shards is not None and between in SAMPLES_FIRST:
-                term = term[current_group().batch_rows(samples).own]
-            terms.append(term)
-        return terms[0] if len(terms) == 1 else torch.stack(terms).sum(dim=0)
+            if between is Between.PROXIES_PROXIES:
+                batch = self._among_proxies(samples, queue)
+            elif between is Between.PROXIES_SAMPLES:
+                batch = self._proxies_first(samples, labels, queue, half)
+            else:
+                batch, declaration = self._samples_first(between, declaration, samples, labels, half)
+            value = evaluate_declaration(declaration, batch, self.reduction, self.backend)
+            if value.ndim and batch.shards is not SINGLE_PROCESS:
+                value = value[current_group().batch_rows(samples).own]
+            values.append(value)
+        return values[0] if len(values) == 1 else torch.stack(values).sum(dim=0)
 
-    def _sides(
-        self, between: Between, samples: Tensor, labels: Tensor, queue: Queue | None
-    ) -> tuple[Tensor, Tensor, Table, Tensor | None]:
-        """The samples and the proxies that this process compares, and which samples exist.
+    def _samples_first(
+        self, between: Between, declaration: Declaration, samples: Tensor, labels: Tensor, half: torch.dtype | None
+    ) -> tuple[PairBatch, Declaration]:
+        """Samples against proxies: this rank's samples against all proxies, or all samples against its shard."""
+        group = current_group()
+        if self.shard is not None:
+            rows = group.batch_rows(samples)
+            samples, labels = group.gather(samples, rows), group.gather(labels, rows)
+        table, pooled = self.table(labels), between is Between.SAMPLES_CLASSES
+        similarity = as_similarity(self.similarity)
+        relation = Labels(
+            labels,
+            table.classes if pooled else table.owners(),
+            ordered=self.sampled is None,
+            positives=table.positives(pooled=pooled),
+        )
+        batch = PairBatch(
+            relation,
+            Pooled(similarity, table.centers, self.pool) if pooled else similarity,
+            anchors=samples,
+            references=table.rows,
+            group=group if self.shard is None else SINGLE_PROCESS,
+            shards=table.shards or SINGLE_PROCESS,
+            half=half,
+            between=between.value,
+            table="references",
+        )
+        weights = table.weights(pooled=pooled)
+        return batch, declaration if weights is None else reweigh_declaration(declaration, weights)
 
-        Where the batch is spread over processes: its own samples with all proxies; or everybody's samples with its share
-        of the proxies.
-        """
-        group, sharded = current_group(), self.shard is not None
-        if between is Between.PROXIES_PROXIES:
-            if queue is not None:
-                own = group.split(len(queue.labels)).own
-                samples = torch.cat([samples, queue.samples[own] * queue.valid[own, None]])
-            return samples, labels, self.table(labels), None
-        if between in SAMPLES_FIRST and not sharded:
-            return samples, labels, self.table(labels), None
+    def _proxies_first(
+        self, samples: Tensor, labels: Tensor, queue: Queue | None, half: torch.dtype | None
+    ) -> PairBatch:
+        """Proxies against samples: this rank's proxies against the samples of all ranks, and the memory's."""
+        self._refuse_sampling()
+        group = current_group()
         rows = group.batch_rows(samples)
         samples, labels, valid = group.gather(samples, rows), group.gather(labels, rows), None
         if queue is not None:
             samples, labels, valid = queue.after(samples, labels)
         table = self.table(labels)
-        return samples, labels, table if sharded else table.cut(group.split(len(table.classes)).own), valid
+        if self.shard is None:
+            table = table.cut(group.split(len(table.classes)).own)
+        return PairBatch(
+            Labels(table.owners(), labels, valid=valid),
+            as_similarity(self.similarity),
+            anchors=table.rows,
+            references=samples,
+            group=group,
+            half=half,
+            between=Between.PROXIES_SAMPLES.value,
+            table="anchors",
+        )
 
-    def table(self, labels: Tensor) -> Table:
-        """The proxies that a batch of these labels is compared with: all of them, or a sample."""
+    def _among_proxies(self, samples: Tensor, queue: Queue | None) -> PairBatch:
+        """Each proxy against all others; the anchors are this rank's proxies."""
+        self._refuse_sampling()
+        group, centers = current_group(), self.proxies_per_class
+        if queue is not None:
+            local_queue = group.split(len(queue.labels)).own
+            samples = torch.cat([samples, queue.samples[local_queue] * queue.valid[local_queue, None]])
+        local = group.split(self.num_classes) if self.shard is None else self.shard
+        local = RowPartition(tuple(size * centers for size in local.sizes), local.rank)
+        rows = self.proxies.to(samples.dtype)
+        similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, local))
+        everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
+        if group is SINGLE_PROCESS:
+            return PairBatch(Labels(everything), similarity, anchors=proxies, between=between)
+        own = everything[local.own]
+        return PairBatch(
+            Labels(own, everything, own=own),
+            similarity,
+            anchors=proxies[local.own],
+            references=proxies,
+            group=group,
+            local_rows=local,
+            between=between,
+        )
+
+    def _refuse_sampling(self) -> None:
+        if self.sampled is not None:
+            raise ValueError(
+                f"{type(self).__name__}: sampled must be None where proxies are anchors, but it is {self.sampled!r}"
+            )
+
+    def table(self, labels: Tensor) -> ProxyTable:
+        """The proxies that a batch of these labels is compared with: all of them, a shard or a sample."""
         if self.shard is not None:
-            classes = torch.arange(self.shard.own.start, self.shard.own.stop, device=labels.device)
-            positions = labels - self.shard.offset
-            here = (positions >= 0) & (positions < len(classes))
-            return Table(self.proxies, classes, torch.where(here, positions, -1), shards=current_group())
+            return ProxyTable.shard(self.proxies, self.shard, labels, current_group())
         if self.sampled is None or not self.training:
-            return Table(self.proxies, torch.arange(self.num_classes, device=labels.device), labels, complete=True)
+            return ProxyTable.whole(self.proxies, self.num_classes, labels)
         if self.sparse and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             raise ValueError(
                 f"{type(self).__name__}: sparse must be False where there are several processes, because "
                 "DistributedDataParallel adds up sparse gradients of torch.nn.Embedding alone, but it is True"
             )
-        number = number_of_classes(self.sampled, self.num_classes)
-        chosen, positions, log_weights = draw(labels, self.num_classes, number, self.generator)
-        center = torch.arange(self.proxies_per_class, device=labels.device)
-        rows = (chosen[:, None] * self.proxies_per_class + center).flatten()  # (number · centers,)
-        proxies = nn.functional.embedding(rows, self.proxies, sparse=self.sparse)
-        room = number >= min(len(labels), self.num_classes)  # for whatever classes they are of
-        return Table(proxies, chosen, positions, room, log_weights if self.corrected else None)
-
-    def _term(
-        self,
-        between: Between,
-        declaration: Declaration,
-        samples: Tensor,
-        labels: Tensor,
-        table: Table,
-        valid: Tensor | None,
-        half: torch.dtype | None,
-    ) -> Tensor:
-        sketch = self._sketch(between, samples, labels, table, valid)
-        sketch.between = between.value
-        if between is not Between.PROXIES_PROXIES:
-            sketch.half = half
-        # a pooled similarity is none that a kernel knows
-        formulas = between is not Between.SAMPLES_CLASSES and not sort_declaration(declaration)[2]
-        chosen = engines.choose(sketch, self.backend, formulas=formulas)
-        declaration = made_for(declaration, sketch, chosen)
-        if table.log_weights is not None:
-            centers = 1 if between is Between.SAMPLES_CLASSES else table.centers
-            weights = table.log_weights.repeat_interleave(centers, output_size=centers * len(table.classes))
-            declaration = reweighed_parts(declaration, weights)
-        parts, regularizers, whole = sort_declaration(declaration)
-        engine = None if whole else self._engine(between, chosen, samples, labels, table, valid)
-        if engine is None:
-            return value_of(declaration, self._problem(between, sketch, samples, table), self.reduction, self.backend)
-        values = run_on(parts, sketch, engine, self.reduction)
-        numbers = [penalty.value.to(samples.dtype) for penalty in regularizers]
-        return reduce(values, numbers, self.reduction, sketch.group)
-
-    def _engine(
-        self, between: Between, chosen: str, samples: Tensor, labels: Tensor, table: Table, valid: Tensor | None
-    ) -> Engine | None:
-        """An engine that knows where a sample's own proxies are; ``None`` where one for any batch does as well."""
-        similarity = as_similarity(self.similarity)
-        if between is Between.PROXIES_SAMPLES and chosen == "chunked":
-            return ProxiesAsAnchors(similarity, samples, labels, table, valid)
-        # small batches on a GPU have a way of their own, and who looks on wants to see the matrix
-        general = chosen == "dense" and (samples.is_cuda or has_similarity_hook())
-        if between not in SAMPLES_FIRST or chosen == "triton" or general:
-            return None
-        pool = self.pool if between is Between.SAMPLES_CLASSES else None
-        return ProxiesAsReferences(similarity, samples, table, pool, whole=chosen == "dense")
+        return ProxyTable.sample(
+            self.proxies,
+            self.num_classes,
+            labels,
+            number_of_classes(self.sampled, self.num_classes),
+            corrected=self.corrected,
+            sparse=self.sparse,
+            generator=self.generator,
+        )
 
     def samples(self, embeddings: Tensor) -> Tensor:
         """Check embeddings against the proxies' dimension and device; half precision is widened."""
@@ -395,74 +389,16 @@ class ProxyLoss(nn.Module):
         same_device("embeddings", samples, self.proxies.device, "proxies")
         return samples
 
-    def _sketch(
-        self, between: Between, samples: Tensor, labels: Tensor, table: Table, valid: Tensor | None
-    ) -> PairBatch:
-        """Who is compared with whom; proxies in their own dtype, and not yet pooled."""
-        similarity = as_similarity(self.similarity)
-        group: ProcessGroup = current_group() if table.shards is None else SINGLE_PROCESS
-        if between in SAMPLES_FIRST:
-            owners = table.owners() if between is Between.SAMPLES_PROXIES else table.classes
-            relation = Labels(labels, owners, ordered=self.sampled is None)
-            return PairBatch(
-                relation, similarity, anchors=samples, references=table.rows, group=group, shards=table.shards
-            )
-        if self.sampled is not None:
-            raise ValueError(
-                f"{type(self).__name__}: sampled must be None where proxies are anchors, but it is {self.sampled!r}"
-            )
-        if between is Between.PROXIES_SAMPLES:
-            relation = Labels(table.owners(), labels, valid=valid)
-            return PairBatch(relation, similarity, anchors=table.rows, references=samples, group=current_group())
-        return self._among_proxies(samples, table)
-
-    def _among_proxies(self, samples: Tensor, table: Table) -> PairBatch:
-        """Each proxy against all others; a process takes its share of the proxies for anchors."""
-        group, centers = current_group(), self.proxies_per_class
-        share = group.split(self.num_classes) if self.shard is None else self.shard
-        share = RowPartition(tuple(size * centers for size in share.sizes), share.rank)
-        rows = table.rows.to(samples.dtype)
-        similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, share))
-        everyone = torch.arange(len(proxies), device=proxies.device)
-        if group is SINGLE_PROCESS:
-            return PairBatch(Labels(everyone), similarity, anchors=proxies)
-        own = everyone[share.own]
-        relation = Labels(own, everyone, own=own)
-        anchors = proxies[share.own]
-        return PairBatch(relation, similarity, anchors=anchors, references=proxies, group=group, local_rows=share)
-
-    def _problem(self, between: Between, sketch: PairBatch, samples: Tensor, table: Table) -> PairBatch:
-        """The same with the table widened as a whole, for engines that know nothing of proxies."""
-        if between is Between.PROXIES_PROXIES:
-            return sketch
-        batch, proxies = sketch.under(sketch.relation), table.rows.to(samples.dtype)
-        if between is Between.SAMPLES_PROXIES:
-            batch.references = proxies
-        elif between is Between.PROXIES_SAMPLES:
-            batch.anchors = proxies
-        else:
-            batch.references, batch.between = proxies, Between.SAMPLES_PROXIES.value
-            assert sketch.labels is not None
-            batch.relation = Labels(sketch.labels, table.owners())
-            pooled = self.pool(self._by_class(batch.similarities()))
-            group, shards = sketch.group, sketch.shards
-            batch = PairBatch(sketch.relation, similarities=pooled, group=group, shards=shards)
-        return batch
-
-    def _by_class(self, of_proxies: Tensor) -> Tensor:
-        """Columns of proxies as classes and centers: ``(m, classes · centers) -> (m, classes, centers)``."""
-        return of_proxies.reshape(len(of_proxies), -1, self.proxies_per_class)
-
     def logits(self, embeddings: Tensor) -> Tensor:
         """The similarity of each sample to each class, ``(m, num_classes)``, without margins."""
         with full_precision(embeddings):
             return self.logits_of(self.samples(embeddings), slice(0, self.num_classes))
 
     def logits_of(self, samples: Tensor, classes: slice) -> Tensor:
-        """`logits` of samples that were checked, for some of the classes."""
+        """`logits` of checked samples, for some of the classes."""
         rows = slice(classes.start * self.proxies_per_class, classes.stop * self.proxies_per_class)
         similarities = as_similarity(self.similarity)(samples, self.proxies[rows].to(samples.dtype))
-        return self.pool(self._by_class(similarities))
+        return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
         """The most similar class of each sample; logits are made for some classes at a time.
@@ -477,14 +413,14 @@ class ProxyLoss(nn.Module):
             samples = self.samples(embeddings)
             best = samples.new_full((len(samples),), -torch.inf)
             found = torch.zeros(len(samples), dtype=torch.int64, device=samples.device)
-            for classes in blocks(self.num_classes, len(samples) * self.proxies_per_class, samples):
+            for classes in plan_chunks(self.num_classes, len(samples) * self.proxies_per_class, samples):
                 value, index = self.logits_of(samples, classes).max(dim=1)
                 found = torch.where(value > best, index + classes.start, found)
                 best = torch.maximum(value, best)
             return found
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """The proxies as a group for an optimizer, with a learning rate of their own.
+        """The proxies as a group for an optimizer, with their learning rate.
 
         Args:
             lr: the learning rate; by default the thesis' for this loss, where it gives one, else the optimizer's.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from likewise.engines import dense_masks, in_rows
 from likewise.formula import (
     Cosine,
     Declaration,
-    FromProblem,
     MatrixLoss,
     PairBatch,
+    RowChunk,
+    RowMapper,
     Similarity,
     SimilarityLike,
     SquaredEuclidean,
@@ -76,17 +75,15 @@ class FastAPLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
 
     def declare(self) -> Declaration:
-        """A histogram of a row is not a number, so this looks at the matrix, row by row."""
-        return MatrixLoss(self._compute, streams="by rows")
+        """A histogram of a row is not a number, so this is a function of the matrix, row by row."""
+        return MatrixLoss.by_rows(self._of_rows)
 
-    def _compute(self, pair_batch: PairBatch) -> list[TermValues]:
-        positive, negative = dense_masks(pair_batch)
-        position = -pair_batch.similarities() * (self.bins / 4.0)
-        at_node, of_negatives = soft_histograms(position, positive, negative, self.bins)
+    def _of_rows(self, S: Tensor, positive: Tensor, negative: Tensor) -> list[TermValues]:
+        at_node, of_negatives = soft_histograms(-S * (self.bins / 4.0), positive, negative, self.bins)
         # one minus precision is the share of negatives so far: an anchor whose positives come first is exactly zero
         negatives_so_far = of_negatives.cumsum(dim=1)
-        everybody = at_node.cumsum(dim=1) + negatives_so_far
-        error = negatives_so_far / torch.where(everybody > 0.0, everybody, 1.0)
+        all_so_far = at_node.cumsum(dim=1) + negatives_so_far
+        error = negatives_so_far / torch.where(all_so_far > 0.0, all_so_far, 1.0)
         positives = positive.sum(dim=1)
         value = (at_node * error).sum(dim=1) / positives.clamp_min(1)
         return [TermValues(value, (positives > 0).long(), (value != 0).long())]
@@ -115,23 +112,23 @@ class HistogramLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Two histograms of the whole batch, from those of its rows."""
-        return FromProblem(lambda pair_batch, engine: MatrixLoss(partial(self._compute, engine=engine), "itself"))
+        """Two phases: histograms of rows, then the anchors' values by the histogram of the batch."""
+        return MatrixLoss(self._compute)
 
-    def _compute(self, pair_batch: PairBatch, engine: str) -> list[TermValues]:
-        of_positives, of_negatives, positives, negatives = in_rows(pair_batch, self._of_rows, engine)
-        group = pair_batch.group
+    def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        of_positives, of_negatives, positives, negatives = rows.map(self._histograms)
+        group = batch.group
         n_positives, n_negatives = group.totals([positives.sum(), negatives.sum()])
         reached = group.total(of_positives.sum(dim=0)).cumsum(dim=0) / n_positives.clamp_min(1)
         value = (of_negatives / n_negatives.clamp_min(1)) @ reached
-        # the batch is one unit, written down at its first anchor
+        # the batch is one unit, counted at its first anchor
         first = (torch.arange(len(value), device=value.device) == 0) & (group.rank == 0)
         exists = first & (n_positives > 0) & (n_negatives > 0)
         return [TermValues(value, exists, exists & (group.total(value.sum()) != 0))]
 
-    def _of_rows(self, pair_batch: PairBatch) -> tuple[Tensor, ...]:
-        """The histograms of each row, and how many pairs are in them."""
-        positive, negative = dense_masks(pair_batch)
-        position = (pair_batch.similarities() + 1.0) * (self.bins / 2.0)
+    def _histograms(self, chunk: RowChunk) -> tuple[Tensor, ...]:
+        """The histograms of each row, and the number of pairs in them."""
+        positive, negative = chunk.masks()
+        position = (chunk.similarities + 1.0) * (self.bins / 2.0)
         histograms = soft_histograms(position, positive, negative, self.bins)
         return (*histograms, positive.sum(dim=1), negative.sum(dim=1))

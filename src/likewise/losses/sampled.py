@@ -94,36 +94,36 @@ def draw(
     return chosen, positions, torch.where(drawn, stands_for.log(), 0.0)
 
 
-def reweighed_parts(declaration: Declaration, log_weights: Tensor) -> Declaration:
-    """What a loss declared, each of its parts reweighed.
+def reweigh_declaration(declaration: Declaration, log_weights: Tensor) -> Declaration:
+    """A declaration whose terms are reweighed.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import NEGATIVES, logsumexp, per_anchor, s
-        >>> reweighed_parts(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2))[0].total
+        >>> reweigh_declaration(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2))[0].total
         logsumexp[negatives](s + log(weight))
     """
-    parts, regularizers, whole = sort_declaration(declaration)
-    return (*(reweighed(part, log_weights) for part in parts), *regularizers, *whole)
+    terms, regularizers, matrix_losses = sort_declaration(declaration)
+    return (*(reweigh(term, log_weights) for term in terms), *regularizers, *matrix_losses)
 
 
-def reweighed(part: Term, log_weights: Tensor) -> Term:
-    """A part whose folds over negatives take each reference as often as it stands for others.
+def reweigh(term: Term, log_weights: Tensor) -> Term:
+    """A term whose folds over negatives take each reference as often as it stands for others.
 
     Args:
-        part: folds over negatives are log-sum-exps, sums or counts of them.
+        term: folds over negatives are log-sum-exps, sums or counts of them.
         log_weights: one number per reference.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import NEGATIVES, logsumexp, per_anchor, s
-        >>> reweighed(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2)).total
+        >>> reweigh(per_anchor(logsumexp(s, NEGATIVES), needs=()), torch.zeros(2)).total
         logsumexp[negatives](s + log(weight))
     """
-    weights = PerReference("log(weight)", lambda pair_batch: log_weights.to(pair_batch.dtype))
+    weights = PerReference("log(weight)", lambda batch: log_weights.to(batch.dtype))
     made: dict[Formula, Formula] = {}
     return replace(
-        part, **{name: _reweigh(getattr(part, name), weights, made) for name in ("total", "units", "nonzero")}
+        term, **{name: _reweigh(getattr(term, name), weights, made) for name in ("total", "units", "nonzero")}
     )
 
 

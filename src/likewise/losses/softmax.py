@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.distributed import current_group
+from likewise.engines import TableChunks, plan_chunks
 from likewise.formula import (
     Declaration,
     Formula,
@@ -28,7 +29,6 @@ from likewise.formula import (
     where,
 )
 from likewise.losses.base import log_parameter, number
-from likewise.losses.blocks import blocks, in_blocks
 from likewise.losses.centers import blended
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
@@ -312,7 +312,7 @@ class SoftTripleLoss(ProxyLoss):
         main = cross_entropy(self.la * (s - self.margin), self.la * s)
         if self.tau == 0.0:  # no gradient, not one of zeros for every center
             return {Between.SAMPLES_CLASSES: main}
-        return {Between.SAMPLES_CLASSES: (main, Regularizer(self.tau * self.merging()))}
+        return {Between.SAMPLES_CLASSES: (main, Regularizer(lambda: self.tau * self.merging()))}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -328,19 +328,19 @@ class SoftTripleLoss(ProxyLoss):
             return self.proxies.new_zeros(())
         upper = torch.ones(self.centers, self.centers, dtype=torch.bool, device=self.proxies.device).triu(1)
 
-        def of_block(block: Tensor, _rows: slice, _inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-            distances = (2.0 + 1e-5 - 2.0 * self._gram(block)).clamp_min(1e-12).sqrt()
+        def of_chunk(some: Tensor, _rows: slice, _inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            distances = (2.0 + 1e-5 - 2.0 * self._gram(some)).clamp_min(1e-12).sqrt()
             return (torch.where(upper, distances, 0.0).sum(),)
 
-        proxies = self.accounted()
+        proxies = self.local_proxies()
         with full_precision(proxies):
-            sums, _ = in_blocks(proxies, self._cut(proxies), of_block)
+            sums, _ = TableChunks(proxies, self._cut(proxies), of_chunk).run()
         total = current_group().total(torch.stack([each for (each,) in sums]).sum())
         return total / (self.num_classes * self.centers * (self.centers - 1))
 
     def _cut(self, proxies: Tensor) -> list[slice]:
         """Centers of some classes at a time; a class takes its centers and their cosines."""
-        return blocks(len(proxies), self.embedding_dim + self.centers, proxies, self.centers)
+        return plan_chunks(len(proxies), self.embedding_dim + self.centers, proxies, self.centers)
 
     def _gram(self, centers: Tensor) -> Tensor:
         """The cosines among each class's centers, ``(classes · K, d) -> (classes, K, K)``, in float32 at least."""

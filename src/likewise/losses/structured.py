@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from likewise.engines import PositiveIndex, dense_masks, find_positive_index, in_panels, in_rows, run, similarities_at
+from likewise.engines import similarities_at
 from likewise.formula import (
     NEGATIVES,
     OPERATIONS,
@@ -19,17 +18,20 @@ from likewise.formula import (
     Declaration,
     Dot,
     Euclidean,
-    FromProblem,
     Labels,
     LogSumExp,
     MatrixLoss,
     PairBatch,
     PerAnchor,
+    PositiveIndex,
+    RowChunk,
+    RowMapper,
     Similarity,
     SimilarityLike,
     TermValues,
     hyper,
     logsumexp,
+    map_values,
     option,
     per_anchor,
     s,
@@ -61,29 +63,30 @@ class AngularLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Few positives: each pair is an anchor of its own; many: one matrix product for all pairs."""
-        return FromProblem(self._pairwise)
+        """Few positives: each pair is an anchor; many: one matrix product for all pairs."""
+        return MatrixLoss(self._compute)
 
     def only_from_embeddings(self) -> str | None:
         """Positives meet negatives, and both are references."""
         return "it compares references with references"
 
-    def _pairwise(self, batch: PairBatch, engine: str) -> Declaration:
-        slots = find_positive_index(batch, engine)
-        if slots is None:
-            return MatrixLoss(self._compute if engine == "dense" else self._of_panel, streams="by rows")
-        return MatrixLoss(partial(self._on_pairs, slots=slots, engine=engine), "itself")
+    def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        positives = rows.positive_index()
+        if positives is None:
+            return map_values(rows, partial(self._of_rows, whole=batch))
+        return self._on_pairs(batch, rows, positives)
 
-    def _on_pairs(self, batch: PairBatch, slots: PositiveIndex, engine: str) -> list[TermValues]:
+    def _on_pairs(self, batch: PairBatch, rows: RowMapper, known: PositiveIndex) -> list[TermValues]:
         """The pairs as anchors: ``x_a + x_p`` against the negatives of a, one log-sum-exp for each pair."""
-        relation, (left, right) = batch.relation, batch.factors()
+        relation, (left, right) = batch.relation, batch.both_factors()
         assert isinstance(relation, Labels)
-        anchors, place = slots.exists.nonzero(as_tuple=True)
-        positives = slots.index[anchors, place]
+        assert known.exists is not None
+        anchors, place = known.exists.nonzero(as_tuple=True)
+        positives = known.index[anchors, place]
         ends, mutual = anchors[None], relation.reference_labels is None or batch.local_rows is not None
         if mutual:  # a pair and its mirror image have the same negatives: once is enough
             own = anchors if batch.local_rows is None else anchors + batch.local_rows.offset
-            # at either end by turns, so that processes which share the ends share the work
+            # at either end by turns, so that ranks that hold the two ends share the work
             once = (own < positives) == ((own + positives) % 2 == 0)
             anchors, positives = anchors[once], positives[once]
             ends = torch.stack([own[once], positives])
@@ -99,8 +102,7 @@ class AngularLoss(PairLoss):
         pull = PerAnchor("s_ap", lambda _problem: near)
         value = softplus(logsumexp(4.0 * tangent * s, NEGATIVES) - 2.0 * (1.0 + tangent) * pull)
         part = per_anchor(value, needs=(NEGATIVES,))
-        # a batch without a positive pair leaves nothing to an engine
-        values = run([part], pairs, "mean", engine if len(anchors) else "dense")[0]
+        values = rows.evaluate(part, pairs)
         assert values.units is not None
 
         counted = values.units.long()
@@ -108,44 +110,37 @@ class AngularLoss(PairLoss):
         by_anchor = of_pairs.new_zeros(batch.shape[1 if mutual else 0], 3)
         for end in ends:
             by_anchor = by_anchor.index_add(0, end, of_pairs)
-        if batch.local_rows is not None:  # the other end may be another process's
+        if batch.local_rows is not None:  # the other end may be on another rank
             by_anchor = batch.group.scatter(by_anchor, batch.local_rows)
         total, units, nonzero = by_anchor.unbind(dim=1)
         return [TermValues(total.to(values.total.dtype), units.long(), nonzero.long())]
 
-    def _compute(self, batch: PairBatch) -> list[TermValues]:
-        between = batch.among_references()
-        return self._of_sums(batch, lambda of_anchor, c: of_anchor @ torch.exp(c * (between - 1.0)).T)
-
-    def _of_panel(self, batch: PairBatch) -> list[TermValues]:
-        """The same without similarities of all references: some positives at a time, made again in the backward pass."""
-        similarity, (left, right) = batch.similarity, batch.factors()
-        assert similarity is not None
-
-        def sums(of_anchor: Tensor, c: float) -> Tensor:
-            def some(of_anchor: Tensor, positives: Tensor) -> Tensor:
-                return of_anchor @ torch.exp(c * (similarity.of_factors(positives, right) - 1.0)).T
-
-            return torch.cat(
-                [
-                    checkpoint(some, of_anchor, rows, use_reentrant=False, preserve_rng_state=False)
-                    for rows in torch.split(right, max(len(left), 1))
-                ],
-                dim=1,
-            )
-
-        return self._of_sums(batch, sums)
-
-    def _of_sums(self, batch: PairBatch, sums: Callable[[Tensor, float], Tensor]) -> list[TermValues]:
-        S, (positive, negative) = batch.similarities(), dense_masks(batch)
+    def _of_rows(self, chunk: RowChunk, whole: PairBatch) -> list[TermValues]:
+        """The sums over negatives for all pairs of some anchors: one matrix product, positives in chunks."""
+        S, (positive, negative) = chunk.similarities, chunk.masks()
         tangent = math.tan(math.radians(self.alpha)) ** 2
         c = 4.0 * tangent
         # cosines end at 1, so e^(c (s − 1)) cannot overflow; the limit on alpha keeps the products from vanishing
-        of_pairs = sums(torch.exp(c * (S - 1.0)).masked_fill(~negative, 0.0), c)
+        of_anchors = torch.exp(c * (S - 1.0)).masked_fill(~negative, 0.0)
+        of_pairs = self._sum_over_negatives(of_anchors, c, chunk, whole)
         keep = positive & negative.any(dim=1, keepdim=True)
         logits = of_pairs.masked_fill(~keep, 1.0).log() + 2.0 * c - 2.0 * (1.0 + tangent) * S
         value = torch.where(keep, OPERATIONS["softplus"].compute(logits), 0.0)
         return [TermValues(value.sum(dim=1), keep.sum(dim=1), (value != 0).sum(dim=1))]
+
+    @staticmethod
+    def _sum_over_negatives(of_anchors: Tensor, c: float, chunk: RowChunk, whole: PairBatch) -> Tensor:
+        if chunk.rows == slice(0, whole.shape[0]):
+            return of_anchors @ torch.exp(c * (whole.similarities_among_references() - 1.0)).T
+        similarity, (left, right) = whole.similarity, chunk.batch.both_factors()
+        assert similarity is not None
+
+        def some(of_anchors: Tensor, positives: Tensor) -> Tensor:
+            return of_anchors @ torch.exp(c * (similarity.of_factors(positives, right) - 1.0)).T
+
+        positives = torch.split(right, max(len(left), 1))
+        sums = [checkpoint(some, of_anchors, each, use_reentrant=False, preserve_rng_state=False) for each in positives]
+        return torch.cat(sums, dim=1)
 
 
 class LiftedStructureLoss(PairLoss):
@@ -174,47 +169,44 @@ class LiftedStructureLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
 
     def declare(self) -> Declaration:
-        """A pair looks at both its rows, so there are two passes: what presses on each, then the pairs."""
-        return FromProblem(self._in_two_passes)
+        """A pair looks at both its rows, so there are two phases: the pressure on each anchor, then the pairs."""
+        return MatrixLoss(self._compute)
 
     def only_from_embeddings(self) -> str | None:
         """Both members of a pair must be anchors."""
         return "it is defined on unordered pairs of one set, where both members have negatives of their own"
 
-    def _in_two_passes(self, batch: PairBatch, engine: str) -> Declaration:
-        # who is positive from the other end is in another row: labels say it, a mined relation does not
-        mutual = isinstance(batch.relation, Labels)
-        compute = partial(self._compute, engine=engine if mutual else "dense")
-        return MatrixLoss(compute, "itself" if mutual else "not")
-
-    def _compute(self, batch: PairBatch, engine: str) -> list[TermValues]:
-        pressure, has_negative = in_rows(batch, self._pressure, engine)
+    def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        pressure, has_negative = rows.map(self._pressure)
         pressures, have_negatives = batch.gather(pressure), batch.gather(has_negative)
+        # labels give the positives from either end; a mined relation does not, and is mirrored as a whole
+        mirrored = None
+        if not isinstance(batch.relation, Labels):
+            [positive] = rows.map(lambda chunk: (chunk.masks()[0],))
+            mirrored = _mirror(positive, batch)
 
-        def pairs(batch: PairBatch, rows: slice) -> tuple[Tensor, ...]:
-            S, (positive, _) = batch.similarities(), dense_masks(batch)
-            if not isinstance(batch.relation, Labels):
-                positive = positive | _mirrored(positive, batch)  # a pair is unordered, however it was named
-            joint = torch.logaddexp(pressure[rows, None], pressures[None, :])
-            keep = positive & (has_negative[rows, None] | have_negatives[None, :])
+        def pairs(chunk: RowChunk) -> tuple[Tensor, ...]:
+            S, (positive, _), here = chunk.similarities, chunk.masks(), chunk.rows
+            if mirrored is not None:
+                positive = positive | mirrored[here]  # a pair is unordered, however it was named
+            joint = torch.logaddexp(pressure[here, None], pressures[None, :])
+            keep = positive & (has_negative[here, None] | have_negatives[None, :])
             value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
-            # every unordered pair stands in the matrix twice
+            # every unordered pair is in the matrix twice
             return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
 
-        if engine == "dense":
-            return [TermValues(*pairs(batch, slice(None)))]
-        return [TermValues(*in_panels(batch, pairs))]
+        return [TermValues(*rows.map(pairs))]
 
-    def _pressure(self, batch: PairBatch) -> tuple[Tensor, ...]:
-        """The logarithm of what each anchor's negatives add up to, and whether it has any."""
-        _, negative = dense_masks(batch)
+    def _pressure(self, chunk: RowChunk) -> tuple[Tensor, ...]:
+        """The logarithm of the sum over each anchor's negatives, and whether it has any."""
+        _, negative = chunk.masks()
         fold = LogSumExp()
-        pressure = fold.finish(fold.start(self.margin + batch.similarities(), negative))
-        # far below any distance, yet finite: the logarithm of two empty sums has no slope
+        pressure = fold.finish(fold.start(self.margin + chunk.similarities, negative))
+        # far below any distance, yet finite: the logarithm of two empty sums has no derivative
         return pressure.clamp_min(-1e6), negative.any(dim=1)
 
 
-def _mirrored(positive: Tensor, batch: PairBatch) -> Tensor:
+def _mirror(positive: Tensor, batch: PairBatch) -> Tensor:
     """The same pairs named from their other end."""
     if batch.local_rows is None:
         return positive.T

@@ -1,4 +1,4 @@
-"""Losses on triplets and quadruplets, without ever writing one down: ranks and counts in place of B³ terms."""
+"""Losses on triplets and quadruplets, none of which is written down: ranks and counts replace B³ terms."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from likewise.engines import FEW, dense_masks, find_positive_index
 from likewise.formula import (
-    NEGATIVES,
-    OPERATIONS,
-    POSITIVES,
     Declaration,
     Euclidean,
-    Formula,
-    FromProblem,
     MatrixLoss,
     PairBatch,
     PerAnchor,
@@ -24,30 +18,17 @@ from likewise.formula import (
     Regularizer,
     Similarity,
     SimilarityLike,
-    Term,
-    TermValues,
-    Triplets,
-    add_up,
     class_values,
-    count,
     hyper,
     option,
+    per_triplet,
     relu,
     s,
+    s_p,
     softplus,
 )
-from likewise.losses.all_quadruplets import all_quadruplets
-from likewise.losses.all_triplets import (
-    all_triplets,
-    as_formulas,
-    by_positive,
-    part_of_choices,
-    positives_as_formulas,
-    similarities_of,
-    sum_by_anchor,
-)
 from likewise.losses.base import PairLoss
-from likewise.miners import Choice, TripletMiner
+from likewise.losses.quadruplets import sum_quadruplets
 
 
 class TripletLoss(PairLoss):
@@ -58,15 +39,14 @@ class TripletLoss(PairLoss):
     mean over the triplets that are not zero (``reduction="nonzero"``).  Schroff et al. 2015, Hoffer & Ailon 2015; Eq. 7
     of the unified view, Eq. 2.17 of the thesis; soft: Hermans et al. 2017.
 
-    All triplets are summed exactly without being written down.  Where no anchor has many positives, each of them is a
-    threshold for the anchor's negatives, a formula that every engine runs.  With many, sorting each row says how many
-    active triplets every pair is in, and the loss is linear in the pairs with these counts, $O(B^2\log B)$.  The soft loss
-    has no such shortcut: it takes one pass for each positive.  On a GPU the number of positives is asked of large batches
-    alone; small ones never wait.
+    All triplets are summed exactly without being written down: where anchors have few positives, each of them is a
+    threshold for the anchor's negatives; where they have many, sorting each row gives the number of active triplets that
+    every pair is in, and the loss is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one
+    pass for each positive.
 
     A miner that is a rule (`likewise.miners.SemiHardMiner`, `BatchHardMiner`, `EasyPositiveMiner`) is summed in the same
-    way on large batches; of several pairs at exactly the chosen similarity each then gets its share of the gradient,
-    where a named triplet gives all of it to one of them.
+    way; of several pairs at exactly the chosen similarity each then gets its share of the gradient, where a named triplet
+    gives all of it to one of them.
 
     Args:
         margin: the margin λ.
@@ -82,52 +62,11 @@ class TripletLoss(PairLoss):
     margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
     soft: bool = option(default=False, kw_only=False, help="softplus in place of the hinge")
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
-    takes_triplets: ClassVar[bool] = True
 
     def declare(self) -> Declaration:
-        """Few positives: a formula for each of them; many: counts from sorted rows."""
-        return FromProblem(self._every)
-
-    def declare_on_triplets(self) -> Declaration:
-        """One term for every triplet that was chosen."""
-        return FromProblem(lambda pair_batch, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
-
-    def declare_choices(self, miner: TripletMiner, pair_batch: PairBatch, engine: str) -> Declaration | None:
-        """What a miner's rule chooses, where it can be summed without being written down."""
-        if engine == "dense" and miner.band is None:
-            return None
-        choices = miner.choices(lambda: positives_as_formulas(pair_batch, engine))
-        if choices is not None:
-            return part_of_choices(choices, self._terms)
-        return None if miner.band is None else MatrixLoss(partial(self._all, band=miner.band), "by rows")
-
-    def _terms(self, positive: Formula, negative: Formula) -> list[Formula]:
-        violation = negative - (positive - self.margin)
-        return [softplus(violation) if self.soft else relu(violation)]
-
-    def _every(self, pair_batch: PairBatch, engine: str) -> Declaration:
-        positives = positives_as_formulas(pair_batch, engine)
-        if positives is None:
-            return MatrixLoss(self._all, "by rows")
-        return part_of_choices([Choice(positive, s) for positive in positives], self._terms)
-
-    def _all(self, pair_batch: PairBatch, band: float | None = None) -> list[TermValues]:
-        S, (positive, negative) = pair_batch.similarities(), dense_masks(pair_batch)
-        if not self.soft:
-            return [all_triplets(S, positive, negative, self.margin, band)]
-
-        def terms(S: Tensor, to_positive: Tensor, _index: Tensor) -> tuple[list[Tensor], Tensor | None]:
-            value = OPERATIONS["softplus"].compute(S - to_positive + self.margin)
-            return [value], None if band is None else (to_positive - band < S) & (to_positive > S)
-
-        return [by_positive(S, positive, negative, terms)]
-
-    def _given(self, pair_batch: PairBatch, engine: str) -> list[TermValues]:
-        triplets = pair_batch.relation
-        assert isinstance(triplets, Triplets)
-        to_positive, to_negative = similarities_of(pair_batch, triplets, engine)
-        value = OPERATIONS["softplus" if self.soft else "relu"].compute(to_negative - to_positive + self.margin)
-        return [TermValues(*sum_by_anchor(value, triplets, pair_batch.shape[0]))]
+        """One hinge (or softplus) per triplet."""
+        violation = s - (s_p - self.margin)
+        return per_triplet(softplus(violation) if self.soft else relu(violation))
 
 
 class MarginLoss(PairLoss):
@@ -164,7 +103,6 @@ class MarginLoss(PairLoss):
         default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
-    takes_triplets: ClassVar[bool] = True
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
     suggested_lr: ClassVar[float | None] = 5e-5
 
@@ -181,63 +119,22 @@ class MarginLoss(PairLoss):
             del self.beta
             self.register_buffer("beta", start)
 
-    def _boundary(self, pair_batch: PairBatch) -> Tensor:
+    def _boundary(self, batch: PairBatch) -> Tensor:
         """One β per anchor."""
         assert isinstance(self.beta, Tensor)
-        beta = self.beta.to(pair_batch.dtype)
-        return beta.expand(pair_batch.shape[0]) if self.num_classes is None else class_values(beta, pair_batch, "beta")
-
-    def _penalty(self) -> tuple[Regularizer, ...]:
-        assert isinstance(self.beta, Tensor)
-        return (Regularizer(self.nu * self.beta.mean()),) if self.nu > 0.0 else ()
+        beta = self.beta.to(batch.dtype)
+        return beta.expand(batch.shape[0]) if self.num_classes is None else class_values(beta, batch, "beta")
 
     def declare(self) -> Declaration:
-        """A pair is in as many triplets as its anchor has partners on the other side: products of counts."""
+        """Two values per triplet, one for its positive and one for its negative; the distance is −s."""
         beta = PerAnchor("beta", self._boundary)
-        pull, push = relu(self.margin - s - beta), relu(self.margin + beta + s)  # the distance is -s
-        positives, negatives = count(POSITIVES), count(NEGATIVES)
-        total = negatives * add_up(pull, POSITIVES) + positives * add_up(push, NEGATIVES)
-        nonzero = negatives * count(POSITIVES, pull > 0.0) + positives * count(NEGATIVES, push > 0.0)
-        return (Term(total, 2 * positives * negatives, nonzero), *self._penalty())
+        pull, push = relu(self.margin - s_p - beta), relu(self.margin + beta + s)
+        term = per_triplet(pull, push)
+        return term if self.nu == 0.0 else (term, Regularizer(self._mean_boundary))
 
-    def declare_on_triplets(self) -> Declaration:
-        """Both terms of every triplet that was chosen."""
-        given = FromProblem(lambda pair_batch, engine: MatrixLoss(partial(self._given, engine=engine), "itself"))
-        return (given, *self._penalty())
-
-    def declare_choices(self, miner: TripletMiner, pair_batch: PairBatch, engine: str) -> Declaration | None:
-        """What a miner's rule chooses, where it can be summed without being written down."""
-        if engine == "dense" and miner.band is None:
-            return None
-        choices = miner.choices(lambda: positives_as_formulas(pair_batch, engine))
-        if choices is not None:
-            beta = PerAnchor("beta", self._boundary)
-            terms = part_of_choices(choices, lambda p, n: [relu(self.margin - p - beta), relu(self.margin + beta + n)])
-            return (terms, *self._penalty())
-        if miner.band is None:
-            return None
-        return (MatrixLoss(partial(self._in_band, band=miner.band), "by rows"), *self._penalty())
-
-    def _in_band(self, pair_batch: PairBatch, band: float) -> list[TermValues]:
-        S, (positive, negative) = pair_batch.similarities(), dense_masks(pair_batch)
-        beta = self._boundary(pair_batch)[:, None, None]
-
-        def terms(S: Tensor, to_positive: Tensor, _index: Tensor) -> tuple[list[Tensor], Tensor | None]:
-            pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + S)
-            inside = (to_positive - band < S) & (to_positive > S)
-            return [pull.expand_as(inside), push.expand_as(inside)], inside
-
-        return [by_positive(S, positive, negative, terms)]
-
-    def _given(self, pair_batch: PairBatch, engine: str) -> list[TermValues]:
-        triplets = pair_batch.relation
-        assert isinstance(triplets, Triplets)
-        to_positive, to_negative = similarities_of(pair_batch, triplets, engine)
-        beta = self._boundary(pair_batch)[triplets.anchors]
-        pull, push = torch.relu(self.margin - to_positive - beta), torch.relu(self.margin + beta + to_negative)
-        # one part: positive and negative terms are units of the same average
-        pulls, pushes = (sum_by_anchor(terms, triplets, pair_batch.shape[0]) for terms in (pull, push))
-        return [TermValues(*(a + b for a, b in zip(pulls, pushes, strict=True)))]
+    def _mean_boundary(self) -> Tensor:
+        assert isinstance(self.beta, Tensor)
+        return self.nu * self.beta.mean()
 
 
 class QuadrupletLoss(PairLoss):
@@ -271,35 +168,8 @@ class QuadrupletLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """All triplets, and positive pairs among the negative pairs of other anchors."""
-        return FromProblem(self._every)
-
-    def declare_on_triplets(self) -> Declaration:
-        """Triplets name no second negative."""
-        raise TypeError(
-            "QuadrupletLoss is defined on all quadruplets of a batch and takes no triplets and no triplet miner"
-        )
+        return per_triplet(relu(s - (s_p - self.margin1))), MatrixLoss(partial(sum_quadruplets, margin=self.margin2))
 
     def only_from_embeddings(self) -> str | None:
         """Similarities of a set with itself are needed, and the classes of all three."""
         return "it compares pairs of different anchors and needs everyone's label"
-
-    def _every(self, pair_batch: PairBatch, engine: str) -> Declaration:
-        if pair_batch.labels is None:
-            raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
-        slots = find_positive_index(pair_batch, engine, most=pair_batch.shape[1])
-        if slots is None:
-            compute = partial(all_quadruplets, margin=self.margin2, slots=None, engine="dense")
-            return (
-                MatrixLoss(self._triplets, "by rows"),
-                MatrixLoss(lambda pair_batch: [compute(pair_batch)]),
-            )
-        compute = partial(all_quadruplets, margin=self.margin2, slots=slots, engine=engine)
-        quadruplets = MatrixLoss(lambda pair_batch: [compute(pair_batch)], "itself")
-        if slots.index.shape[1] > FEW[-1]:
-            return MatrixLoss(self._triplets, "by rows"), quadruplets
-        triplets = [Choice(positive, s) for positive in as_formulas(slots, pair_batch, engine)]
-        hinges = part_of_choices(triplets, lambda positive, negative: [relu(negative - (positive - self.margin1))])
-        return hinges, quadruplets
-
-    def _triplets(self, pair_batch: PairBatch) -> list[TermValues]:
-        return [all_triplets(pair_batch.similarities(), *dense_masks(pair_batch), self.margin1)]

@@ -10,20 +10,26 @@ from torch import Tensor
 
 from likewise.engines import DenseEngine, compute_folds
 from likewise.formula import (
+    BOTH,
     NEGATIVES,
     POSITIVES,
     Declaration,
     Formula,
+    Masks,
     MatrixLoss,
     PairBatch,
     Rank,
+    RowChunk,
+    RowMapper,
     Side,
+    Term,
     TermValues,
     Total,
     check_side,
     count,
     evaluate,
     largest,
+    map_values,
     mean,
     option,
     s,
@@ -103,11 +109,6 @@ class WeightedPairLoss(PairLoss):
                 "weight_fn must be a function of similarities, statistics of their rows and a mask of positives, "
                 f"but it is a {type(self.weight_fn).__name__}"
             )
-        if self.backend == "triton":
-            raise ValueError(
-                "backend must be 'auto', 'dense' or 'chunked', because a Python function is no formula that a kernel "
-                "could be made of, but it is 'triton'"
-            )
         for side in self.needs:
             check_side(side)
         for name, formula in self._statistics().items():
@@ -125,31 +126,40 @@ class WeightedPairLoss(PairLoss):
         return given
 
     def declare(self) -> Declaration:
-        """A function is no formula; it needs whole rows, unless a statistic is about the whole batch."""
-        of_batch = any(isinstance(node, Total) for node in walk(*self._statistics().values()))
-        return MatrixLoss(self._compute, "not" if of_batch else "by rows")
+        """A Python function is not a formula: it sees rows of the matrix."""
+        return MatrixLoss(self._compute, row_wise=True)
 
-    def _compute(self, batch: PairBatch) -> list[TermValues]:
-        S = batch.similarities()
+    def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
+        settled = self._settle(batch, rows)
+        return map_values(rows, lambda chunk: [self._of_rows(chunk, settled)])
+
+    def _settle(self, batch: PairBatch, rows: RowMapper) -> dict[Formula, Tensor]:
+        """The statistics of the whole batch that statistics of rows refer to."""
+        totals = [node for node in walk(*self._statistics().values()) if isinstance(node, Total)]
         with torch.no_grad():
-            engine = DenseEngine(batch)
-            positive, negative = engine.positive, engine.negative
+            sums = [rows.evaluate(Term(node.of, count(BOTH), count(BOTH)), batch).total.sum() for node in totals]
+        return dict(zip(totals, batch.group.totals(sums), strict=True))
+
+    def _of_rows(self, chunk: RowChunk, settled: dict[Formula, Tensor]) -> TermValues:
+        S = chunk.similarities
+        with torch.no_grad():
+            positive, negative = chunk.masks()
+            kept = chunk.batch.under(Masks(positive, negative))
             formulas = self._statistics()
-            known = compute_folds(list(formulas.values()), engine, batch)
-            rows = {
+            known = compute_folds(list(formulas.values()), DenseEngine(kept), kept, settled)
+            statistics = {
                 name: torch.as_tensor(evaluate(formula, known), device=S.device).reshape(-1, 1).expand(len(S), 1)
                 for name, formula in formulas.items()
             }
-            # a copy: what the function does to it is no part of the loss
-            weights = self._checked(self.weight_fn(S.detach().clone(), rows, positive), S)
+            # a copy: what the function does to it is not part of the loss
+            weights = self._checked(self.weight_fn(S.detach().clone(), statistics, positive), S)
             counted = torch.ones(len(S), dtype=torch.bool, device=S.device)
             for side in self.needs:
                 keep = {POSITIVES: positive, NEGATIVES: negative}.get(side, positive | negative)
                 counted = counted & keep.any(dim=1)
-            signed = torch.where(negative, weights, torch.where(positive, -weights, 0.0)).masked_fill(
-                ~counted[:, None], 0.0
-            )
-        return [TermValues((signed * S).sum(dim=1), counted.long(), (signed != 0.0).any(dim=1).long())]
+            signed = torch.where(negative, weights, torch.where(positive, -weights, 0.0))
+            signed = signed.masked_fill(~counted[:, None], 0.0)
+        return TermValues((signed * S).sum(dim=1), counted.long(), (signed != 0.0).any(dim=1).long())
 
     @staticmethod
     def _checked(weights: object, S: Tensor) -> Tensor:

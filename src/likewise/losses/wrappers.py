@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from likewise.distributed import current_group
-from likewise.engines import dense_masks
+from likewise.engines import can_synchronize, dense_masks
 from likewise.formula import (
     OPERATIONS,
     Cosine,
@@ -26,12 +27,12 @@ from likewise.formula import (
     embeddings_of,
     equal_share,
     full_precision,
+    is_nonzero,
     labels_of,
     reduce,
     unit,
     whole_number,
 )
-from likewise.losses.all_triplets import by_positive
 from likewise.losses.base import given, groups_of, loss_of
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.pair import MultiSimilarityLoss
@@ -115,28 +116,29 @@ class DirectionRegularized(nn.Module):
             if isinstance(self.loss, ProxyNCALoss):
                 values = self._proxy_nca(self.loss, embeddings, labels)
             else:
-                pair_batch = batch_from_embeddings(embeddings, labels, None, None, None, Cosine(), current_group())
+                batch = batch_from_embeddings(embeddings, labels, None, None, None, Cosine(), current_group())
+                batch = batch.materialize()
                 compute = self._triplet if isinstance(self.loss, TripletLoss) else self._multi_similarity
-                values = compute(pair_batch)
+                values = compute(batch)
             return reduce(values, [], self.loss.reduction, current_group())
 
-    def _triplet(self, pair_batch: PairBatch) -> list[TermValues]:
+    def _triplet(self, batch: PairBatch) -> list[TermValues]:
         assert isinstance(self.loss, TripletLoss)
-        margin, between = self.loss.margin, pair_batch.among_references()
+        margin, between = self.loss.margin, batch.similarities_among_references()
 
         def terms(to_negative: Tensor, to_positive: Tensor, index: Tensor) -> tuple[list[Tensor], None]:
             directions = _directions(to_negative, between[index], to_positive)
             return [torch.relu(to_negative - to_positive + margin - self.gamma * directions)], None
 
-        return [by_positive(pair_batch.similarities(), *dense_masks(pair_batch), terms)]
+        return [_sum_triplets(batch.similarities(), *dense_masks(batch), terms)]
 
-    def _multi_similarity(self, pair_batch: PairBatch) -> list[TermValues]:
+    def _multi_similarity(self, batch: PairBatch) -> list[TermValues]:
         assert isinstance(self.loss, MultiSimilarityLoss)
         alpha, beta, base = self.loss.alpha, self.loss.beta, self.loss.base
-        S = pair_batch.similarities()
-        positive, negative = dense_masks(pair_batch)
+        S = batch.similarities()
+        positive, negative = dense_masks(batch)
         hardest = S.detach().masked_fill(~positive, torch.inf).argmin(dim=1)
-        has_positive, between = positive.any(dim=1, keepdim=True), pair_batch.among_references()[hardest]
+        has_positive, between = positive.any(dim=1, keepdim=True), batch.similarities_among_references()[hardest]
         directions = torch.where(has_positive, _directions(S, between, S.gather(1, hardest[:, None])), 0.0)
         fold, softplus = LogSumExp(), OPERATIONS["softplus"].compute
         pulls = fold.finish(fold.start(-alpha * (S - base), positive))
@@ -149,14 +151,14 @@ class DirectionRegularized(nn.Module):
         labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
         check_classes(labels, loss.num_classes, "proxy")
         proxies = loss.proxies.to(samples.dtype)
-        pair_batch = PairBatch(
+        batch = PairBatch(
             Labels(labels, torch.arange(loss.num_classes, device=labels.device)),
             SquaredEuclidean(),
             anchors=samples,
             references=proxies,
+            between=Between.SAMPLES_PROXIES.value,
         )
-        pair_batch.between = Between.SAMPLES_PROXIES.value
-        S = pair_batch.similarities()
+        S = batch.similarities()
         units = unit(proxies)
         between = units[labels] @ units.T
         # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
@@ -177,6 +179,31 @@ class DirectionRegularized(nn.Module):
     def extra_repr(self) -> str:
         """The arguments."""
         return f"gamma={self.gamma}"
+
+
+Terms = Callable[[Tensor, Tensor, Tensor], tuple[list[Tensor], None]]
+
+
+def _sum_triplets(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> TermValues:
+    """Sum a function of every triplet's similarities and of its positive's index: some positives at a time."""
+    m, n = S.shape
+    index = torch.arange(n, device=S.device)[None, :].expand(m, n)
+    if can_synchronize(positive, large=m * n * n > 2**27):
+        index = positive.to(torch.uint8).topk(max(int(positive.sum(dim=1).max()), 1) if m else 1, dim=1).indices
+
+    def of_some(S: Tensor, some: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        [value], _ = terms(S[:, None, :], S.gather(1, some)[:, :, None], some)
+        exists = positive.gather(1, some)[:, :, None] & negative[:, None, :]
+        value = torch.where(exists, value, 0.0)
+        return value.sum(dim=(1, 2)), exists.sum(dim=(1, 2)), is_nonzero(value).sum(dim=(1, 2))
+
+    size = max((2**20 if S.device.type == "cpu" else 2**25) // max(m * n, 1), 1)
+    roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
+    results = [
+        of_some(S, some) if roomy else checkpoint(of_some, S, some, use_reentrant=False, preserve_rng_state=False)
+        for some in torch.split(index, size, dim=1)
+    ]
+    return TermValues(*(torch.stack(each).sum(dim=0) for each in zip(*results, strict=True)))
 
 
 def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
@@ -273,10 +300,8 @@ class LanguageGuidance(nn.Module):
         everyone, all_labels = group.gather(samples, rows), group.gather(labels, rows)
         words = unit(self.class_embeddings.to(samples.dtype))
         relation = Labels(labels) if everyone is samples else Labels(labels, all_labels)
-        pair_batch = PairBatch(
-            relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone
-        )
-        of_images = pair_batch.similarities()
+        batch = PairBatch(relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone)
+        of_images = batch.similarities()
         of_words = words[labels] @ words[all_labels].T
         if self.mask_same_class:
             same = labels[:, None] == all_labels[None, :]

@@ -233,7 +233,7 @@ def center(embeddings: Tensor, similarity: Similarity, dtype: torch.dtype) -> Te
         >>> center(torch.tensor([[1.0], [3.0]]), Euclidean(normalize=False), torch.float32)
         tensor([[2.]])
     """
-    if not similarity.centers:
+    if not similarity.subtracts_mean:
         return None
     rows = Rows(embeddings, None, similarity, dtype)
     step = chunk(embeddings)

@@ -1,6 +1,6 @@
 """Miners: which pairs or triplets of a batch to learn from."""
 
-from likewise.miners.base import Choice, Miner, PairMiner, TripletMiner
+from likewise.miners.base import Miner, PairMiner, TripletMiner
 from likewise.miners.pair import MultiSimilarityMiner, PairMarginMiner, ValidTripletMiner
 from likewise.miners.triplet import (
     BatchHardMiner,
@@ -12,7 +12,6 @@ from likewise.miners.triplet import (
 
 __all__ = [
     "BatchHardMiner",
-    "Choice",
     "DistanceWeightedMiner",
     "EasyPositiveMiner",
     "Miner",
@@ -24,7 +23,3 @@ __all__ = [
     "TripletMiner",
     "ValidTripletMiner",
 ]
-
-# What the other packages use beside the public names.
-from likewise.miners.base import NO_POSITIVE as NO_POSITIVE
-from likewise.miners.triplet import band_counts as band_counts

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from likewise.engines import can_synchronize, dense_masks, panels
+from likewise.engines import WholeRows, can_synchronize, dense_masks, map_rows
 from likewise.formula import (
+    Choice,
     Cosine,
     Formula,
     Masks,
     Mined,
     PairBatch,
     Relation,
+    Similarity,
     SimilarityLike,
     Triplets,
     as_similarity,
@@ -30,21 +30,17 @@ from likewise.formula import (
 )
 
 
-class Miner(ABC):
+class Miner(ABC):  # noqa: B024  pairs and triplets have no method in common
     """Chooses pairs or triplets; give one to a loss as ``miner=``."""
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
 
-    @abstractmethod
-    def refine(self, batch: PairBatch, engine: str = "dense") -> Relation:
-        """The relation that is left of a batch's; with any engine but the dense one, without making the matrix."""
-
 
 class PairMiner(Miner):
     """A miner that keeps pairs, by a condition on each pair's similarity and on folds over its anchor's pairs.
 
-    The conditions are formulas, so that every engine can apply them tile by tile.
+    The conditions are formulas, so that every engine can apply them chunk by chunk.
 
     Examples:
         >>> from dataclasses import dataclass
@@ -53,23 +49,26 @@ class PairMiner(Miner):
         ... class HardPositives(PairMiner):
         ...     slack: float = hyper(default=0.0, help="added to the hardest negative")
         ...
-        ...     def keep(self):
+        ...     def keep(self, similarity):
         ...         return s < largest(s, NEGATIVES) + self.slack, 2.0 < s
     """
 
     @abstractmethod
-    def keep(self) -> tuple[Formula, Formula]:
-        """The conditions under which a positive and a negative pair are kept."""
+    def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
+        """The conditions under which a positive and a negative pair are kept.
 
-    def refine(self, batch: PairBatch, engine: str = "dense") -> Mined:
-        """Write the conditions beside the relation; nothing is computed yet."""
-        return Mined(batch.relation, *self.keep())
+        Args:
+            similarity: how embeddings are compared; `Similarity.threshold` turns a user's number into a value of ``s``.
+        """
 
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Masks:
         """Mine a similarity matrix: the pairs that are kept, as masks."""
         with torch.no_grad():
-            batch = batch_from_similarities(similarities, relation, Cosine())
-            return Masks(*dense_masks(batch.under(self.refine(batch))))
+            return Masks(*self._masks(batch_from_similarities(similarities, relation, Cosine())))
+
+    def _masks(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
+        assert batch.similarity is not None
+        return dense_masks(batch.under(Mined(batch.relation, *self.keep(batch.similarity))))
 
     def pairs(
         self,
@@ -85,92 +84,58 @@ class PairMiner(Miner):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            positive, negative = dense_masks(batch.under(self.refine(batch)))
+            positive, negative = self._masks(batch)
             anchors, positives = positive.nonzero(as_tuple=True)
             negative_anchors, negatives = negative.nonzero(as_tuple=True)
             return anchors, positives, negative_anchors, negatives
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """Triplets with one positive for each anchor, as formulas: none of them is written down.
-
-    Args:
-        positive: the positive's similarity, one per anchor.
-        negative: the negative's similarity, one per anchor; or `likewise.formula.s`: every negative pair.
-        keep: which of these triplets are chosen; ``None``: all.
-
-    Examples:
-        >>> from likewise.formula import NEGATIVES, POSITIVES, largest, s, smallest
-        >>> Choice(smallest(s, POSITIVES), largest(s, NEGATIVES)).negative
-        max[negatives](s)
-    """
-
-    positive: Formula
-    negative: Formula
-    keep: Formula | None = None
-
-
-NO_POSITIVE = 1e38
-"""A similarity above this stands for a positive that does not exist."""
-
-
 class TripletMiner(Miner):
     """A miner that chooses triplets.
 
-    Triplet losses take the triplets; every other loss takes the pairs that they touch.
+    A loss over triplets takes the triplets; every other loss takes the pairs that they touch.
     """
-
-    @property
-    def band(self) -> float | None:
-        """The λ of a miner that chooses every triplet with ``s_ap − λ < s_an < s_ap``; ``None`` for any other."""
-        return None
 
     @abstractmethod
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """Triplets from similarities ``(m, n)`` and the masks of what may be chosen; gaps are marked as not valid.
 
-        On a large batch it is called on panels, some anchors against all references.
+        On a large batch it is called on chunks, some anchors against all references each.
         """
 
-    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice] | None:
-        """What the miner chooses, as formulas; ``None`` where it cannot be said so.
+    def choice(self) -> Choice | None:
+        """What the miner chooses, as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if it draws.
 
-        Args:
-            positives: gives the similarities of each anchor's first, second, … positive as formulas, above
-                `NO_POSITIVE` where there is none; ``None`` where there are many.
+        Of several pairs at exactly the chosen similarity, each gets its share of the gradient.
         """
         return None
 
-    def refine(self, batch: PairBatch, engine: str = "dense") -> Triplets:
+    def choose(self, rows: WholeRows) -> Triplets:
         """Choose triplets by the current similarities, without gradient."""
-        if engine == "dense":
-            S = batch.similarities().detach()
-            with torch.no_grad():
-                positive, negative = dense_masks(batch)
-                return self.mine(S, positive, negative, batch).sized(*S.shape).compact()
-        ask = can_synchronize(prepared(batch), engine)
+        batch = rows.batch
+        ask = can_synchronize(_any_tensor(batch), large=rows.large)
         found, gaps = _Columns(batch), False
         with torch.no_grad():
-            for rows in panels(batch):
-                panel = batch.rows(rows)
-                S, (positive, negative) = panel.similarities(), dense_masks(panel)
-                with check_values() if ask else nullcontext():
-                    chosen = self.mine(S, positive, negative, panel)
-                chosen = chosen.sized(*S.shape).compact(wait=ask)
+            for chunk in rows.chunks():
+                S, (positive, negative) = chunk.similarities.detach(), chunk.masks()
+                with check_values() if ask and rows.large else nullcontext():
+                    chosen = self.mine(S, positive, negative, chunk.batch)
+                chosen = chosen.sized(*S.shape).compact(wait=ask and rows.large)
+                if not rows.large:
+                    return chosen
                 gaps = gaps or chosen.valid is not None
                 valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
-                found.add(rows, chosen.anchors + rows.start, chosen.positives, chosen.negatives, valid)
+                found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)
             anchors, positives, negatives, valid = found.all()
         return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, batch.shape)
 
-    def touched(self, batch: PairBatch, engine: str = "dense") -> Relation:
+    def touch(self, rows: WholeRows) -> Relation:
         """The pairs that the chosen triplets touch."""
-        return self.refine(batch, engine)
+        return self.choose(rows)
 
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Triplets:
         """Mine a matrix of cosine similarities."""
-        return self.refine(batch_from_similarities(similarities, relation, Cosine()))
+        return self.choose(map_rows(batch_from_similarities(similarities, relation, Cosine())))
 
     def triplets(
         self,
@@ -186,14 +151,20 @@ class TripletMiner(Miner):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            chosen = self.refine(batch).compact(wait=True)
+            chosen = self.choose(map_rows(batch, "dense")).compact(wait=True)
         return chosen.anchors, chosen.positives, chosen.negatives
 
 
-class _Columns:
-    """Indices that panel after panel finds, in memory that is there before the panels'.
+def _any_tensor(batch: PairBatch) -> Tensor:
+    found = batch.matrix if batch.anchors is None else batch.anchors
+    assert found is not None
+    return found
 
-    What each panel leaves would lie between its matrices and those of the next: see `likewise.engines.panels`.
+
+class _Columns:
+    """Indices that are found chunk by chunk, in memory that is allocated before the chunks'.
+
+    Results of a chunk would otherwise lie between its matrices and those of the next: see `likewise.engines.recompute`.
     """
 
     def __init__(self, batch: PairBatch) -> None:
@@ -201,9 +172,11 @@ class _Columns:
         self.room = torch.empty(4, self.anchors, dtype=torch.int64, device=batch.relation.device)
 
     def add(self, rows: slice, *columns: Tensor) -> None:
-        """What was found in some rows."""
+        """Add the indices of some rows."""
         end = self.filled + len(columns[0])
-        if end > self.room.shape[1]:  # for all rows, if they find as many as those so far; but those may be the richest
+        if (
+            end > self.room.shape[1]
+        ):  # enough for all rows if they find as many as those so far, which may be the richest
             larger = self.room.new_empty(4, max(end, min(end * self.anchors // max(rows.stop, 1), 2 * end)))
             larger[:, : self.filled] = self.room[:, : self.filled]
             self.room = larger
@@ -212,20 +185,15 @@ class _Columns:
         self.filled = end
 
     def all(self) -> tuple[Tensor, ...]:
-        """Everything that was found."""
+        """All indices."""
         return self.room[:, : self.filled].unbind()
-
-
-def prepared(batch: PairBatch) -> Tensor:
-    """What similarities are made of, made with its graph before the graph is switched off: the loss will need it."""
-    return batch.similarities() if batch.anchors is None else batch.factors()[0]
 
 
 def candidates(positive: Tensor) -> tuple[Tensor, Tensor]:
     """The positives of each row as indices, and which of them exist, ``(m, k)`` both.
 
-    Where values may be looked at ``k`` is the largest number of positives; elsewhere every column is a candidate, because
-    a smaller number would have to be asked of the device.
+    Where values can be read ``k`` is the largest number of positives; elsewhere every column is a candidate, because a
+    smaller number would have to be read from the device.
     """
     m, n = positive.shape
     if not can_read_values(positive):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from likewise.formula import NEGATIVES, POSITIVES, Formula, Number, hyper, largest, s, smallest
+from likewise.formula import NEGATIVES, POSITIVES, Formula, Number, Similarity, hyper, largest, s, smallest
 from likewise.miners.base import PairMiner
 
 
@@ -35,7 +35,7 @@ class MultiSimilarityMiner(PairMiner):
 
     epsilon: float = hyper(default=0.1, help="slack", at_least=0.0, search=(0.0, 1.0), step=0.1)
 
-    def keep(self) -> tuple[Formula, Formula]:
+    def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
         """Each side against the hardest of the other."""
         return _could_be_violated(self.epsilon)
 
@@ -61,18 +61,18 @@ class ValidTripletMiner(PairMiner):
 
     margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
 
-    def keep(self) -> tuple[Formula, Formula]:
+    def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
         """Each side against the hardest of the other."""
         return _could_be_violated(self.margin)
 
 
 @dataclass(frozen=True)
 class PairMarginMiner(PairMiner):
-    """Keep positives below one similarity and negatives above another.
+    """Keep positives below one similarity and negatives above another; with a distance, the margins are distances.
 
     Args:
-        positive_margin: positives less similar than this are kept.
-        negative_margin: negatives more similar than this are kept.
+        positive_margin: positives less similar (further away) than this are kept.
+        negative_margin: negatives more similar (closer) than this are kept.
 
     Examples:
         >>> import torch
@@ -88,7 +88,8 @@ class PairMarginMiner(PairMiner):
         default=0.2, help="negatives more similar than this are kept", search=(0.0, 1.0), step=0.1
     )
 
-    def keep(self) -> tuple[Formula, Formula]:
+    def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
         """A threshold for each side."""
         # as formulas: torch.compile cannot compare one with a number that changes between calls
-        return s < Number(self.positive_margin), s > Number(self.negative_margin)
+        positive, negative = similarity.threshold(self.positive_margin), similarity.threshold(self.negative_margin)
+        return s < Number(positive), s > Number(negative)

@@ -1,23 +1,23 @@
 """Triplet miners: an anchor, a positive and a negative at a time.
 
-None of them loops over anchors.  Inside a loss none waits for a GPU either while the batch is small; on a large one it is
-asked how many positives an anchor has.  `SemiHardMiner` with a margin has no fixed number of triplets: losses take it as
-a condition, and only ``triplets()``, which names them, waits.
+None of them loops over anchors.  Inside a loss none synchronizes with a GPU while the batch is small; on a large one the
+host reads how many positives an anchor has.  `SemiHardMiner` with a margin has no fixed number of triplets: losses take it
+as a condition, and only ``triplets()``, which names them, synchronizes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 
 import torch
 from torch import Tensor
 
-from likewise.engines import dense_masks, panels
+from likewise.engines import WholeRows, count_within
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    Choice,
     Formula,
     Masks,
     PairBatch,
@@ -29,17 +29,11 @@ from likewise.formula import (
     one_of,
     option,
     s,
+    s_p,
     smallest,
     where,
 )
-from likewise.miners.base import (
-    NO_POSITIVE,
-    Choice,
-    TripletMiner,
-    candidates,
-    one_negative_each,
-    prepared,
-)
+from likewise.miners.base import TripletMiner, candidates, one_negative_each
 
 
 def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
@@ -50,13 +44,14 @@ def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, 
     return index.gather(1, place.clamp_min(0)), found
 
 
-_NOBODY = -3e38
+_LOWEST = -3e38
 
 
-def _hardest_below_formula(positive: Formula) -> Choice:
+def _choose_hardest_below(positive: Formula, exists: Formula | None = None) -> Choice:
     """The same as formulas: of several negatives at that similarity each gets its share of the gradient."""
-    hardest = largest(where(s < positive, s, _NOBODY), NEGATIVES)
-    found = (hardest > _NOBODY / 2) & (positive < NO_POSITIVE)
+    hardest = largest(where(s < positive, s, _LOWEST), NEGATIVES)
+    found = hardest > _LOWEST / 2
+    found = found if exists is None else exists & found
     return Choice(positive, where(found, hardest, 0.0), found)
 
 
@@ -85,7 +80,7 @@ class SemiHardMiner(TripletMiner):
         if self.margin is not None and not (isinstance(self.margin, Real) and self.margin > 0.0):
             raise ValueError(f"SemiHardMiner: margin must be a number > 0 or None, but it is {self.margin!r}")
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """Sort the negatives of each row once; a positive finds its place among them."""
         if self.margin is None:
             candidate, exists = candidates(positive)
@@ -101,29 +96,20 @@ class SemiHardMiner(TripletMiner):
         anchors, positives = pair // S.shape[1], pair % S.shape[1]
         return Triplets(anchors, positives, index[anchors, first.reshape(-1)[pair] + offset])
 
-    @property
-    def band(self) -> float | None:
-        """The margin."""
-        return self.margin
-
-    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice] | None:
+    def choice(self) -> Choice:
         """For each positive the hardest negative below it, or a condition on all negatives."""
-        each = positives()
-        if each is None:
-            return None
-        margin = self.margin
-        if margin is None:
-            return [_hardest_below_formula(positive) for positive in each]
-        return [Choice(positive, s, (positive - margin < s) & (s < positive)) for positive in each]
+        if self.margin is None:
+            return _choose_hardest_below(s_p)
+        return Choice(keep=(s_p - self.margin < s) & (s < s_p))
 
-    def touched(self, pair_batch: PairBatch, engine: str = "dense") -> Relation:
-        """With a margin: the pairs that have somebody in the band, without naming the triplets."""
-        if self.margin is None or engine != "dense":
-            return self.refine(pair_batch, engine)
-        S = pair_batch.similarities().detach()
+    def touch(self, rows: WholeRows) -> Relation:
+        """With a margin: the pairs of some triplet, without naming the triplets."""
+        if self.margin is None or rows.large:
+            return self.choose(rows)
         with torch.no_grad():
-            of_positives, of_negatives = band_counts(S, *dense_masks(pair_batch), self.margin, below=True)
-            return Masks(of_positives > 0, of_negatives > 0)
+            [whole] = rows.chunks()
+            counts = count_within(whole.similarities.detach(), *whole.masks(), self.margin, below=True)
+            return Masks(counts[0] > 0, counts[1] > 0)
 
 
 @dataclass(frozen=True)
@@ -137,18 +123,18 @@ class BatchHardMiner(TripletMiner):
         (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
     """
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """Two extremes per row."""
         hardest_positive = S.masked_fill(~positive, torch.inf).argmin(dim=1)
         hardest_negative = S.masked_fill(~negative, -torch.inf).argmax(dim=1)
         anchors = torch.arange(len(S), device=S.device)
         return Triplets(anchors, hardest_positive, hardest_negative, positive.any(dim=1) & negative.any(dim=1))
 
-    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice]:
+    def choice(self) -> Choice:
         """Two folds; of several pairs at an extreme each gets its share of the gradient."""
         found = (count(POSITIVES) > 0) & (count(NEGATIVES) > 0)
         hardest = smallest(s, POSITIVES), largest(s, NEGATIVES)
-        return [Choice(where(found, hardest[0], 0.0), where(found, hardest[1], 0.0), found)]
+        return Choice(where(found, hardest[0], 0.0), where(found, hardest[1], 0.0), found)
 
 
 @dataclass(frozen=True)
@@ -173,7 +159,7 @@ class EasyPositiveMiner(TripletMiner):
         super().__post_init__()
         one_of("negatives", self.negatives, ("semihard", "hard"))
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """One extreme for the positive, one place in the order for the negative."""
         easiest = S.masked_fill(~positive, -torch.inf).argmax(dim=1)
         if self.negatives == "hard":
@@ -182,15 +168,14 @@ class EasyPositiveMiner(TripletMiner):
             chosen, found = (x.squeeze(1) for x in _hardest_below(S, negative, S.gather(1, easiest[:, None])))
         return Triplets(torch.arange(len(S), device=S.device), easiest, chosen, found & positive.any(dim=1))
 
-    def choices(self, positives: Callable[[], list[Formula] | None]) -> list[Choice]:
+    def choice(self) -> Choice:
         """A fold over the positives, then one over the negatives; ties share their gradient."""
         exists = count(POSITIVES) > 0
-        easiest = where(exists, largest(s, POSITIVES), 2.0 * NO_POSITIVE)
+        easiest = where(exists, largest(s, POSITIVES), 0.0)
         if self.negatives == "semihard":
-            choice = _hardest_below_formula(easiest)
-            return [replace(choice, positive=where(exists, easiest, 0.0))]
+            return _choose_hardest_below(easiest, exists)
         found = exists & (count(NEGATIVES) > 0)
-        return [Choice(where(found, easiest, 0.0), where(found, largest(s, NEGATIVES), 0.0), found)]
+        return Choice(easiest, where(found, largest(s, NEGATIVES), 0.0), found)
 
 
 @dataclass(frozen=True)
@@ -232,13 +217,13 @@ class DistanceWeightedMiner(TripletMiner):
                 f"but it is {self.cutoff}"
             )
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """Draw by inverting each row's cumulative weights."""
-        assert pair_batch.similarity is not None
-        dim = self.dim if pair_batch.anchors is None else pair_batch.anchors.shape[1]
+        assert batch.similarity is not None
+        dim = self.dim if batch.anchors is None else batch.anchors.shape[1]
         if dim is None:
             raise ValueError("dim must be given where DistanceWeightedMiner sees similarities alone, but it is None")
-        distances = pair_batch.similarity.distances(S.double())
+        distances = batch.similarity.distances(S.double())
         weights = self.weights(distances, negative, dim)
         running = weights.cumsum(dim=1)
         candidate, exists = candidates(positive)
@@ -283,7 +268,7 @@ class RandomMiner(TripletMiner):
     n: int = hyper(default=100, help="how many triplets", at_least=1, search=(100, 10_000), log=True)
     generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
 
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, pair_batch: PairBatch) -> Triplets:
+    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
         """An anchor in proportion to its triplets, then one of its positives and one of its negatives."""
         positives, negatives = positive.sum(dim=1), negative.sum(dim=1)
         anchors, u, valid = self._draw(positives, negatives)
@@ -294,26 +279,23 @@ class RandomMiner(TripletMiner):
             valid,
         )
 
-    def refine(self, pair_batch: PairBatch, engine: str = "dense") -> Triplets:
-        """Anchors are drawn from all of the batch, so panels are counted first and looked into afterwards."""
-        if engine == "dense":
-            return super().refine(pair_batch)
-        prepared(pair_batch)
+    def choose(self, rows: WholeRows) -> Triplets:
+        """Anchors are drawn from the whole batch: chunks are counted first, and partners are picked afterwards."""
+        if not rows.large:
+            return super().choose(rows)
         with torch.no_grad():
-            counted = [
-                tuple(mask.sum(dim=1) for mask in dense_masks(pair_batch.rows(rows))) for rows in panels(pair_batch)
-            ]
+            counted = [tuple(mask.sum(dim=1) for mask in chunk.masks()) for chunk in rows.chunks()]
             positives, negatives = (torch.cat(each) for each in zip(*counted, strict=True))
             anchors, u, valid = self._draw(positives, negatives)
             chosen = torch.zeros(2, len(anchors), dtype=torch.int64, device=anchors.device)
-            for rows in panels(pair_batch):
-                inside = (anchors >= rows.start) & (anchors < rows.stop)
-                here = (anchors - rows.start).clamp(0, rows.stop - rows.start - 1)
-                masks = dense_masks(pair_batch.rows(rows))
-                for i, (mask, number) in enumerate(zip(masks, (positives, negatives), strict=True)):
+            for chunk in rows.chunks():
+                first, end = chunk.rows.start, chunk.rows.stop
+                inside = (anchors >= first) & (anchors < end)
+                here = (anchors - first).clamp(0, end - first - 1)
+                for i, (mask, number) in enumerate(zip(chunk.masks(), (positives, negatives), strict=True)):
                     picked = _pick(mask, here, number[anchors], u[i + 1])
                     chosen[i] = torch.where(inside, picked, chosen[i])
-            return Triplets(anchors, chosen[0], chosen[1], valid, pair_batch.shape).compact()
+            return Triplets(anchors, chosen[0], chosen[1], valid, rows.batch.shape).compact()
 
     def _draw(self, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Anchors, the random numbers that will choose their partners, and whether there are any."""
@@ -329,32 +311,3 @@ def _pick(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> Tensor:
     members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
     k = torch.minimum((share * number).long(), number - 1).clamp_min(0)
     return members[rows, k]
-
-
-def band_counts(
-    S: Tensor, positive: Tensor, negative: Tensor, width: float, *, below: bool = False
-) -> tuple[Tensor, Tensor]:
-    """In how many triplets with ``s_ap − width < s_an`` each pair is: as their positive, and as their negative.
-
-    The negatives of a row are sorted, and its positives' thresholds; each pair then finds its place among the others.
-    A negative *at* a threshold is not above it.
-
-    Args:
-        S: similarities, ``(m, n)``.
-        positive: the positive pairs.
-        negative: the negative pairs.
-        width: how far below the positive a negative may be.
-        below: count only triplets with ``s_an < s_ap`` too.
-    """
-    S = S.contiguous()
-    n = S.shape[1]
-    threshold = S - width
-    negatives = S.masked_fill(~negative, -torch.inf).sort(dim=1).values
-    thresholds = threshold.masked_fill(~positive, torch.inf).sort(dim=1).values
-    of_positives = n - torch.searchsorted(negatives, threshold, right=True)
-    of_negatives = torch.searchsorted(thresholds, S)
-    if below:
-        positives = S.masked_fill(~positive, torch.inf).sort(dim=1).values
-        of_positives = (of_positives - n + torch.searchsorted(negatives, S)).clamp_min(0)
-        of_negatives = (of_negatives - torch.searchsorted(positives, S, right=True)).clamp_min(0)
-    return of_positives * positive, of_negatives * negative

@@ -67,3 +67,18 @@ __all__ = [
     "unfair_differences",
     "work",
 ]
+
+# Used by other packages of the library, not part of the public API.
+from likewise.protocols.board import Board as Board
+from likewise.protocols.board import Standing as Standing
+from likewise.protocols.combine import TEST_SET_FILE as TEST_SET_FILE
+from likewise.protocols.leaderboard import entries_of as entries_of
+from likewise.protocols.pairs import NoPairs as NoPairs
+from likewise.protocols.published import data_of as data_of
+from likewise.protocols.reality import comparison as comparison
+from likewise.protocols.reality import draw_improvements as draw_improvements
+from likewise.protocols.search import Method as Method
+from likewise.protocols.space import Point as Point
+from likewise.protocols.space import Space as Space
+from likewise.protocols.trial import COLUMNS as COLUMNS
+from likewise.protocols.trial import Label as Label

@@ -13,7 +13,7 @@ from likewise.metrics import concatenate
 from likewise.protocols.trial import Result
 from likewise.train import Embedded, evaluate
 
-FILE = "test.npz"
+TEST_SET_FILE = "test.npz"
 """Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``."""
 
 
@@ -46,7 +46,7 @@ def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Re
 
 def _together(group: Sequence[Result], folder: Path) -> Result:
     ordered = sorted(group, key=lambda result: result.trial.fold)
-    stored = [np.load(folder / result.run / FILE) for result in ordered]
+    stored = [np.load(folder / result.run / TEST_SET_FILE) for result in ordered]
     labels = torch.from_numpy(stored[0]["labels"])
     for result, each in zip(ordered, stored, strict=True):
         if not np.array_equal(each["labels"], stored[0]["labels"]):

@@ -19,7 +19,7 @@ from likewise.protocols.conditions import (
     configured_data,
     split_of,
 )
-from likewise.report.study_words import in_words
+from likewise.report import in_words
 from likewise.train import Run
 
 

@@ -12,7 +12,7 @@ from likewise.protocols.fairness import Difference, described, seed_difference, 
 from likewise.protocols.pairs import Comparison, NoPairs, compare_sides, shown_metric
 from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarize
 from likewise.protocols.trial import Result
-from likewise.report.study_words import in_words
+from likewise.report import in_words
 from likewise.train import Run
 
 Entry: TypeAlias = tuple[Row, Description | None]

@@ -308,7 +308,7 @@ def _cell(found: Sequence[Improvement]) -> str:
     return f"{values[0]:+.1f}%" if len(values) == 1 else f"{values[0]:+.1f}% to {values[-1]:+.1f}%"
 
 
-def draw(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"] = "svg") -> bytes:
+def draw_improvements(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"] = "svg") -> bytes:
     """The improvements as a figure: a panel for each baseline, methods by year, a mark for each series.
 
     Readable on a light and on a dark page: the background is transparent, and the colors are between the two.
@@ -321,7 +321,7 @@ def draw(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"
         The file's bytes, the same for the same input.
 
     Examples:
-        >>> draw(papers_versus_reality(data="SOP"))[:5]
+        >>> draw_improvements(papers_versus_reality(data="SOP"))[:5]
         b'<?xml'
     """
     one_of("form", form, ("svg", "png"))
@@ -329,7 +329,7 @@ def draw(series: Mapping[str, Sequence[Improvement]], form: Literal["svg", "png"
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise ImportError("draw needs matplotlib; install the extra likewise[study]") from missing
+        raise ImportError("draw_improvements needs matplotlib; install the extra likewise[study]") from missing
     baselines = list(dict.fromkeys(each.baseline for found in series.values() for each in found))
     if not baselines:
         raise ValueError("series must hold improvements, but there is none")

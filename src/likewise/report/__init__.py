@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Compared", "Part", "Study", "StudyFigure", "StudyTable", "write_lens", "write_report", "write_study"]
 
+# Used by other packages of the library, not part of the public API.
+if TYPE_CHECKING:
+    from likewise.report.lens import loss_names as loss_names
+    from likewise.report.measure import measure_part as measure_part
+    from likewise.report.part import Scores as Scores
+    from likewise.report.study_words import in_words as in_words
+
 _PLACES = {
     "Compared": "part",
     "Part": "part",
@@ -22,16 +29,21 @@ _PLACES = {
     "write_lens": "lens",
     "write_report": "page",
     "write_study": "study",
+    # used by other packages
+    "Scores": "part",
+    "in_words": "study_words",
+    "loss_names": "lens",
+    "measure_part": "measure",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a page when it is asked for: the lens needs no torch, and opens at once."""
+    """Import a name on first use: the lens needs no torch, and opens at once."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"likewise.report.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """What can be asked for, for whoever looks around: a shell, or the pages of the API."""
+    """The public names and whatever is loaded, for shells and for the API pages."""
     return sorted({*globals(), *__all__})

@@ -38,7 +38,7 @@ class Measured:
     Examples:
         >>> import torch
         >>> part = Part("test", torch.eye(2)[[0, 0, 1, 1]], torch.tensor([0, 0, 1, 1]), ["a", "b"], lambda i: None)
-        >>> found = measure(part, seed=0)
+        >>> found = measure_part(part, seed=0)
         >>> found.scores["R@1"].mean, found.over
         (1.0, 'classes')
     """
@@ -55,7 +55,7 @@ class Measured:
         return next(iter(self.scores.values())).count
 
 
-def measure(part: Part, *, seed: int) -> Measured | None:
+def measure_part(part: Part, *, seed: int) -> Measured | None:
     """Every metric of the table with its interval; ``None`` where no query has anything to find.
 
     Whole classes are drawn, because queries of one class share their positives and are not independent; single queries
@@ -63,7 +63,7 @@ def measure(part: Part, *, seed: int) -> Measured | None:
 
     Examples:
         >>> import torch
-        >>> measure(Part("test", torch.eye(2), torch.tensor([0, 1]), ["a", "b"], lambda i: None), seed=0) is None
+        >>> measure_part(Part("test", torch.eye(2), torch.tensor([0, 1]), ["a", "b"], lambda i: None), seed=0) is None
         True
     """
     queries, references = part.queries, part.references

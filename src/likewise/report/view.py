@@ -10,7 +10,7 @@ from PIL import Image
 from likewise.metrics import track
 from likewise.report.chosen import shown_points, shown_queries
 from likewise.report.embedding_map import Map, draw_map
-from likewise.report.measure import Measured, Similarities, measure, similarities
+from likewise.report.measure import Measured, Similarities, measure_part, similarities
 from likewise.report.neighbors import Neighbors, confusions, nearest
 from likewise.report.part import Part
 from likewise.report.sprites import Sheet, Tile, fitting_sheets, sprite_sheets, thumbnail
@@ -125,7 +125,7 @@ def view(part: Part, *, layout: str, seed: int, first: int, budget: int) -> View
         >>> view(part, layout="pca", seed=0, first=0, budget=10**6).mistakes
         0
     """
-    measured = measure(part, seed=seed)
+    measured = measure_part(part, seed=seed)
     found = nearest(part, NEIGHBORS)
     at = {int(row): place for place, row in enumerate(found.rows)}
     queries: dict[str, list[int]] = {}

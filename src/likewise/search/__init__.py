@@ -30,6 +30,31 @@ __all__ = [
     "open_index",
 ]
 
+# Used by other packages of the library, not part of the public API.
+if TYPE_CHECKING:
+    from likewise.search.approximate import INDEX_KINDS as INDEX_KINDS
+    from likewise.search.approximate import kind_for as kind_for
+    from likewise.search.contact_sheet import Shot as Shot
+    from likewise.search.contact_sheet import draw_contact_sheet as draw_contact_sheet
+    from likewise.search.encoder import Embedding as Embedding
+    from likewise.search.encoder import ahead as ahead
+    from likewise.search.encoder import batch_for as batch_for
+    from likewise.search.encoder import decoded as decoded
+    from likewise.search.encoder import pixels as pixels
+    from likewise.search.encoder import shown_to as shown_to
+    from likewise.search.export import EXPORT_FORMATS as EXPORT_FORMATS
+    from likewise.search.export import export_model as export_model
+    from likewise.search.manifest import MANIFEST_FILE as MANIFEST_FILE
+    from likewise.search.manifest import STORAGES as STORAGES
+    from likewise.search.manifest import read_manifest as read_manifest
+    from likewise.search.places import is_url as is_url
+    from likewise.search.places import split_url as split_url
+    from likewise.search.serve.app import make_app as make_app
+    from likewise.search.serve.guard import is_loopback as is_loopback
+    from likewise.search.serve.limits import Limits as Limits
+    from likewise.search.thumbnails import THUMBNAIL_SIDE as THUMBNAIL_SIDE
+    from likewise.search.thumbnails import thumbnail as thumbnail
+
 _PLACES = {
     "Calibration": "calibration",
     "Encoder": "encoder",
@@ -44,16 +69,39 @@ _PLACES = {
     "expand": "rerank",
     "k_reciprocal": "rerank",
     "open_index": "places",
+    # used by other packages
+    "EXPORT_FORMATS": "export",
+    "Embedding": "encoder",
+    "INDEX_KINDS": "approximate",
+    "Limits": "serve.limits",
+    "MANIFEST_FILE": "manifest",
+    "STORAGES": "manifest",
+    "Shot": "contact_sheet",
+    "THUMBNAIL_SIDE": "thumbnails",
+    "ahead": "encoder",
+    "batch_for": "encoder",
+    "decoded": "encoder",
+    "draw_contact_sheet": "contact_sheet",
+    "export_model": "export",
+    "is_loopback": "serve.guard",
+    "is_url": "places",
+    "kind_for": "approximate",
+    "make_app": "serve.app",
+    "pixels": "encoder",
+    "read_manifest": "manifest",
+    "shown_to": "encoder",
+    "split_url": "places",
+    "thumbnail": "thumbnails",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is asked for: none of them needs faiss, a web server or a database before it is used."""
+    """Import a name on first use: none of the public ones needs faiss, a web server or a database before it is used."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"likewise.search.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """What can be asked for, for whoever looks around: a shell, or the pages of the API."""
+    """The public names and whatever is loaded, for shells and for the API pages."""
     return sorted({*globals(), *__all__})

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.data import progress
 from likewise.search.exact import Best, Doubles, Ints, Part, nearest, recall, similarities
 from likewise.search.manifest import NearEntry, new_id, sync
 from likewise.search.segment import Vectors
 
-KINDS = ("auto", "exact", "hnsw", "ivfpq")
+INDEX_KINDS = ("auto", "exact", "hnsw", "ivfpq")
 """How an index may be searched."""
 
 EXACT_BELOW, HNSW_BELOW = 200_000, 5_000_000
@@ -176,8 +177,6 @@ def _lists(rows: int) -> int:
 
 
 def _blocks(vectors: Vectors) -> Iterator[NDArray[np.float32]]:
-    from likewise.data.progress import progress
-
     with progress("building", len(vectors), "item") as advance:
         for start in range(0, len(vectors), BATCH):
             block = vectors.take(slice(start, start + BATCH))

@@ -42,7 +42,7 @@ class Shot:
     lead: bool = False
 
 
-def contact_sheet(
+def draw_contact_sheet(
     rows: Sequence[Sequence[Shot]], *, heading: str = "", detail: str = "", columns: int = COLUMNS
 ) -> Image.Image:
     """Draw pictures in rows; a row that is too long goes on in the next line, under its second picture.
@@ -54,7 +54,7 @@ def contact_sheet(
         columns: pictures in a line.
 
     Examples:
-        >>> contact_sheet([[Shot(Image.new("RGB", (40, 30)), "query", lead=True), Shot(None, "0.912")]]).size
+        >>> draw_contact_sheet([[Shot(Image.new("RGB", (40, 30)), "query", lead=True), Shot(None, "0.912")]]).size
         (424, 276)
     """
     columns = whole_number("columns", columns, 2)

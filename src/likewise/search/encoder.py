@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from likewise.data import RECIPES, Augment, BrokenImage, CenterCrop, decode, to_rgb
-from likewise.data.augment import Draw
-from likewise.data.memory import free_memory
-from likewise.data.shards import Shape, cores
+from likewise.data import RECIPES, Augment, BrokenImage, CenterCrop, Draw, Shape, cores, decode, free_memory, to_rgb
 from likewise.formula import one_of
 from likewise.trunks import TRUNKS, Card, Embedder, Preprocessing
 

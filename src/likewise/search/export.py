@@ -21,7 +21,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from likewise.data.aside import aside
+from likewise.data import aside
 from likewise.formula import one_of
 from likewise.search.encoder import Shown, shown_to
 from likewise.search.export_card import write_hub
@@ -29,7 +29,7 @@ from likewise.search.export_onnx import onnx_runner, write_onnx
 from likewise.search.export_pixels import Pixels, WithPreprocessing
 from likewise.trunks import Card, Embedder, read_card
 
-FORMATS = ("onnx", "torch", "hub")
+EXPORT_FORMATS = ("onnx", "torch", "hub")
 """What a model can be exported to."""
 
 TOLERANCE = 1e-4
@@ -47,7 +47,7 @@ class Exported:
     """What was written, and how it compares with the model.
 
     Args:
-        format: one of `FORMATS`.
+        format: one of `EXPORT_FORMATS`.
         files: their names in the folder.
         images: on how many random images it was compared with torch.
         difference: the largest difference of any number of their embeddings.
@@ -75,7 +75,7 @@ class Exported:
         return said
 
 
-def export(
+def export_model(
     model: str | Path,
     folder: str | Path,
     *,
@@ -99,7 +99,7 @@ def export(
     Args:
         model: a ``.safetensors`` file that an `Embedder` wrote.
         folder: where to; made if it is not there.
-        formats: one or more of `FORMATS`.
+        formats: one or more of `EXPORT_FORMATS`.
         preprocessing: put it into the graphs.
         images: the recipe by which images are shown; by default as the model's card says.
         facts: more lines for the model card: what it was trained on, and how.
@@ -112,14 +112,14 @@ def export(
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Embedder("convnet", 8).save(f"{folder}/glyphs.safetensors")
-        ...     [done] = export(f"{folder}/glyphs.safetensors", folder, formats=["torch"], images="glyphs")
+        ...     [done] = export_model(f"{folder}/glyphs.safetensors", folder, formats=["torch"], images="glyphs")
         >>> done.files, done.difference <= done.tolerance
         (('model.pt2',), True)
     """
     if isinstance(formats, str) or not formats:
-        raise TypeError(f"formats must be one or more of {', '.join(FORMATS)} in a list, but it is {formats!r}")
+        raise TypeError(f"formats must be one or more of {', '.join(EXPORT_FORMATS)} in a list, but it is {formats!r}")
     for each in formats:
-        one_of("each of formats", each, FORMATS)
+        one_of("each of formats", each, EXPORT_FORMATS)
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
     shown = shown_to(embedder, images)
     folder.mkdir(parents=True, exist_ok=True)

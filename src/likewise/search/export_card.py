@@ -8,8 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from likewise.data import CenterCrop
-from likewise.data.aside import aside
+from likewise.data import CenterCrop, aside
 from likewise.search.encoder import Shown
 from likewise.trunks import Card
 

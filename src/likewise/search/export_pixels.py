@@ -18,9 +18,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from likewise.data import Augment, CenterCrop
-from likewise.data.color import LUMA
-from likewise.data.resample import FRACTION
+from likewise.data import FRACTION, LUMA, Augment, CenterCrop
 from likewise.search.encoder import RATIO
 
 BITS = 2.0**22

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.data.progress import progress
+from likewise.data import progress
 from likewise.formula import whole_number
 from likewise.metrics import exactly, kmeans
 from likewise.search.exact import Ints, Part, rounding, similarities

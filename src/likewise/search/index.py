@@ -18,12 +18,12 @@ import torch
 
 from likewise.formula import one_of, whole_number
 from likewise.search import writing
-from likewise.search.approximate import KINDS
+from likewise.search.approximate import INDEX_KINDS
 from likewise.search.encoder import Encoder
 from likewise.search.exact import nearest
 from likewise.search.found import Floats, Found, Ids, Item, Rerank
 from likewise.search.given import checked_vectors, model_file, query_vectors
-from likewise.search.manifest import FILE, STORAGES, Manifest
+from likewise.search.manifest import MANIFEST_FILE, STORAGES, Manifest
 from likewise.search.segment import HIDDEN
 from likewise.search.snapshot import Snapshot
 from likewise.trunks import Card, read_card
@@ -105,7 +105,7 @@ class Index:
         """Show what others wrote since; returns whether anything changed.  Where nothing did, it takes no time."""
         seen = _stamp(self.folder)
         if seen is None:
-            raise FileNotFoundError(f"{self.folder} is no index any more: it has no {FILE}")
+            raise FileNotFoundError(f"{self.folder} is no index any more: it has no {MANIFEST_FILE}")
         if seen == self._seen:
             return False
         old, new = self._now, Snapshot.open(self.folder)
@@ -338,7 +338,7 @@ class Index:
         """
         storage = self.storage if storage is None else one_of("storage", storage, STORAGES)  # type: ignore[assignment]
         if approximate is not None:
-            one_of("approximate", approximate, KINDS)
+            one_of("approximate", approximate, INDEX_KINDS)
         queries = whole_number("queries", queries, 1)
         with writing.alone(self.folder) as now:
             manifest = writing.rebuilt(now, str(storage), approximate, queries)
@@ -387,7 +387,7 @@ class Index:
 def _stamp(folder: Path) -> tuple[int, int] | None:
     """What changes when a manifest is replaced; nothing where there is none."""
     try:
-        state = (folder / FILE).stat()
+        state = (folder / MANIFEST_FILE).stat()
     except OSError:
         return None
     return state.st_mtime_ns, state.st_ino

@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from likewise.data.aside import aside
+from likewise.data import aside
 
 FORMAT = 1
 """The version of the layout that is written here; every older one can be read."""
 
-FILE = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 
 STORAGES = ("float32", "float16", "int8")
 """How vectors may be stored."""
@@ -223,17 +223,17 @@ def read_manifest(folder: Path) -> Manifest:
         FileNotFoundError: there is no index nowhere
     """
     try:
-        content = (folder / FILE).read_bytes()
+        content = (folder / MANIFEST_FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         if folder.exists():
-            raise ValueError(f"{folder} must be the folder of an index, but it has no {FILE}") from None
+            raise ValueError(f"{folder} must be the folder of an index, but it has no {MANIFEST_FILE}") from None
         raise FileNotFoundError(f"there is no index {folder}") from None
     try:
         return Manifest.from_json(content.decode())
     except KeyError as error:
-        raise ValueError(f"{folder / FILE} cannot be read: it has no {error}") from error
+        raise ValueError(f"{folder / MANIFEST_FILE} cannot be read: it has no {error}") from error
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder / FILE} cannot be read: {error}") from error
+        raise ValueError(f"{folder / MANIFEST_FILE} cannot be read: {error}") from error
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -247,7 +247,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         2
     """
     sync(folder)  # the names of the new files
-    with aside(folder / FILE) as part:
+    with aside(folder / MANIFEST_FILE) as part:
         part.write_text(manifest.to_json(), encoding="utf-8")
     sync(folder)
 
@@ -288,7 +288,7 @@ def remove_leftovers(folder: Path, manifest: Manifest) -> int:
     named, count = manifest.files(), 0
     for file in folder.iterdir():
         left = file.name.startswith(OURS) and file.name not in named
-        if left or (file.name.startswith(FILE) and file.name.endswith(".part")):
+        if left or (file.name.startswith(MANIFEST_FILE) and file.name.endswith(".part")):
             file.unlink(missing_ok=True)
             count += 1
     return count

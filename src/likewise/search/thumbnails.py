@@ -6,14 +6,14 @@ import io
 
 from PIL import Image
 
-SIDE = 160
+THUMBNAIL_SIDE = 160
 """The longer side of a thumbnail in pixels."""
 
 QUALITY, METHOD = 78, 2
 """Of WebP's 100, and how hard it tries, of 6: more takes longer than decoding the photograph."""
 
 
-def thumbnail(image: Image.Image, side: int = SIDE) -> bytes:
+def thumbnail(image: Image.Image, side: int = THUMBNAIL_SIDE) -> bytes:
     """The whole image within a square, never larger than it was, as a WebP file.
 
     Args:

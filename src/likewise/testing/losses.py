@@ -81,7 +81,7 @@ def _shape(leaf: Formula) -> tuple[int, ...]:
     """A small matrix of 3 anchors and 4 references, and what varies over less."""
     if isinstance(leaf, PerReference):
         return (1, 4)
-    return {Rank.NUMBER: (), Rank.ANCHOR: (3, 1), Rank.PAIR: (3, 4)}[leaf.rank]
+    return {Rank.NUMBER: (), Rank.ANCHOR: (3, 1), Rank.POSITIVE: (3, 1), Rank.PAIR: (3, 4)}[leaf.rank]
 
 
 def _close(actual: Tensor, expected: Any, tolerance: float = 1e-9) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from likewise.engines import map_rows
 from likewise.formula import Cosine, Labels, Masks, PairBatch, Triplets
 from likewise.losses import MarginLoss, MultiSimilarityLoss, TripletLoss
 from likewise.miners import Miner, PairMiner, TripletMiner
@@ -165,7 +166,7 @@ class MinerContract:
         chosen = miner.pairs(leaf, labels) if isinstance(miner, PairMiner) else None
         if chosen is None:
             assert isinstance(miner, TripletMiner)
-            relation = miner.refine(PairBatch(Labels(labels), Cosine(), anchors=leaf))
+            relation = miner.choose(map_rows(PairBatch(Labels(labels), Cosine(), anchors=leaf)))
             assert isinstance(relation, Triplets)
             chosen = (relation.anchors, relation.positives, relation.negatives)  # type: ignore[assignment]
         assert chosen is not None

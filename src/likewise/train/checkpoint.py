@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.data.aside import aside
+from likewise.data import aside
 
 FORMAT = 1
 """Raised whenever an older checkpoint cannot be read any more."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from likewise import __version__
-from likewise.data.dataset import ImageDataset
+from likewise.data import ImageDataset
 from likewise.train.embedding import count
 from likewise.train.groups import Group
 from likewise.train.run import command_line, now, plain, surroundings

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from likewise.data.progress import progress
+from likewise.data import progress
 from likewise.metrics import retrieval
 from likewise.train.settings import Precision
 

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.data.aside import aside
+from likewise.data import aside
 from likewise.train.processes import from_all
 
 

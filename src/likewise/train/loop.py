@@ -18,7 +18,7 @@ from accelerate.tracking import get_available_trackers
 from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor, nn
 
-from likewise.data.loader import BatchLoader
+from likewise.data import BatchLoader
 from likewise.formula import check_values, one_of
 from likewise.train.checkpoint import (
     chance_tensors,

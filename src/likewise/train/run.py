@@ -22,7 +22,7 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
-from likewise.data.aside import aside
+from likewise.data import aside
 from likewise.formula import one_of
 
 Line = dict[str, Any]

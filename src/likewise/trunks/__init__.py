@@ -60,3 +60,7 @@ __all__ = [
     "resnet18",
     "resnet50",
 ]
+
+# Used by other packages of the library, not part of the public API.
+from likewise.trunks.card import read_tensors as read_tensors
+from likewise.trunks.card import write_model as write_model

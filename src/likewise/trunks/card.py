@@ -135,14 +135,14 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     return dict(load_file(path))
 
 
-def write(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
+def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
     """Write numbers and card beside the place, make sure that they are on the disk, and rename.
 
     Examples:
         >>> import tempfile
         >>> card = Card(trunk=None, dim=2, pool="avg", head="linear", normalize=True, freeze_bn=False, layer_norm=False)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write(f"{folder}/a.safetensors", {"weight": torch.zeros(1)}, card)
+        ...     write_model(f"{folder}/a.safetensors", {"weight": torch.zeros(1)}, card)
         ...     print(read_card(f"{folder}/a.safetensors").dim)
         2
     """

@@ -9,7 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from likewise.trunks.card import Card, read_card, read_tensors, write
+from likewise.trunks.card import Card, read_card, read_tensors, write_model
 from likewise.trunks.folding import freeze
 from likewise.trunks.pooling import POOLS
 from likewise.trunks.preprocessing import Preprocessing
@@ -173,7 +173,7 @@ class Embedder(nn.Module):
             ...     print(Embedder.load(f"{folder}/glyphs.safetensors").dim)
             64
         """
-        write(path, self.state_dict(), self.card(classes=classes, metrics=metrics))
+        write_model(path, self.state_dict(), self.card(classes=classes, metrics=metrics))
 
     @classmethod
     def load(cls, path: str | Path, *, trunk: nn.Module | None = None) -> Self:

@@ -1,4 +1,4 @@
-"""The fused engine: kernels that go from embeddings to folds, and from folds to gradients, without the matrix.
+"""The Triton engine: kernels that go from embeddings to folds, and from folds to gradients, without the matrix.
 
 Forward: one kernel for each pass makes the similarities of a tile on the tensor cores and folds them at once; per tile
 and row a few numbers are left.  Backward: one kernel makes each tile again and writes the gradient by every similarity
@@ -50,10 +50,10 @@ class TritonEngine(Engine):
         'Engine'
     """
 
-    def __init__(self, pair_batch: PairBatch) -> None:
-        self.pair_batch = pair_batch
-        relation = pair_batch.relation
-        self.arranged = arrange(pair_batch)
+    def __init__(self, batch: PairBatch) -> None:
+        self.batch = batch
+        relation = batch.relation
+        self.arranged = arrange(batch)
         self.keep: tuple[Formula, Formula] | None = None
         self.mined: dict[Formula, Tensor] = {}
         if isinstance(relation, Mined):
@@ -62,9 +62,9 @@ class TritonEngine(Engine):
             self.keep = positive, negative
             with torch.no_grad():
                 base = TritonEngine.__new__(TritonEngine)
-                base.pair_batch, base.arranged = pair_batch.under(relation.base), self.arranged
+                base.batch, base.arranged = batch.under(relation.base), self.arranged
                 base.keep, base.mined = None, {}
-                self.mined = compute_folds(list(self.keep), base, base.pair_batch)
+                self.mined = compute_folds(list(self.keep), base, base.batch)
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
         """One vector per fold."""
@@ -82,7 +82,7 @@ _KERNELS: dict[Any, Any] = {}
 
 @dataclass(eq=False)
 class Job:
-    """The passes of one stage on one pair_batch: which kernels they need, and what those are given."""
+    """The passes of one stage on one batch: which kernels they need, and what those are given."""
 
     engine: TritonEngine
     passes: list[list[Folded]]

@@ -37,4 +37,4 @@ class _Refuses(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_gradients: Tensor) -> None:
-        raise RuntimeError("the fused engine's gradient cannot be differentiated again; give backend='dense'")
+        raise RuntimeError("the Triton engine's gradient cannot be differentiated again; give backend='dense'")

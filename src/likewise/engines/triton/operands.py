@@ -250,7 +250,7 @@ def _as_product(similarity: Similarity, left: Tensor, right: Tensor, manner: Man
             torch.cat([2.0 * left * inverse, *[x for x, _ in pairs], silent.to(a.dtype) - 1.0], 1),
             torch.cat([right, *[y for _, y in pairs], torch.ones_like(b)], 1),
         )
-    raise TypeError(f"the fused engine does not know {type(similarity).__name__}; give backend='chunked'")
+    raise TypeError(f"the Triton engine does not know {type(similarity).__name__}; give backend='chunked'")
 
 
 def _pieces(numbers: Tensor, manner: Manner) -> list[Tensor]:
@@ -303,23 +303,24 @@ def compared(batch: PairBatch) -> Compared:
     similarity, anchors = batch.similarity, batch.anchors
     if anchors is None or similarity is None:
         raise TypeError(
-            "the fused engine needs embeddings, but only their similarities are known; give backend='dense'"
+            "the Triton engine needs embeddings, but only their similarities are known; give backend='dense'"
         )
     if batch.dtype != torch.float32:
-        raise TypeError(f"the fused engine computes in float32, but embeddings are {batch.dtype}; give 'chunked'")
+        raise TypeError(f"the Triton engine computes in float32, but embeddings are {batch.dtype}; give 'chunked'")
     allowed = torch.get_float32_matmul_precision()
     dtype = torch.bfloat16 if allowed == "medium" else torch.float32
     precision = "ieee" if not _capable(anchors.device) else "tf32x3" if allowed == "highest" else "tf32"
     chord = type(similarity) is SquaredEuclidean and similarity.normalize
     if not chord and type(similarity) not in (Cosine, Dot):
         manner = Manner(False, False, dtype, False, precision)
-        factors = batch.factors()
+        factors = batch.both_factors()
         return Compared(*_as_product(similarity, *factors, manner), manner, *_bend(similarity, *factors))
     relation = batch.relation.base if isinstance(batch.relation, Mined) else batch.relation
     itself = batch.references is None and isinstance(relation, Labels) and relation.reference_labels is None
     half = batch.half
     manner = Manner(itself, similarity.normalize, dtype if half is None else half, half is not None, precision)
-    references = anchors if batch.references is None else batch.references
+    anchors = anchors.to(batch.dtype)
+    references = anchors if batch.references is None else batch.references.to(batch.dtype)
     bend, numbers = _chord(batch) if chord else (s, {})
     return Compared(anchors, references, manner, bend, numbers)
 
@@ -331,7 +332,7 @@ def arrange(batch: PairBatch) -> Arranged:
     if isinstance(relation, Mined):
         relation = relation.base
     if isinstance(relation, Mined):
-        raise TypeError("the fused engine takes one miner, but the relation is mined already; give backend='chunked'")
+        raise TypeError("the Triton engine takes one miner, but the relation is mined already; give backend='chunked'")
     rows, columns, marks = _order(relation, both.left.shape[1], *batch.shape)
 
     def factor(source: Tensor, order: Tensor | None) -> Factor:

@@ -235,5 +235,5 @@ def tiled(fold: Fold) -> Tiled:
     """
     known = TILED.get(type(fold))
     if known is None:
-        raise TypeError(f"the fused engine has no {fold.name} fold; give backend='chunked'")
+        raise TypeError(f"the Triton engine has no {fold.name} fold; give backend='chunked'")
     return known

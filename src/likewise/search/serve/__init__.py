@@ -16,12 +16,12 @@ _PLACES = {"Limits": "limits", "explain": "why", "make_app": "app"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is asked for: only the server itself needs FastAPI."""
+    """Import a name on first use: only the server itself needs FastAPI."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"likewise.search.serve.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """What can be asked for, for whoever looks around: a shell, or the pages of the API."""
+    """The public names and whatever is loaded, for shells and for the API pages."""
     return sorted({*globals(), *__all__})

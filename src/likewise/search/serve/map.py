@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data.aside import aside
+from likewise.data import aside
 from likewise.formula import one_of
 from likewise.search.found import Floats, Ids
 

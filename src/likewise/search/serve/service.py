@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from PIL import Image
 
-from likewise.data.shards import cores
+from likewise.data import cores
 from likewise.search.calibration import Calibration
 from likewise.search.found import Floats, Found, Ids, Item
 from likewise.search.rerank import KReciprocal, QueryExpansion

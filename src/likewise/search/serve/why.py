@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.search.encoder import Encoder, Maps, Picture
-from likewise.trunks import Embedder
-from likewise.trunks.pooling import AveragePlusMaxPool, AveragePool, GeneralizedMeanPool, MaxPool
+from likewise.trunks import AveragePlusMaxPool, AveragePool, Embedder, GeneralizedMeanPool, MaxPool
 
 
 @dataclass(frozen=True, eq=False)

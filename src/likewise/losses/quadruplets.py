@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from likewise.distributed import SINGLE_PROCESS
-from likewise.engines import PositiveIndex, dense_masks, panels, similarities_at
-from likewise.formula import SNR, Labels, PairBatch, TermValues, has_similarity_hook
+from likewise.engines import similarities_at
+from likewise.formula import SNR, Labels, PairBatch, RowChunk, RowMapper, TermValues, Triplets, has_similarity_hook
 
 
 class Thresholds(NamedTuple):
@@ -42,7 +40,7 @@ class Tally(NamedTuple):
     of_class: Tensor
 
 
-def all_quadruplets(pair_batch: PairBatch, margin: float, slots: PositiveIndex | None, engine: str) -> TermValues:
+def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[TermValues]:
     r"""Every positive pair's hinges against the negative pairs that do not touch its class.
 
     A negative pair touches two classes.  So: all negative pairs, less those with their first member in the class, less
@@ -50,24 +48,24 @@ def all_quadruplets(pair_batch: PairBatch, margin: float, slots: PositiveIndex |
     bisection, $O(B^2\log B)$, and is above all thresholds before it.
 
     Args:
-        pair_batch: the batch, with labels.
+        batch: the batch, with labels.
+        rows: runs functions of matrix rows.
         margin: the margin.
-        slots: the positives of each anchor, where they are few; else every entry of the matrix may be one.
-        engine: the name of the engine; with any but the dense one the matrix is made in panels.
     """
-    assert pair_batch.labels is not None
-    everyones = pair_batch.gather(pair_batch.labels)
+    if isinstance(batch.relation, Triplets):
+        raise TypeError(
+            "QuadrupletLoss is defined on all quadruplets of a batch and takes no triplets and no triplet miner"
+        )
+    if batch.labels is None:
+        raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
+    everyones = batch.gather(batch.labels)
     # a number for each class that is below the number of samples, and is known without counting classes
     classes = torch.searchsorted(everyones.sort().values, everyones)
-    own = classes if pair_batch.local_rows is None else classes[pair_batch.local_rows.own]
-    if slots is None:
-        near, exists = pair_batch.similarities(), dense_masks(pair_batch)[0]
-    else:
-        anchors = torch.arange(pair_batch.shape[0], device=own.device)[:, None].expand_as(slots.index)
-        near, exists = similarities_at(pair_batch, anchors, slots.index), slots.exists
+    own = classes if batch.local_rows is None else classes[batch.local_rows.own]
+    near, exists = _positives(batch, rows)
     limits = near - margin
-    thresholds = _thresholds(limits.detach().masked_fill(~exists, torch.inf), own, pair_batch)
-    tally = _tally(pair_batch, thresholds, own, classes, engine)
+    thresholds = _thresholds(limits.detach().masked_fill(~exists, torch.inf), own, batch)
+    tally = _tally(batch, rows, thresholds, own, classes)
     here = slice(thresholds.first, thresholds.first + limits.numel())
     rank, place = thresholds.rank[here], thresholds.place[here]
     which = own[:, None].expand_as(limits).reshape(-1)
@@ -81,17 +79,28 @@ def all_quadruplets(pair_batch: PairBatch, margin: float, slots: PositiveIndex |
     excess = above(tally.sums, tally.class_sums) - numbers * limits.double()
     total = torch.where(exists, excess, 0.0).sum(dim=1).clamp_min(0.0).to(limits.dtype)
     eligible = tally.numbers.sum() - tally.of_class[own]
-    return TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))
+    return [TermValues(total, exists.sum(dim=1) * eligible, torch.where(exists, numbers, 0).sum(dim=1))]
 
 
-def _thresholds(limits: Tensor, own: Tensor, pair_batch: PairBatch) -> Thresholds:
-    """Everybody's thresholds in order."""
+def _positives(batch: PairBatch, rows: RowMapper) -> tuple[Tensor, Tensor]:
+    """The similarities of each anchor's positives, and which of them exist; every reference where they are not known."""
+    positives = rows.positive_index(most=batch.shape[1])
+    if positives is None:
+        near, exists = rows.map(lambda chunk: (chunk.similarities, chunk.masks()[0]))
+        return near, exists
+    assert positives.exists is not None
+    anchors = torch.arange(batch.shape[0], device=positives.index.device)[:, None].expand_as(positives.index)
+    return similarities_at(batch, anchors, positives.index), positives.exists
+
+
+def _thresholds(limits: Tensor, own: Tensor, batch: PairBatch) -> Thresholds:
+    """The thresholds of all ranks in order."""
     flat, which = limits.reshape(-1), own[:, None].expand_as(limits).reshape(-1)
     first = 0
-    if pair_batch.group is not SINGLE_PROCESS:
-        rows = pair_batch.group.rows(flat)
+    if batch.group is not SINGLE_PROCESS:
+        rows = batch.group.rows(flat)
         first = rows.offset
-        flat, which = pair_batch.group.gather(flat, rows), pair_batch.group.gather(which, rows)
+        flat, which = batch.group.gather(flat, rows), batch.group.gather(which, rows)
     ordered, order = flat.sort()
     rank = _inverse(order)
     keys, by_class = (which * (len(flat) + 1) + rank).sort()
@@ -102,19 +111,17 @@ def _inverse(order: Tensor) -> Tensor:
     return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
 
 
-def _tally(pair_batch: PairBatch, thresholds: Thresholds, own: Tensor, classes: Tensor, engine: str) -> Tally:
+def _tally(batch: PairBatch, rows: RowMapper, thresholds: Thresholds, own: Tensor, classes: Tensor) -> Tally:
     """Count and add up the negative pairs between any two thresholds, over all processes."""
     size, n = len(thresholds.ordered) + 1, len(classes)
-    # a pair stands in the matrix twice where everything is mutual: what touches with its second member did with its first;
-    # whoever watches wants every entry to have what is its own
-    mutual = (
-        isinstance(pair_batch.relation, Labels)
-        and not isinstance(pair_batch.similarity, SNR)
-        and not has_similarity_hook()
+    # where everything is symmetric a pair is in the matrix twice: what touches with its second member did with its first;
+    # a hook gets the gradient of every entry by itself
+    symmetric = (
+        isinstance(batch.relation, Labels) and not isinstance(batch.similarity, SNR) and not has_similarity_hook()
     )
 
-    def of_panel(panel: PairBatch, rows: slice) -> tuple[Tensor, ...]:
-        S, (_, negative) = panel.similarities(), dense_masks(panel)
+    def of_rows(chunk: RowChunk) -> tuple[Tensor, ...]:
+        S, (_, negative), members = chunk.similarities, chunk.masks(), own[chunk.rows]
         place = torch.searchsorted(thresholds.ordered, S.detach().contiguous())
         values, counted = torch.where(negative, S, 0.0).double(), negative.long()
 
@@ -128,30 +135,12 @@ def _tally(pair_batch: PairBatch, thresholds: Thresholds, own: Tensor, classes: 
             return collect(torch.searchsorted(thresholds.keys, member * size + place) + member, size + n)
 
         sums, numbers = collect(place, size)
-        class_sums, class_numbers = touching(own[rows, None])
-        of_class = counted.new_zeros(n).index_add(0, own[rows], counted.sum(dim=1))
-        if mutual:
+        class_sums, class_numbers = touching(members[:, None])
+        of_class = counted.new_zeros(n).index_add(0, members, counted.sum(dim=1))
+        if symmetric:
             return sums, numbers, 2.0 * class_sums, 2 * class_numbers, 2 * of_class
         more = touching(classes[None, :].expand_as(place))
         of_class = of_class.index_add(0, classes, counted.sum(dim=0))
         return sums, numbers, class_sums + more[0], class_numbers + more[1], of_class
 
-    return Tally(*(pair_batch.group.total(each) for each in _sums(pair_batch, of_panel, engine)))
-
-
-def _sums(
-    pair_batch: PairBatch, compute: Callable[[PairBatch, slice], tuple[Tensor, ...]], engine: str
-) -> tuple[Tensor, ...]:
-    """Sums over panels, each made again in the backward pass."""
-    if engine == "dense":
-        return compute(pair_batch, slice(None))
-    pair_batch.factors()
-    total: tuple[Tensor, ...] = ()
-    for rows in panels(pair_batch):
-
-        def of_rows(rows: slice = rows) -> tuple[Tensor, ...]:
-            return compute(pair_batch.rows(rows), rows)
-
-        piece = checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
-        total = tuple(a + b for a, b in zip(total, piece, strict=True)) if total else piece
-    return total
+    return Tally(*(batch.group.total(each) for each in rows.sum(of_rows)))

@@ -1,0 +1,104 @@
+"""Functions of matrix rows, on the whole matrix or on chunks: what a `MatrixLoss` and a triplet miner run on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from torch import Tensor
+
+from likewise.engines.chunked import plan_rows, settle_mining
+from likewise.engines.dense import dense_masks
+from likewise.engines.positives import find_positive_index
+from likewise.engines.recompute import RowChunks
+from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues
+
+Evaluate = Callable[[Term, PairBatch], TermValues]
+
+
+class WholeRows:
+    """Runs functions of rows on the whole matrix, with plain autograd; a `likewise.formula.RowMapper`.
+
+    Args:
+        batch: the batch.
+        evaluate: computes a formula on another batch.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels
+        >>> rows = WholeRows(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)))
+        >>> rows.map(lambda chunk: (chunk.similarities.sum(dim=1),))
+        [tensor([1., 1.])]
+    """
+
+    large = False
+
+    def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
+        self.batch, self._evaluate = batch.materialize(), evaluate
+
+    def chunks(self) -> Iterator[RowChunk]:
+        """The whole as one chunk."""
+        yield RowChunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
+
+    def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Tensors with one row per anchor."""
+        [whole] = self.chunks()
+        return list(function(whole))
+
+    def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Tensors of fixed shapes."""
+        return self.map(function)
+
+    def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
+        """A formula on another batch."""
+        assert self._evaluate is not None
+        return self._evaluate(term, batch)
+
+    def positive_index(self, most: int | None = None) -> PositiveIndex | None:
+        """The positions of each anchor's positives."""
+        options = {} if most is None else {"most": most}
+        return find_positive_index(self.batch, large=self.large, **options)
+
+
+class ChunkedRows(WholeRows):
+    """The same on chunks of anchors, which are recomputed in the backward pass.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels
+        >>> rows = ChunkedRows(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)))
+        >>> rows.map(lambda chunk: (chunk.similarities.sum(dim=1),))
+        [tensor([1., 1.])]
+    """
+
+    large = True
+
+    def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
+        self.batch = batch if batch.matrix is not None else batch.prepare()
+        self._evaluate = evaluate
+        self._mined = settle_mining(batch)
+
+    def chunks(self) -> Iterator[RowChunk]:
+        """Chunk after chunk, each with its rows of the matrix."""
+        for rows in plan_rows(self.batch):
+            yield self._chunk(self.batch.rows(rows).materialize(), rows)
+
+    def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
+        return RowChunk(chunk, rows, partial(dense_masks, chunk, self._mined))
+
+    def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Tensors with one row per anchor, chunk by chunk."""
+        return self._run(function, summed=False)
+
+    def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
+        """Tensors of fixed shapes, added up over chunks."""
+        return self._run(function, summed=True)
+
+    def _run(self, function: Callable[[RowChunk], tuple[Tensor, ...]], *, summed: bool) -> list[Tensor]:
+        cut = plan_rows(self.batch)
+        return RowChunks(
+            self.batch,
+            cut,
+            lambda chunk, rows, _numbers, _back: function(self._chunk(chunk, rows)),
+            summed=summed,
+        ).run()
