@@ -56,15 +56,15 @@ def ours(embeddings: Tensor, labels: Tensor) -> Scores:
 
 
 def ours_uncompiled(embeddings: Tensor, labels: Tensor) -> Scores:
-    """Count ranks on a GPU without the compiled counter."""
-    from likewise.metrics import counting
+    """Count ranks on a GPU without the Triton kernel."""
+    from likewise.metrics import threshold_counts
 
-    counting._kernel = lambda: None
+    threshold_counts._load_triton_counter = lambda: None
     return retrieval(embeddings, labels, ks=KS)
 
 
 def bare_product(embeddings: Tensor, labels: Tensor) -> Scores:
-    """The whole product in stretches of rows, and nothing else."""
+    """The full product in chunks of rows, and nothing else."""
     step = 1024 if embeddings.device.type == "cpu" else 8192
     out = embeddings.new_empty(step, len(embeddings))
     for start in range(0, len(embeddings), step):
@@ -74,7 +74,7 @@ def bare_product(embeddings: Tensor, labels: Tensor) -> Scores:
 
 
 def torch_topk(embeddings: Tensor, labels: Tensor) -> Scores:
-    """The product in stretches of rows, and the first thousand of each."""
+    """The product in chunks of rows, and the first thousand of each."""
     step = 1024 if embeddings.device.type == "cpu" else 4096
     found = []
     for start in range(0, len(embeddings), step):

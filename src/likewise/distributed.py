@@ -1,16 +1,16 @@
-"""Batches that are spread over processes: everyone has a share, and the loss is that of all shares together.
+"""Distributed batches: each rank holds some rows; the loss is computed over all of them.
 
-Inside ``with distributed_batch():`` every process gives a loss its own samples and gets the loss of the concatenated batch, in
-the order of ranks; it folds its own anchors against everybody's references and no more.
+Inside ``with distributed_batch():`` each rank passes its local samples to a loss and gets the loss of the concatenated
+batch, in the order of ranks.  A rank computes only the rows of its local anchors, against the references of all ranks.
 
-**The convention.**  Every process differentiates its own copy of the loss.  What it finds is the gradient of the *sum*
-over processes of whatever they call ``backward`` on, because every collective here is followed backward by its exact
-adjoint: a gathered tensor by the sum over processes of its gradients, a total by the total of its gradients.  With n copies
-of one loss that is n times the gradient of the loss; the *mean* over processes, which `DistributedDataParallel` takes of
-every parameter's gradient, is then the gradient that one process would find on the whole batch.  What all processes
-compute alike, such as a penalty on replicated proxies, needs no care: n equal gradients have that gradient for a mean.
+**Gradients.**  Each rank calls ``backward`` on its copy of the loss and gets the gradient of the *sum* of the copies,
+because the backward pass of every collective is its exact adjoint: a gathered tensor sums its gradients over ranks, and
+so does a total.  With n copies of one loss this is n times the gradient of the loss; the *mean* over ranks, which
+`DistributedDataParallel` takes of every parameter's gradient, is the gradient that a single process computes on the
+whole batch.  A term that all ranks compute equally, such as a regularizer of replicated proxies, is correct too: the
+mean of n equal gradients is that gradient.
 
-All processes must do the same things in the same order, as with every collective.
+All ranks must call the same collectives in the same order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class RowPartition:
-    """Whose rows are whose in a tensor that is group: each process has some, one after another by rank.
+    """Partition of the rows of a distributed tensor: consecutive rows per rank, in the order of ranks.
 
     Args:
-        sizes: how many rows each process has.
-        rank: which of them is this one.
+        sizes: the number of rows of each rank.
+        rank: the rank of this process.
 
     Examples:
         >>> rows = RowPartition((3, 2), rank=1)
@@ -46,26 +46,26 @@ class RowPartition:
 
     @property
     def offset(self) -> int:
-        """How many rows stand before this process's own."""
+        """The number of rows on the ranks before this one."""
         return sum(self.sizes[: self.rank])
 
     @property
     def count(self) -> int:
-        """How many there are in all."""
+        """The number of rows on all ranks."""
         return sum(self.sizes)
 
     @property
     def own(self) -> slice:
-        """This process's own."""
+        """The range of this rank's rows."""
         return slice(self.offset, self.offset + self.sizes[self.rank])
 
 
 class ProcessGroup(ABC):
-    """Over whom something is group: this process alone, or several.
+    """The processes that share a batch: a single one, or several.
 
     Attributes:
-        size: how many processes there are.
-        rank: which of them is this one.
+        size: the number of processes.
+        rank: the rank of this process.
 
     Examples:
         >>> current_group().size
@@ -77,34 +77,38 @@ class ProcessGroup(ABC):
 
     @abstractmethod
     def rows(self, own: Tensor) -> RowPartition:
-        """Whose rows are whose, of something of which every process has some: one small collective."""
+        """Return the partition of a tensor of which each rank holds some rows; one small collective."""
 
     @abstractmethod
     def batch_rows(self, own: Tensor) -> RowPartition:
-        """The same for the batch; it is asked for once."""
+        """Return the partition of the batch; the collective runs once per batch."""
 
     @abstractmethod
     def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
-        """The rows of all processes; their gradient is the sum of all processes' gradients."""
+        """Gather the rows of all ranks; the gradient is the sum of the gradients over ranks."""
 
     @abstractmethod
     def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
-        """Own rows of the sum over processes of something that each of them has for all rows: the reverse of gathering."""
+        """Sum a tensor of all rows over ranks and return this rank's rows of the sum: the adjoint of `gather`."""
 
     @abstractmethod
     def totals(self, own: Sequence[Tensor]) -> list[Tensor]:
-        """Numbers, each summed over processes, in one collective; the gradient is the sum of all processes'."""
+        """Sum each number over ranks, in one collective; the gradient is the sum of the gradients over ranks."""
 
     def total(self, own: Tensor) -> Tensor:
-        """The sum over processes."""
+        """Sum a number over ranks."""
         return self.totals([own])[0]
 
     def largest(self, own: int) -> int:
-        """The largest share of the batch, where ``own`` is this process's: decisions by it are the same everywhere."""
+        """Return the largest number of batch rows on any rank, so that all ranks take the same decisions.
+
+        Args:
+            own: the number of rows of this rank.
+        """
         return own
 
     def split(self, n: int) -> RowPartition:
-        """Shares of ``n`` things that every process has: as equal as can be, without asking anybody.
+        """Partition ``n`` rows that every rank holds into shards of nearly equal size; no collective.
 
         Examples:
             >>> SingleProcess().split(5)
@@ -115,7 +119,7 @@ class ProcessGroup(ABC):
 
 
 class SingleProcess(ProcessGroup):
-    """One process: everything is here already.
+    """A group of one process, in which every collective returns its input.
 
     Examples:
         >>> SingleProcess().total(torch.tensor(2.0))
@@ -126,23 +130,23 @@ class SingleProcess(ProcessGroup):
     rank = 0
 
     def rows(self, own: Tensor) -> RowPartition:
-        """All of them."""
+        """Return a partition of one rank."""
         return RowPartition((len(own),), 0)
 
     def batch_rows(self, own: Tensor) -> RowPartition:
-        """All of it."""
+        """Return a partition of one rank."""
         return self.rows(own)
 
     def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
-        """The rows themselves."""
+        """Return the rows."""
         return own
 
     def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
-        """All of them."""
+        """Return the rows."""
         return everyones
 
     def totals(self, own: Sequence[Tensor]) -> list[Tensor]:
-        """The numbers themselves."""
+        """Return the numbers."""
         return list(own)
 
 
@@ -151,17 +155,17 @@ SINGLE_PROCESS = SingleProcess()
 
 @dataclass(frozen=True, eq=False)
 class _Wire:
-    """What the collectives need to know; it keeps no tensor, so that the graph, which keeps it, is no circle."""
+    """The collectives of a group.  It holds no tensor, because autograd graphs refer to it: that would be a cycle."""
 
     group: Any
     size: int
 
     def gather(self, own: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        """All rows; what is shorter than the longest share is filled up for the journey."""
+        """All-gather rows; shards are padded to the largest one for the collective."""
         longest = max(sizes)
         sent = _filled(own, longest).contiguous()
         received = own.new_empty(self.size * longest, *own.shape[1:])
-        # the same collective had another name before torch 2.13
+        # torch before 2.13 names this collective all_gather_into_tensor
         collect = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
         collect(received, sent, group=self.group)
         if len(set(sizes)) == 1:
@@ -170,7 +174,7 @@ class _Wire:
         return torch.cat([share[:size] for share, size in zip(shares, sizes, strict=True)])
 
     def scatter(self, everyones: Tensor, sizes: tuple[int, ...], rank: int) -> Tensor:
-        """Own rows of the sum over processes."""
+        """Reduce-scatter rows; shards are padded to the largest one for the collective."""
         longest = max(sizes)
         if len(set(sizes)) > 1:
             everyones = torch.cat([_filled(share, longest) for share in torch.split(everyones, list(sizes))])
@@ -185,7 +189,7 @@ def _filled(rows: Tensor, length: int) -> Tensor:
 
 
 class _Gather(torch.autograd.Function):
-    """Own rows to all rows; `_Scatter` is its adjoint."""
+    """Gather local rows into all rows; `_Scatter` is its adjoint."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
@@ -198,7 +202,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Scatter(torch.autograd.Function):
-    """All rows, of every process, to own rows of their sum."""
+    """Sum all rows over ranks and return the local rows of the sum; `_Gather` is its adjoint."""
 
     @staticmethod
     def forward(ctx: Any, everyones: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
@@ -211,10 +215,10 @@ class _Scatter(torch.autograd.Function):
 
 
 class _Total(torch.autograd.Function):
-    """The sum over processes, which is its own adjoint.
+    """Sum over ranks; the operation is self-adjoint.
 
-    Its last argument is a number that wants a gradient and gets none: the others wait for this process in the backward
-    pass, also where nothing of its own depends on what is learned.
+    The last argument requires a gradient and gets none.  It makes this rank join the collective of the backward pass
+    even if none of its numbers depends on a parameter; otherwise the other ranks would wait forever.
     """
 
     @staticmethod
@@ -230,11 +234,11 @@ class _Total(torch.autograd.Function):
 
 
 class TorchProcessGroup(ProcessGroup):
-    """The processes of a group of torch.distributed, for one batch.
+    """A process group of torch.distributed, for one batch.
 
     Args:
-        group: the group; ``None``: all processes.
-        sizes: how many samples each process has, where that is known; else they ask each other.
+        group: the group of torch.distributed; ``None`` for all processes.
+        sizes: the number of samples on each rank; without it a collective determines them.
 
     Examples:
         >>> TorchProcessGroup.several()
@@ -248,21 +252,21 @@ class TorchProcessGroup(ProcessGroup):
         if sizes is not None and len(sizes) != self.size:
             raise ValueError(f"sizes must be one for each of the {self.size} processes, but there are {len(sizes)}")
         self._batch = None if sizes is None else RowPartition(tuple(sizes), self.rank)
-        # several losses on one batch gather it once, and their gradients come back together
+        # several losses on one batch share one gather and one scatter of the gradients
         self._gathered: dict[tuple[int, bool], tuple[Tensor, Tensor]] = {}
 
     @staticmethod
     def several(group: Any = None) -> bool:
-        """Whether there is more than one process."""
+        """Whether the group has more than one process."""
         return dist.is_available() and dist.is_initialized() and dist.get_world_size(group) > 1
 
     def rows(self, own: Tensor) -> RowPartition:
-        """Ask everybody how many rows he has."""
+        """All-gather the number of rows per rank."""
         sizes = self._wire.gather(torch.tensor([len(own)], device=own.device), (1,) * self.size)
         return RowPartition(tuple(sizes.tolist()), self.rank)
 
     def batch_rows(self, own: Tensor) -> RowPartition:
-        """Ask once."""
+        """All-gather the number of rows per rank once, and check that it stays the same."""
         if self._batch is None:
             self._batch = self.rows(own)
         if len(own) != self._batch.sizes[self.rank]:
@@ -273,17 +277,18 @@ class TorchProcessGroup(ProcessGroup):
         return self._batch
 
     def largest(self, own: int) -> int:
-        """As was asked for."""
+        """Return the largest shard of the batch if its partition is known, otherwise ``own``."""
         known = self._batch is not None and own == self._batch.sizes[self.rank]
         return max(self._batch.sizes) if known and self._batch is not None else own
 
     def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
-        """Gather; the batch itself but once."""
+        """All-gather rows; the rows of the batch are gathered once and cached."""
         if rows is not self._batch:
             return self._gather(own, rows)
         key = id(own), torch.is_grad_enabled()
         if key not in self._gathered:
-            self._gathered[key] = own, self._gather(own, rows)  # the tensor is kept, so that its id is not given away
+            # the reference to the tensor keeps its id from being reused
+            self._gathered[key] = own, self._gather(own, rows)
         return self._gathered[key][1]
 
     def _gather(self, own: Tensor, rows: RowPartition) -> Tensor:
@@ -291,12 +296,12 @@ class TorchProcessGroup(ProcessGroup):
         return gather
 
     def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
-        """Add up, and keep the own rows."""
+        """Reduce-scatter rows."""
         own: Tensor = _Scatter.apply(everyones, rows, self._wire)  # type: ignore[no-untyped-call]
         return own
 
     def totals(self, own: Sequence[Tensor]) -> list[Tensor]:
-        """Together, in float64: that holds counts, too."""
+        """All-reduce the numbers in one tensor of float64, which is exact for counts."""
         if not own:
             return []
         stacked = torch.stack([number.double() for number in own])
@@ -305,12 +310,12 @@ class TorchProcessGroup(ProcessGroup):
         return [total.to(number.dtype) for total, number in zip(together, own, strict=True)]
 
     def forget(self) -> None:
-        """Let go of what was gathered."""
+        """Clear the cache of gathered rows."""
         self._gathered.clear()
 
 
 class _Here:
-    """What `current` says; a plain attribute, because a compiler can watch that and no context variable."""
+    """The value of `current_group`, in an attribute: torch.compile guards attributes but not context variables."""
 
     group: ProcessGroup = SINGLE_PROCESS
 
@@ -319,7 +324,7 @@ _here = _Here()
 
 
 def current_group() -> ProcessGroup:
-    """Over whom batches are spread here and now.
+    """Return the process group of the present batch.
 
     Examples:
         >>> isinstance(current_group(), SingleProcess)
@@ -330,15 +335,15 @@ def current_group() -> ProcessGroup:
 
 @contextmanager
 def distributed_batch(group: Any = None, *, sizes: Sequence[int] | None = None) -> Iterator[ProcessGroup]:
-    """Compute the loss of all processes' samples together inside this block, which is for one batch.
+    """Compute losses over the samples of all ranks inside this block, which is for one batch.
 
-    Where there is one process, or torch.distributed was not set up, the block does nothing.  The convention for gradients
-    is that of `DistributedDataParallel`: their mean over processes is the gradient of the loss.
+    With a single process, or if torch.distributed is not initialized, the block has no effect.  Gradients follow the
+    convention of `DistributedDataParallel`: their mean over ranks is the gradient of the loss.
 
     Args:
-        group: a group of torch.distributed; ``None``: all processes.
-        sizes: how many samples each process has, where that is known.  Without them the processes ask each other, for
-            which the host waits for a GPU.
+        group: a group of torch.distributed; ``None`` for all processes.
+        sizes: the number of samples on each rank.  Without it a collective determines them, and the host waits for the
+            device.
 
     Examples:
         >>> import torch

@@ -57,5 +57,5 @@ CASE = LossCase(
     partial(WeightedPairLoss, eq_15_and_16, RELATIVE),
     weighted,
     name="WeightedPairLoss",
-    frozen_value=weighted_frozen,
+    stop_gradient_value=weighted_frozen,
 )

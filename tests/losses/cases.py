@@ -96,7 +96,7 @@ CASES = [
     LossCase(partial(losses.NPairsLoss, l2=0.02), against(oracles.n_pairs, l2=0.02), name="NPairsLoss-l2"),
     LossCase(losses.TupletMarginLoss, against(oracles.tuplet_margin)),
     LossCase(losses.IntraPairVarianceLoss, against(oracles.intra_pair_variance)),
-    LossCase(losses.CircleLoss, against(oracles.circle), frozen_value=frozen_circle),
+    LossCase(losses.CircleLoss, against(oracles.circle), stop_gradient_value=frozen_circle),
     LossCase(losses.NTXentLoss, against(oracles.nt_xent)),
     LossCase(
         partial(losses.NTXentLoss, learn_temperature=True),
@@ -138,7 +138,7 @@ def proxy_case(
     penalty: Callable[..., float] | None = None,
     proxies_are_anchors: bool = False,
     name: str = "",
-    minds_scale: bool = False,
+    depends_on_scale: bool = False,
     **options: Any,
 ) -> LossCase:
     """A loss with ten classes whose proxies are the same every time, and the oracle that is given these proxies."""
@@ -159,7 +159,7 @@ def proxy_case(
         result = oracles.reduce(terms, reduction, anchors)
         return [x + extra / anchors for x in result] if reduction == "none" else result + extra
 
-    return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, minds_scale=minds_scale)
+    return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, depends_on_scale=depends_on_scale)
 
 
 def soft_triple_penalty(proxies: list[list[float]]) -> float:
@@ -171,7 +171,7 @@ PROXY_CASES = [
     proxy_case(losses.NormalizedSoftmaxLoss, proxy_oracles.normalized_softmax),
     proxy_case(losses.ProxyNCALoss, proxy_oracles.proxy_nca),
     proxy_case(losses.ProxyNCAPPLoss, proxy_oracles.proxy_nca_pp),
-    proxy_case(losses.SphereFaceLoss, proxy_oracles.sphere_face, minds_scale=True),
+    proxy_case(losses.SphereFaceLoss, proxy_oracles.sphere_face, depends_on_scale=True),
     proxy_case(
         losses.SphereFaceLoss,
         proxy_oracles.sphere_face,

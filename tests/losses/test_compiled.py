@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from likewise import losses, miners
-from likewise.testing import make_batch, value_without_waiting
+from likewise.testing import evaluate_without_synchronization, make_batch
 
 PAIR_LOSSES = (
     losses.ContrastiveLoss,
@@ -113,5 +113,5 @@ def test_wrappers_never_wait(make) -> None:
     twin.load_state_dict(loss.state_dict())
     for seed in range(2):
         embeddings, labels = make_batch("ragged", seed=seed)
-        value = value_without_waiting(loss, embeddings, labels)
+        value = evaluate_without_synchronization(loss, embeddings, labels)
         torch.testing.assert_close(value, twin(embeddings, labels).detach())

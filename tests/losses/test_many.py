@@ -144,14 +144,14 @@ def a_group_of_one(tmp_path):
 def test_a_block_is_for_one_batch():
     """The sizes of shares are asked for once, so another batch needs another block; and one process needs none."""
     processes = TorchProcessGroup()
-    assert processes.batch(torch.zeros(3, 2)).sizes == (3,)
+    assert processes.batch_rows(torch.zeros(3, 2)).sizes == (3,)
     with pytest.raises(
         ValueError, match="must be opened anew for every batch: this process has 2 samples now and had 3"
     ):
-        processes.batch(torch.zeros(2, 2))
+        processes.batch_rows(torch.zeros(2, 2))
     with pytest.raises(ValueError, match="sizes must be one for each of the 1 processes, but there are 2"):
         TorchProcessGroup(sizes=[3, 2])
-    assert TorchProcessGroup(sizes=[5]).batch(torch.zeros(5, 2)).sizes == (5,)
+    assert TorchProcessGroup(sizes=[5]).batch_rows(torch.zeros(5, 2)).sizes == (5,)
     with distributed_batch() as group:
         assert isinstance(group, SingleProcess)
     assert not TorchProcessGroup.several()
@@ -161,7 +161,7 @@ def test_a_block_is_for_one_batch():
 def test_a_batch_is_gathered_once():
     """Several losses on one batch share what was gathered, with and without a graph; nothing is kept after the block."""
     processes, batch = TorchProcessGroup(), torch.randn(3, 2, requires_grad=True)
-    rows = processes.batch(batch)
+    rows = processes.batch_rows(batch)
     everyone = processes.gather(batch, rows)
     assert processes.gather(batch, rows) is everyone
     with torch.no_grad():

@@ -212,7 +212,7 @@ def test_kmeans_on_a_gpu_is_deterministic():
     assert found[0].inertia == pytest.approx(kmeans(points.cpu(), 100).inertia, rel=0.02)
 
 
-def test_tiles_do_not_matter():
+def test_chunks_do_not_matter():
     points = blobs(301, 8, 10, 2.0)[0].double()
     whole = kmeans(points, 30)
     small = kmeans(points, 30, memory=10_000)
@@ -232,12 +232,12 @@ def test_duplicates_neither_loop_nor_break(clusters: int):
 
 
 def test_an_empty_cluster_takes_the_farthest_point():
-    """Centers 0, 1 and one that nobody is near to: the farthest point, 9, is 4.5 from the mean of 0 and 9."""
-    from likewise.metrics.kmeans import _moved, _Tiles
+    """Centers 0, 1 and one that is far from all points: the farthest point, 9, is 4.5 from the mean of 0 and 9."""
+    from likewise.metrics.kmeans import _Points, _update_centers
 
     points = torch.tensor([[0.0], [9.0], [1.0]])
     centers = torch.tensor([[4.0], [1.0], [-50.0]])
-    moved = _moved(_Tiles(points, 2**20), torch.tensor([0, 0, 1]), centers)
+    moved = _update_centers(_Points(points, 2**20), torch.tensor([0, 0, 1]), centers)
     # 0 and 9 are equally far, the first of them moves out; its former cluster is left with 9
     assert moved.tolist() == [[9.0], [1.0], [0.0]]
 

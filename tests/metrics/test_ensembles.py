@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.metrics.ensembles import concatenate, separated
+from likewise.metrics.ensembles import average_scores, concatenate
 
 
 def test_the_cosine_of_an_ensemble_is_the_mean_of_the_cosines():
@@ -49,13 +49,13 @@ def test_refusals_of_concatenate(embeddings, kind, message):
         concatenate(embeddings)
 
 
-def test_separated_averages_scores_and_keeps_counts():
+def test_scores_are_averaged_and_counts_stay():
     results = [
         {"R@1": 0.5, "MAP@R": 0.25, "queries": 10, "queries_without_positive": 1, "exact": True},
         {"R@1": np.float32(0.75), "MAP@R": 0.5, "queries": np.int64(10), "queries_without_positive": 1, "exact": True},
         {"R@1": 1.0, "MAP@R": 0.0, "queries": 10, "queries_without_positive": 1, "exact": True},
     ]
-    found = separated(results)
+    found = average_scores(results)
     assert found == {"R@1": 0.75, "MAP@R": 0.25, "queries": 10, "queries_without_positive": 1, "exact": True}
     assert list(found) == list(results[0])
 
@@ -74,6 +74,6 @@ def test_separated_averages_scores_and_keeps_counts():
         ([{"R@1": torch.zeros(3)}], TypeError, "results must hold numbers, but 'R@1' is a Tensor"),
     ],
 )
-def test_refusals_of_separated(results, kind, message):
+def test_refusals_of_average_scores(results, kind, message):
     with pytest.raises(kind, match=message):
-        separated(results)
+        average_scores(results)

@@ -88,14 +88,14 @@ def test_lower_precision(dtype: torch.dtype):
     assert abs(found["intra"] - torch.from_numpy(expected["intra"])).sum() <= 4
 
 
-def test_tiles_and_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch):
+def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch):
     embeddings, labels = cloud(101, 7, 9)
     whole = geometry(embeddings, labels)
-    # the room exports a function of the module's name
-    monkeypatch.setattr(importlib.import_module("likewise.metrics.geometry"), "CHUNK", 30)
-    pieces = geometry(embeddings.numpy(), labels.numpy(), memory=1)
+    # the package exports a function with the name of the module
+    monkeypatch.setattr(importlib.import_module("likewise.metrics.geometry"), "CHUNK_ENTRIES", 30)
+    chunks = geometry(embeddings.numpy(), labels.numpy(), memory=1)
     for name, value in whole.items():
-        np.testing.assert_allclose(pieces[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(chunks[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
 
 
 def test_lengths_and_order_do_not_matter():

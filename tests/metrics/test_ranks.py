@@ -13,8 +13,16 @@ from tests.oracles import ranking
 from torch import Tensor
 
 from likewise.formula import Cosine, Dot, Euclidean, Labels, Masks, SquaredEuclidean
-from likewise.metrics import Ranks, counting, mirror, ranks, retrieval, tiles
-from likewise.metrics import rows as rows_module
+from likewise.metrics import (
+    MEMORY,
+    Ranks,
+    prepared_rows,
+    ranks,
+    retrieval,
+    row_ranks,
+    symmetric_ranks,
+    threshold_counts,
+)
 
 TIES = ("expected", "optimistic", "pessimistic")
 
@@ -53,17 +61,17 @@ def agree(found: dict, expected: list[dict[str, float] | None]):
 SIMILARITIES = {"dot": Dot(), "squared_euclidean": SquaredEuclidean(normalize=False), "cosine": Cosine()}
 
 
-@pytest.fixture(params=["one tile", "many tiles"])
+@pytest.fixture(params=["one chunk", "many chunks"])
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    if request.param == "one tile":
-        return tiles.MEMORY
-    # blocks of a few rows, so that a case of a dozen samples has many
-    monkeypatch.setattr(mirror, "SMALLEST", 2)
-    monkeypatch.setattr(mirror, "LARGEST", 4)
-    monkeypatch.setattr(rows_module.Lines, "height", lambda self, positives: 3)
-    monkeypatch.setattr(tiles, "CHUNK", 4)
-    monkeypatch.setattr(counting, "SLICE", 5)
-    return tiles.MEMORY
+    if request.param == "one chunk":
+        return MEMORY
+    # chunks of a few rows, so that a case of a dozen samples has many
+    monkeypatch.setattr(symmetric_ranks, "MIN_SIZE", 2)
+    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 4)
+    monkeypatch.setattr(row_ranks.SimilarityRows, "fit_queries", lambda self, positives: 3)
+    monkeypatch.setattr(prepared_rows, "CHUNK_ENTRIES", 4)
+    monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 5)
+    return MEMORY
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -144,7 +152,7 @@ def test_expected_ranks(seed: int, memory: int):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean", "dot", "snr"])
 def test_ways_agree(similarity: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch):
-    """Mirrored, whole rows compared, whole rows sorted and masks give the same counts on real numbers."""
+    """Symmetric chunks, rows compared, rows sorted and masks give the same counts on real numbers."""
     generator = torch.Generator().manual_seed(1)
     labels = torch.randint(0, 12, (300,), generator=generator)
     embeddings = torch.randn(300, 16, generator=generator).to(dtype)
@@ -155,12 +163,13 @@ def test_ways_agree(similarity: str, dtype: torch.dtype, monkeypatch: pytest.Mon
     results.append(
         retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
     )
-    monkeypatch.setattr(rows_module, "most_compared", lambda device: 1)
+    monkeypatch.setattr(row_ranks, "get_comparison_limit", lambda device: 1)
     results.append(
         retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
     )
-    monkeypatch.setattr(mirror, "most_compared", lambda device: 24)  # large classes by rows, small ones mirrored
-    monkeypatch.setattr(mirror, "LARGEST", 64)
+    # large classes by rows, small ones by symmetric chunks
+    monkeypatch.setattr(symmetric_ranks, "get_comparison_limit", lambda device: 24)
+    monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 64)
     results.append(retrieval(embeddings, labels, similarity=similarity))
     for result in results[1:]:
         assert result == pytest.approx(results[0], abs=2e-4 if similarity == "euclidean" else 2e-5)
@@ -249,12 +258,12 @@ def test_a_relation_of_labels_is_its_masks():
         assert retrieval(embeddings, relevant=relation) == retrieval(embeddings, relevant=Masks(*relation.masks()))
 
 
-def test_whoever_stops_in_between_is_left_as_before(monkeypatch: pytest.MonkeyPatch):
+def test_an_early_stop_restores_precision_settings(monkeypatch: pytest.MonkeyPatch):
     embeddings, labels = torch.randn(200, 8), torch.arange(200) // 4
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:
-        monkeypatch.setattr(sys.modules["likewise.metrics.retrieval"], "per_query", lambda *arguments: 1 / 0)
+        monkeypatch.setattr(sys.modules["likewise.metrics.retrieval"], "score_queries", lambda *arguments: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             retrieval(embeddings, labels, memory=2**14)
         assert torch.is_grad_enabled()

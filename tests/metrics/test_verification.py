@@ -83,9 +83,9 @@ def test_left_out_pairs_and_relations():
     assert found["AUC"] == pytest.approx(roc_auc_score(same[listed].numpy(), S[listed].numpy()), abs=1e-12)
 
 
-def test_a_matrix_over_many_tiles(monkeypatch: pytest.MonkeyPatch):
+def test_a_matrix_over_many_chunks(monkeypatch: pytest.MonkeyPatch):
     embeddings, labels = sample(5, 150)
-    monkeypatch.setattr(MODULE, "isqrt", lambda number: 40)  # tiles of one grain
+    monkeypatch.setattr(MODULE, "fit_rows", lambda budget, per_pair: 40)  # rounded up to one row multiple
     by_matrix = verification(embeddings, relevant=labels[:, None] == labels)
     assert by_matrix == verification(embeddings, labels)
     scores, same = flat(Cosine()(embeddings), labels)
@@ -103,7 +103,7 @@ def test_the_pair_of_a_sample_with_itself_is_left_out():
 def test_a_grid_where_memory_ends(monkeypatch: pytest.MonkeyPatch):
     embeddings, labels = sample(4, 200)
     scores, same = flat(Cosine()(embeddings), labels)
-    monkeypatch.setattr(MODULE._Pairs, "most_genuine", lambda self: 2**40)
+    monkeypatch.setattr(MODULE._Pairs, "count_genuine", lambda self: 2**40)
     found = verification(embeddings, labels)
     assert not found["exact"]
     assert found["AUC"] == pytest.approx(roc_auc_score(same, scores), abs=1e-5)

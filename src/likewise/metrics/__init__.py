@@ -1,7 +1,7 @@
-"""Measure an embedding: exact ranks, retrieval, verification, clustering, geometry, and how sure one may be."""
+"""Metrics of embeddings: exact ranks, retrieval, verification, clustering, geometry, and confidence intervals."""
 
 from likewise.metrics.clustering import clustering, clustering_scores
-from likewise.metrics.ensembles import concatenate, separated
+from likewise.metrics.ensembles import average_scores, concatenate
 from likewise.metrics.geometry import CollapseWarning, geometry
 from likewise.metrics.intervals import Interval, bootstrap, t_interval
 from likewise.metrics.kmeans import KMeans, kmeans
@@ -15,6 +15,7 @@ __all__ = [
     "Interval",
     "KMeans",
     "Ranks",
+    "average_scores",
     "bootstrap",
     "clustering",
     "clustering_scores",
@@ -24,12 +25,11 @@ __all__ = [
     "kmeans",
     "ranks",
     "retrieval",
-    "separated",
     "t_interval",
     "verification",
 ]
 
-# What the other packages use beside the public names.
-from likewise.metrics.tiles import MEMORY as MEMORY
-from likewise.metrics.tiles import exactly as exactly
-from likewise.metrics.tiles import track as track
+# Names for the other packages, in addition to the public ones.
+from likewise.metrics.chunks import MEMORY as MEMORY
+from likewise.metrics.precision import exact_precision as exact_precision
+from likewise.metrics.progress import track as track

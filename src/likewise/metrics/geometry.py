@@ -1,50 +1,53 @@
-"""The geometry of an embedding: how tight classes are, how far apart, and how many directions are in use."""
+"""Geometry of an embedding: compactness and separation of classes, spectrum, and collapse."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import exp, isqrt, log
+from math import exp, log
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from likewise.formula import Cosine, unit, whole_number
-from likewise.metrics.ranks import Array
-from likewise.metrics.tiles import MEMORY, Rows, exactly, labels_from, sides, track
+from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs, split_rows
+from likewise.metrics.inputs import Array, check_embeddings, check_labels
+from likewise.metrics.precision import exact_precision
+from likewise.metrics.prepared_rows import PreparedRows
+from likewise.metrics.progress import track
 
-ALIKE = 0.02
-"""Below this mean squared distance between classes embeddings count as collapsed: a mean cosine above 0.99."""
+MIN_DISTANCE = 0.02
+"""Embeddings are collapsed below this mean squared distance between classes, which is a mean cosine above 0.99."""
 
-ONE_DIRECTION = 0.95
-"""Above this share of the variance in a single direction embeddings of four or more classes count as collapsed."""
+MAX_VARIANCE_SHARE = 0.95
+"""Embeddings of four or more classes are collapsed above this fraction of the variance in a single direction."""
 
-CHUNK = 2**19
+CHUNK_ENTRIES = 2**19
 """Entries of embeddings that are summed in float64 at once."""
 
-SMALLEST = 2.0**-23
-"""Singular values below this share of the largest are rounding; they count as this much."""
+MIN_SINGULAR_VALUE = 2.0**-23
+"""Singular values below this fraction of the largest one are rounding; they are replaced by this fraction."""
 
 
 class CollapseWarning(UserWarning):
-    """The embeddings have collapsed: all look alike, or all lie along one line.
+    """The embeddings have collapsed: all are nearly equal, or all lie along one line.
 
     Examples:
         >>> import torch, warnings
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
-        ...     found = geometry(torch.ones(4, 2), torch.tensor([0, 0, 1, 1]))
+        ...     result = geometry(torch.ones(4, 2), torch.tensor([0, 0, 1, 1]))
         >>> caught[0].category.__name__
         'CollapseWarning'
     """
 
 
 def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int = MEMORY) -> dict[str, Any]:
-    r"""Describe unit-normalized embeddings x: similarities within and between classes, spread, spectrum, collapse.
+    r"""Geometry of unit-normalized embeddings x: similarities within and between classes, spectrum, collapse.
 
-    Pairs are unordered pairs of different samples, each counted once.
+    A pair is an unordered pair of different samples and is counted once.
 
     - ``edges``, ``intra``, ``inter``: counts of the cosine similarities of pairs of one class and of two classes in
       ``bins`` equal intervals of [−1, 1], each closed below and the last one closed above; ``intra_mean``,
@@ -53,45 +56,47 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
       the mean of $e^{-2 \lVert x - y \rVert^2}$ over all pairs (Wang and Isola 2020, α = t = 2); lower is better;
     - ``spectrum``: the singular values $\sigma$ of the matrix of embeddings, not centered, the largest first.  With
       $p = \sigma / \sum \sigma$ and its length r, ``spectral_decay`` is $KL(\text{uniform} \,\|\, p) = -\frac1r
-      \sum_i \log(r\, p_i)$ (ρ of Roth et al. 2020; none is left out), zero if all directions are used alike, and
-      ``effective_rank`` is $e^{-\sum_i p_i \log p_i}$ (Roy and Vetterli 2007);
+      \sum_i \log(r\, p_i)$ (ρ of Roth et al. 2020, with all singular values), zero if all directions are
+      used equally, and ``effective_rank`` is $e^{-\sum_i p_i \log p_i}$ (Roy and Vetterli 2007);
     - ``density_intra``: the mean cosine distance $1 - x \cdot y$ of the pairs of a class, averaged over classes of at
-      least two; ``density_inter``: that of the directions of the class means, over pairs of classes;
+      least two samples; ``density_inter``: the mean cosine distance of the class means, over pairs of classes;
       ``density_ratio``: their quotient (π of Roth et al. 2020);
-    - ``variance_share``: the share of the largest principal direction in the variance of the centered embeddings;
+    - ``variance_share``: the fraction of the variance of the centered embeddings along the first principal direction;
     - ``collapsed``: whether the mean of $\lVert x - y \rVert^2$ over pairs of two classes is below 0.02 (a mean cosine
-      above 0.99), or there are four classes or more and ``variance_share`` is above 0.95.  Then a `CollapseWarning` is
-      given as well.
+      above 0.99), or there are four classes or more and ``variance_share`` is above 0.95.  A `CollapseWarning` is
+      issued in this case.
 
-    A mean over no pairs is ``None``.  A row of zeros has no direction and stays zero.
+    A mean over zero pairs is ``None``.  A row of zeros has no direction and stays zero.
 
     Args:
         embeddings: floats ``(n, d)``, on any device.
         labels: integers ``(n,)``: any dtype, any ids.
-        bins: of the histograms.
-        memory: bytes that the pass over all pairs may take, beside one copy of the embeddings.
+        bins: the number of bins of the histograms.
+        memory: bytes that the pass over all pairs may take, in addition to one copy of the embeddings.
 
     Examples:
         >>> import torch
-        >>> found = geometry(torch.eye(4)[[0, 0, 1, 1]], torch.tensor([7, 7, 8, 8]), bins=2)
-        >>> found["intra"], found["inter"]
+        >>> result = geometry(torch.eye(4)[[0, 0, 1, 1]], torch.tensor([7, 7, 8, 8]), bins=2)
+        >>> result["intra"], result["inter"]
         (tensor([0, 2]), tensor([0, 4]))
-        >>> found["intra_mean"], found["inter_mean"], found["alignment"], found["density_ratio"], found["collapsed"]
-        (1.0, 0.0, 0.0, 0.0, False)
+        >>> result["intra_mean"], result["inter_mean"], result["alignment"], result["density_ratio"]
+        (1.0, 0.0, 0.0, 0.0)
+        >>> result["collapsed"]
+        False
     """
     whole_number("bins", bins, 1)
     whole_number("memory", memory, 1)
-    given = sides(embeddings, None, Cosine())
-    classes = labels_from("labels", labels, len(given.queries), given.queries.device, "embeddings")
-    # rows in the order of their classes: the pairs of one class stand together
+    checked = check_embeddings(embeddings, None, Cosine())
+    classes = check_labels("labels", labels, len(checked.queries), checked.queries.device, "embeddings")
+    # rows are sorted by class, so that the rows of one class are neighbors
     codes, order = torch.unique(classes, return_inverse=True)[1].sort(stable=True)
-    rows = Rows(given.queries, order, Cosine(), given.dtype)
-    rows.keep()
+    rows = PreparedRows(checked.queries, order, Cosine(), checked.dtype)
+    rows.cache()
     points = rows.take(0, len(rows))
-    with exactly(points):
-        sums = _sums(points, codes)
-        intra, inter, heat = _all_pairs(points, codes, bins, memory)
-        singular, variances = _spectra(points, sums.total)
+    with exact_precision(points):
+        sums = _sum_classes(points, codes)
+        intra, inter, kernel_sum = _count_pairs(points, codes, bins, memory)
+        singular, variances = _compute_spectra(points, sums.total)
     pairs = len(points) * (len(points) - 1) // 2
     result = {
         "edges": torch.linspace(-1.0, 1.0, bins + 1, dtype=torch.float64),
@@ -100,12 +105,12 @@ def geometry(embeddings: Array, labels: Array, *, bins: int = 100, memory: int =
         "intra_mean": _mean(sums.product_intra, sums.intra),
         "inter_mean": _mean(sums.product - sums.product_intra, pairs - sums.intra),
         "alignment": _mean(sums.distance_intra, sums.intra),
-        "uniformity": log(heat / pairs) if pairs else None,
-        **_spectrum(singular),
-        **_density(sums),
-        "variance_share": _share(variances, len(points)),
+        "uniformity": log(kernel_sum / pairs) if pairs else None,
+        **_describe_spectrum(singular),
+        **_compute_density(sums),
+        "variance_share": _largest_share(variances, len(points)),
     }
-    reason = _collapse(result, _mean(sums.distance - sums.distance_intra, pairs - sums.intra), sums.classes)
+    reason = _explain_collapse(result, _mean(sums.distance - sums.distance_intra, pairs - sums.intra), sums.classes)
     if reason:
         warnings.warn(f"the embeddings have collapsed: {reason}", CollapseWarning, stacklevel=2)
     return {**result, "collapsed": bool(reason)}
@@ -117,34 +122,35 @@ def _mean(total: float, count: int) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over pairs that need no pairs: of products and of squared distances, from the sums of the classes."""
+    """Sums of products and of squared distances over pairs, computed from class sums without a pass over pairs."""
 
     classes: int
-    several: int  # classes of at least two
+    classes_with_pairs: int  # classes of at least two samples
     intra: int  # pairs of one class
     total: Tensor  # the sum of all rows
     product: float  # over all pairs
     product_intra: float
     distance: float
     distance_intra: float
-    density_intra: float  # over classes of at least two, the mean distance of their pairs
+    density_intra: float  # the sum of the mean distances of pairs, over classes of at least two samples
     directions: Tensor  # the sum of the directions of the class means
     directions_square: float
 
 
-def _sums(points: Tensor, codes: Tensor) -> _Sums:
+def _sum_classes(points: Tensor, codes: Tensor) -> _Sums:
     width = points.shape[1]
     total, directions = (torch.zeros(width, dtype=torch.float64, device=points.device) for _ in range(2))
-    classes = several = intra = 0
+    classes = classes_with_pairs = intra = 0
     squares = product_intra = distance_intra = density_intra = directions_square = 0.0
-    for table in _class_sums(points, codes):
+    for table in _iterate_class_sums(points, codes):
         sums, square, size = table[:, :width], table[:, width], table[:, width + 1]
         # Σ over pairs of x·y is (‖Σ x‖² − Σ ‖x‖²) / 2, of ‖x − y‖² it is m Σ ‖x‖² − ‖Σ x‖²
         length = sums.square().sum(dim=1)
         products, pairs = (length - square) / 2.0, size * (size - 1.0) / 2.0
         means = products[size > 1.0] / pairs[size > 1.0]
         units = unit(sums)
-        classes, several, intra = classes + len(table), several + len(means), intra + int(pairs.sum())
+        classes, intra = classes + len(table), intra + int(pairs.sum())
+        classes_with_pairs += len(means)
         total, directions = total + sums.sum(dim=0), directions + units.sum(dim=0)
         squares += float(square.sum())
         product_intra += float(products.sum())
@@ -154,7 +160,7 @@ def _sums(points: Tensor, codes: Tensor) -> _Sums:
     square_of_total = float(total.square().sum())
     return _Sums(
         classes=classes,
-        several=several,
+        classes_with_pairs=classes_with_pairs,
         intra=intra,
         total=total,
         product=(square_of_total - squares) / 2.0,
@@ -167,57 +173,55 @@ def _sums(points: Tensor, codes: Tensor) -> _Sums:
     )
 
 
-def _class_sums(points: Tensor, codes: Tensor) -> Iterator[Tensor]:
-    """For each class its sum, the sum of its squares and its size, side by side in float64, a few classes at a time."""
-    step = max(1, CHUNK // points.shape[1])
-    unfinished = None
-    for start in range(0, len(points), step):
-        rows = points[start : start + step].double()
-        sizes = torch.unique_consecutive(codes[start : start + step], return_counts=True)[1]
+def _iterate_class_sums(points: Tensor, codes: Tensor) -> Iterator[Tensor]:
+    """Yield tables of a few classes in float64 with the columns sum of rows, sum of squares, and size."""
+    last = None  # the last class of a chunk may continue in the next one
+    for chunk in split_rows(len(points), fit_rows(CHUNK_ENTRIES, per_row=points.shape[1])):
+        rows = points[chunk].double()
+        sizes = torch.unique_consecutive(codes[chunk], return_counts=True)[1]
         rows = torch.cat([rows, rows.square().sum(dim=1, keepdim=True), torch.ones_like(rows[:, :1])], dim=1)
         index = torch.arange(len(rows), device=rows.device)
         table = torch.nn.functional.embedding_bag(index, rows, sizes.cumsum(0) - sizes, mode="sum")
-        if unfinished is not None:
-            if codes[start] == codes[start - 1]:
-                table[0] += unfinished[0]
+        if last is not None:
+            if codes[chunk.start] == codes[chunk.start - 1]:
+                table[0] += last[0]
             else:
-                table = torch.cat([unfinished, table])
-        unfinished = table[-1:]
+                table = torch.cat([last, table])
+        last = table[-1:]
         if len(table) > 1:
             yield table[:-1]
-    if unfinished is not None:
-        yield unfinished
+    if last is not None:
+        yield last
 
 
-def _all_pairs(points: Tensor, codes: Tensor, bins: int, memory: int) -> tuple[Tensor, Tensor, float]:
-    """Histograms of similarities within and between classes, and the sum of ``exp(−2 ‖x − y‖²)``, tile by tile."""
+def _count_pairs(points: Tensor, codes: Tensor, bins: int, memory: int) -> tuple[Tensor, Tensor, float]:
+    """Histograms of similarities within and between classes, and the sum of ``exp(−2 ‖x − y‖²)``, chunk by chunk."""
     count, device = len(points), points.device
-    # similarities, distances, bins, two masks, and the wider numbers that are counted
-    side = max(1, isqrt(memory // (2 * points.dtype.itemsize + 16)))
-    # one bin more for what is no pair; pairs of two classes first, then those of one
+    # similarities, distances, bin numbers, two masks, and the int64 numbers that bincount takes
+    size = fit_rows(memory, per_pair=2 * points.dtype.itemsize + 16)
+    # one extra bin for entries that are not pairs; pairs of two classes first, then pairs of one class
     counts = torch.zeros(2, bins + 1, dtype=torch.int64, device=device)
-    heat = torch.zeros((), dtype=torch.float64, device=device)
+    kernel_sum = torch.zeros((), dtype=torch.float64, device=device)
     squares = torch.linalg.vector_norm(points, dim=1).square()
-    tiles = [(row, column) for row in range(0, count, side) for column in range(row, count, side)]
-    for row, column in track(tiles, "pairs"):
-        rows, columns = slice(row, min(row + side, count)), slice(column, min(column + side, count))
+    for rows, columns in track(split_pairs(count, count, size, upper=True), "pairs"):
         similarities = points[rows] @ points[columns].T
         distances = (squares[rows, None] + squares[columns]).sub_(similarities, alpha=2.0).clamp_min_(0.0)
         numbers = similarities.add_(1.0).mul_(bins / 2.0).to(torch.int32).clamp_(0, bins - 1)
-        if row == column:
-            seen = torch.ones(numbers.shape, dtype=torch.bool, device=device).tril_()
-            distances.masked_fill_(seen, torch.inf)
-            numbers.masked_fill_(seen, bins)
-        if codes[rows.stop - 1] >= codes[column]:  # codes are sorted: most tiles are of different classes throughout
+        if rows == columns:
+            not_pair = torch.ones(numbers.shape, dtype=torch.bool, device=device).tril_()
+            distances.masked_fill_(not_pair, torch.inf)
+            numbers.masked_fill_(not_pair, bins)
+        # codes are sorted, so most chunks hold no pair of one class
+        if codes[rows.stop - 1] >= codes[columns.start]:
             numbers.add_(codes[rows, None] == codes[columns], alpha=bins + 1)
-        heat += distances.mul_(-2.0).exp_().sum(dim=1).sum(dtype=torch.float64)
+        kernel_sum += distances.mul_(-2.0).exp_().sum(dim=1).sum(dtype=torch.float64)
         counts += torch.bincount(numbers.flatten(), minlength=counts.numel()).view_as(counts)
     inter, intra = counts[:, :bins].cpu()
-    return intra, inter, float(heat)
+    return intra, inter, float(kernel_sum)
 
 
-def _spectra(points: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Singular values, and variances along the principal directions of the centered rows, the largest first."""
+def _compute_spectra(points: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
+    """Singular values, and variances of the centered rows along the principal directions, in descending order."""
     count, width = points.shape
     if count < width:
         gram = points.double() @ points.double().T
@@ -225,7 +229,7 @@ def _spectra(points: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
         centered = gram - shift - shift.T + shift.mean()
     else:
         gram = torch.zeros(width, width, dtype=torch.float64, device=points.device)
-        for rows in torch.split(points, max(1, CHUNK // width)):
+        for rows in torch.split(points, fit_rows(CHUNK_ENTRIES, per_row=width)):
             wide = rows.double()
             gram.addmm_(wide.T, wide)
         centered = gram - torch.outer(total, total / count)
@@ -233,12 +237,12 @@ def _spectra(points: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
     return squares.sqrt(), variances
 
 
-def _spectrum(singular: Tensor) -> dict[str, Any]:
+def _describe_spectrum(singular: Tensor) -> dict[str, Any]:
     largest = float(singular[0])
-    # rows that are all zero use no direction, which is nearer to one than to many
+    # rows of zeros use no direction; they are described as if they used one
     relative = singular / largest if largest else torch.eye(1, len(singular), dtype=torch.float64)[0]
     shares = relative / relative.sum()
-    floored = relative.clamp_min(SMALLEST)
+    floored = relative.clamp_min(MIN_SINGULAR_VALUE)
     floored = floored / floored.sum()
     return {
         "spectrum": singular,
@@ -247,27 +251,27 @@ def _spectrum(singular: Tensor) -> dict[str, Any]:
     }
 
 
-def _density(sums: _Sums) -> dict[str, float | None]:
+def _compute_density(sums: _Sums) -> dict[str, float | None]:
     pairs = sums.classes * (sums.classes - 1) // 2
     products = (float(sums.directions.square().sum()) - sums.directions_square) / 2.0
-    intra = _mean(sums.density_intra, sums.several)
+    intra = _mean(sums.density_intra, sums.classes_with_pairs)
     inter = max(0.0, 1.0 - products / pairs) if pairs else None
-    # class means that point the same way but for rounding have no distance to divide by
+    # class means that differ only by rounding have no distance to divide by
     ratio = intra / inter if intra is not None and inter is not None and inter > 1e-12 else None
     return {"density_intra": intra, "density_inter": inter, "density_ratio": ratio}
 
 
-def _share(variances: Tensor, count: int) -> float | None:
+def _largest_share(variances: Tensor, count: int) -> float | None:
     total = float(variances.sum())
     return float(variances[0]) / total if total > 1e-12 * count else None
 
 
-def _collapse(result: dict[str, Any], distance: float | None, classes: int) -> str:
-    """Why the embeddings count as collapsed; nothing if they do not."""
-    if distance is not None and distance < ALIKE:
+def _explain_collapse(result: dict[str, Any], distance: float | None, classes: int) -> str:
+    """Return the reason why the embeddings are collapsed; empty if they are not."""
+    if distance is not None and distance < MIN_DISTANCE:
         return f"the mean squared distance between different classes is {distance:.2g}, so that all look alike"
     share = result["variance_share"]
-    # three classes may well lie in a line, and on a line everything does
-    if classes >= 4 and share is not None and share > ONE_DIRECTION and len(result["spectrum"]) > 1:
+    # three classes may lie on a line without a collapse, and in one dimension all embeddings do
+    if classes >= 4 and share is not None and share > MAX_VARIANCE_SHARE and len(result["spectrum"]) > 1:
         return f"a single direction holds {share:.1%} of the variance"
     return ""

@@ -1,4 +1,4 @@
-"""How sure one may be of a number: intervals over repeats of a training, and over the queries of a test."""
+"""Confidence intervals: over repeats of a training, and over the queries of a test set."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import torch
 from torch import Tensor
 
 from likewise.formula import whole_number
-from likewise.metrics.ranks import Array
-from likewise.metrics.tiles import MEMORY, labels_from, tensor_of
+from likewise.metrics.chunks import MEMORY, fit_rows, split_rows
+from likewise.metrics.inputs import Array, as_tensor, check_labels
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and the confidence interval around it.
+    """A number and its confidence interval.
 
     Args:
-        mean: the mean of the values, or the other statistic of them that was asked for.
+        mean: the mean of the values, or another statistic of them.
         low: the lower end of the interval.
-        high: its upper end.
-        confidence: the share of such intervals that contain the truth, if the assumptions hold.
-        count: how many independent things were looked at: repeats, queries or classes.
+        high: the upper end of the interval.
+        confidence: the fraction of such intervals that contain the true value, if the assumptions hold.
+        count: the number of independent observations: repeats, queries or classes.
 
     Examples:
         >>> print(Interval(0.625, 0.6, 0.65, 0.95, 10))
@@ -46,21 +46,21 @@ def t_interval(values: Sequence[float] | Array, confidence: float = 0.95) -> Int
     r"""The mean over repeats and its Student-t confidence interval.
 
     $\bar v \pm t_{n-1} \, s / \sqrt n$, where s is the standard deviation with n − 1 and t the quantile of Student's
-    distribution.  Right for values that are independent and normal, as the scores of trainings with different seeds
-    about are; seeds do not tell what another test set would give, for which see `bootstrap`.
+    distribution.  The interval assumes independent normal values, which the scores of trainings with different seeds
+    approximate.  It covers other seeds, not other test sets; for those see `bootstrap`.
 
-    One value says nothing about how far others would scatter: its interval is infinite.
+    The interval of a single value is infinite, because one value has no spread.
 
     Args:
         values: one number per repeat.
         confidence: between 0 and 1.
 
     Examples:
-        >>> found = t_interval([0.61, 0.63, 0.62, 0.64])
-        >>> round(found.mean, 3), round(found.low, 4), round(found.high, 4)
+        >>> interval = t_interval([0.61, 0.63, 0.62, 0.64])
+        >>> round(interval.mean, 3), round(interval.low, 4), round(interval.high, 4)
         (0.625, 0.6045, 0.6455)
     """
-    numbers = _numbers(values)
+    numbers = _check_numbers(values)
     _check_confidence(confidence)
     count, mean = len(numbers), float(numbers.mean())
     if count == 1:
@@ -81,55 +81,53 @@ def bootstrap(
 ) -> Interval:
     """A statistic over queries and its percentile bootstrap interval.
 
-    The queries are drawn anew with replacement ``samples`` times; the interval is between the quantiles of the
-    statistics of the draws (Efron 1979; with few queries it is somewhat too narrow).  It tells what another test set of
-    the same kind would give with the same embedding, not what another training would: see `t_interval`.
+    The queries are drawn with replacement ``samples`` times; the interval is between the quantiles of the statistics of
+    the draws (Efron 1979; with few queries it is somewhat too narrow).  It covers other test sets of the same kind with
+    the same embedding, not other trainings; for those see `t_interval`.
 
     Queries of one class share their positives and their difficulty, so they are not independent, and an interval over
-    queries alone is too narrow.  With ``groups=labels`` whole classes are drawn instead, each with all its queries.
+    single queries is too narrow.  With ``groups=labels`` whole classes are drawn instead, each with all its queries.
 
-    Two methods are compared over the same queries by the interval of the *difference* of their values, in which what
-    makes a query hard for both cancels: they differ if it does not contain zero.
+    To compare two methods on the same queries, use the interval of the *difference* of their values, in which the
+    difficulty of a query cancels: the methods differ if the interval does not contain zero.
 
-    One query, or one group, says nothing about how far others would scatter: its interval is infinite.
+    The interval of a single query or a single group is infinite, because one value has no spread.
 
     Args:
         values: one number per query, such as ``retrieval(..., reduce="none")["MAP@R"]``.
-        statistic: takes ``(…, queries)`` to ``(…)``; the mean without it.
-        samples: how many times to draw.
+        statistic: a function from ``(…, queries)`` to ``(…)``; the mean by default.
+        samples: the number of draws.
         confidence: between 0 and 1.
-        seed: of the draws.
+        seed: the seed of the draws.
         groups: the class of each query, integers ``(queries,)``.
         memory: bytes that the draws may take at once.
 
     Examples:
         >>> import torch
         >>> ours, theirs = torch.linspace(0.5, 1.0, 100), torch.linspace(0.4, 1.0, 100)
-        >>> found = bootstrap(ours - theirs)
-        >>> round(found.mean, 3), found.low > 0.0
+        >>> interval = bootstrap(ours - theirs)
+        >>> round(interval.mean, 3), interval.low > 0.0
         (0.05, True)
         >>> labels = torch.arange(100) // 10
         >>> bootstrap(ours, groups=labels).count
         10
     """
-    numbers = _numbers(values)
+    numbers = _check_numbers(values)
     _check_confidence(confidence)
     whole_number("samples", samples, 1)
     whole_number("memory", memory, 1)
-    chooser = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
-    measure = statistic or _mean
-    value = float(_measured(measure, numbers[None])[0])
+    generator = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
+    value = float(_apply(statistic or _mean, numbers[None])[0])
     if groups is None:
-        count, draws = len(numbers), _draw_queries(numbers, measure, samples, chooser, memory)
+        count, draws = len(numbers), _draw_queries(numbers, statistic or _mean, samples, generator, memory)
     else:
-        codes = labels_from("groups", groups, len(numbers), None, "values").cpu()
+        codes = check_labels("groups", groups, len(numbers), None, "values").cpu()
         codes = torch.unique(codes, return_inverse=True)[1]
         count = int(codes.max()) + 1
-        draws = _draw_groups(numbers, codes, statistic, samples, chooser, memory)
+        draws = _draw_groups(numbers, codes, statistic, samples, generator, memory)
     if count == 1:
         return Interval(value, -inf, inf, confidence, 1)
-    drawn = torch.cat(list(draws)).numpy()
-    low, high = np.quantile(drawn, [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
+    low, high = np.quantile(torch.cat(list(draws)).numpy(), [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0])
     return Interval(value, float(low), float(high), confidence, count)
 
 
@@ -137,29 +135,28 @@ def _mean(values: Tensor) -> Tensor:
     return values.mean(dim=-1)
 
 
-def _measured(statistic: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    found = statistic(values)
-    if not isinstance(found, Tensor) or found.shape != values.shape[:-1]:
-        what = f"the shape {tuple(found.shape)}" if isinstance(found, Tensor) else f"a {type(found).__name__}"
+def _apply(statistic: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
+    result = statistic(values)
+    if not isinstance(result, Tensor) or result.shape != values.shape[:-1]:
+        what = f"the shape {tuple(result.shape)}" if isinstance(result, Tensor) else f"a {type(result).__name__}"
         raise ValueError(
             f"statistic must take values of shape {tuple(values.shape)} to shape "
             f"{tuple(values.shape[:-1])}, but it gave {what}"
         )
-    return found.double()
+    return result.double()
 
 
-def _chunks(samples: int, width: int, memory: int) -> Iterator[int]:
-    """How many draws to make at a time: indices, values, and what a statistic makes of them, eight bytes each."""
-    step = max(1, memory // (32 * width))
-    return (min(step, samples - start) for start in range(0, samples, step))
+def _split_samples(samples: int, width: int, memory: int) -> Iterator[int]:
+    """Yield the number of draws per chunk; an entry takes four numbers of eight bytes: index, value and temporaries."""
+    return (chunk.stop - chunk.start for chunk in split_rows(samples, fit_rows(memory, per_row=32 * width)))
 
 
 def _draw_queries(
-    values: Tensor, statistic: Callable[[Tensor], Tensor], samples: int, chooser: torch.Generator, memory: int
+    values: Tensor, statistic: Callable[[Tensor], Tensor], samples: int, generator: torch.Generator, memory: int
 ) -> Iterator[Tensor]:
-    for step in _chunks(samples, len(values), memory):
-        index = torch.randint(len(values), (step, len(values)), generator=chooser, device="cpu")
-        yield _measured(statistic, values[index])
+    for count in _split_samples(samples, len(values), memory):
+        index = torch.randint(len(values), (count, len(values)), generator=generator, device="cpu")
+        yield _apply(statistic, values[index])
 
 
 def _draw_groups(
@@ -167,26 +164,26 @@ def _draw_groups(
     codes: Tensor,
     statistic: Callable[[Tensor], Tensor] | None,
     samples: int,
-    chooser: torch.Generator,
+    generator: torch.Generator,
     memory: int,
 ) -> Iterator[Tensor]:
     sizes = codes.bincount()
     grouped = values[codes.argsort(stable=True)]
     starts = sizes.cumsum(0) - sizes
     sums = torch.zeros(len(sizes), dtype=torch.float64, device="cpu").index_add_(0, codes, values)
-    for step in _chunks(samples, len(sizes), memory):
-        drawn = torch.randint(len(sizes), (step, len(sizes)), generator=chooser, device="cpu")
+    for count in _split_samples(samples, len(sizes), memory):
+        draws = torch.randint(len(sizes), (count, len(sizes)), generator=generator, device="cpu")
         if statistic is None:
-            yield sums[drawn].sum(dim=1) / sizes[drawn].sum(dim=1)
+            yield sums[draws].sum(dim=1) / sizes[draws].sum(dim=1)
             continue
-        for groups in drawn:  # each draw has its own length
+        for groups in draws:  # draws differ in length
             lengths = sizes[groups]
             shift = (starts[groups] - lengths.cumsum(0) + lengths).repeat_interleave(lengths)
-            yield _measured(statistic, grouped[torch.arange(len(shift), device="cpu") + shift][None])
+            yield _apply(statistic, grouped[torch.arange(len(shift), device="cpu") + shift][None])
 
 
 def t_quantile(confidence: float, degrees: int) -> float:
-    """The t within which a Student variable of whole degrees of freedom lies with a given probability, |T| ≤ t.
+    """The t with P(|T| ≤ t) = confidence, where T has Student's distribution with integer degrees of freedom.
 
     Examples:
         >>> round(t_quantile(0.95, 9), 4)
@@ -197,14 +194,14 @@ def t_quantile(confidence: float, degrees: int) -> float:
     if degrees > 1000:
         return _large_t_quantile(confidence, degrees)
     low, high = 0.0, pi / 2.0
-    while True:  # halve the interval until floats have no middle left
+    while True:  # bisect until there is no float between the ends
         middle = (low + high) / 2.0
         if not low < middle < high:
             return sqrt(degrees) * tan(low)
-        low, high = (middle, high) if _within(middle, degrees) < confidence else (low, middle)
+        low, high = (middle, high) if _central_probability(middle, degrees) < confidence else (low, middle)
 
 
-def _within(angle: float, degrees: int) -> float:
+def _central_probability(angle: float, degrees: int) -> float:
     """P(|T| ≤ t) with t = √ν tan θ: a finite sum of powers of cos θ (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
     square = cos(angle) ** 2
     odd = degrees % 2
@@ -229,17 +226,17 @@ def _large_t_quantile(confidence: float, degrees: int) -> float:
     return float(sum(term / degrees**power for power, term in enumerate(terms)))
 
 
-def _numbers(values: Sequence[float] | Array) -> Tensor:
-    given = tensor_of("values", values)
+def _check_numbers(values: Sequence[float] | Array) -> Tensor:
+    tensor = as_tensor("values", values)
     try:
-        numbers = torch.as_tensor(given, dtype=torch.float64, device="cpu").detach()
+        numbers = torch.as_tensor(tensor, dtype=torch.float64, device="cpu").detach()
     except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"values must be numbers, but it is {given!r}") from None
+        raise TypeError(f"values must be numbers, but it is {tensor!r}") from None
     if numbers.ndim != 1 or not len(numbers):
         raise ValueError(f"values must be one or more numbers in a row, but the shape is {tuple(numbers.shape)}")
-    broken = (~numbers.isfinite()).nonzero()
-    if len(broken):
-        raise ValueError(f"values must be finite, but entry {int(broken[0])} is {float(numbers[broken[0]])}")
+    not_finite = (~numbers.isfinite()).nonzero()
+    if len(not_finite):
+        raise ValueError(f"values must be finite, but entry {int(not_finite[0])} is {float(numbers[not_finite[0]])}")
     return numbers
 
 

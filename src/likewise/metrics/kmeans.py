@@ -1,4 +1,4 @@
-"""k-means on the embeddings' own device: Lloyd's iterations from greedy k-means++ seeds, tile by tile."""
+"""k-means on the device of the embeddings: Lloyd's iterations from greedy k-means++ seeds, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ import torch
 from torch import Tensor
 
 from likewise.formula import check_values, embeddings_of, whole_number
-from likewise.metrics.ranks import Array
-from likewise.metrics.tiles import MEMORY, exactly, tensor_of, track
+from likewise.metrics.chunks import MEMORY, fit_rows, split_rows
+from likewise.metrics.inputs import Array, as_tensor
+from likewise.metrics.precision import exact_precision
+from likewise.metrics.progress import track
 
-MOST_AT_ONCE = 1024
-"""Seeds that one round may choose: their distances among each other are a matrix."""
+MAX_SEEDS_PER_ROUND = 1024
+"""Seeds that one round may draw: their pairwise distances are a matrix."""
+
+CPU_CHUNK_BYTES = 2**24
+"""Chunks on a CPU are at most this large, so that they stay in its cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class KMeans:
-    """Clusters, as `kmeans` found them.
+    """The result of `kmeans`.
 
     Args:
         assignments: the nearest center of each point, int64 ``(n,)``.
-        centers: ``(clusters, d)``, on the device of the points; the mean of its points where the iterations converged.
+        centers: ``(clusters, d)``, on the device of the points; each is the mean of its points after convergence.
         inertia: the sum of the squared distances of the points to their centers.
-        iterations: how many times the centers were moved.
-        converged: whether the last move left all points where they were.
+        iterations: the number of updates of the centers.
+        converged: whether the last update left all assignments unchanged.
 
     Examples:
         >>> import torch
@@ -48,180 +53,180 @@ def kmeans(
     iterations: int = 100,
     memory: int = MEMORY,
 ) -> KMeans:
-    """Part points into clusters, each point with its nearest center and each center the mean of its points.
+    """Cluster points so that each point has the nearest center and each center is the mean of its points.
 
-    Seeds are drawn by greedy k-means++ (Arthur and Vassilvitskii 2007; several in a round where there are many), then
-    Lloyd's two steps alternate until no point changes its cluster.  The same seed on the same machine gives the same
-    clusters, on a GPU too: random numbers come from the CPU, and no sum depends on the order in which threads arrive.
+    Seeds are drawn by greedy k-means++ (Arthur and Vassilvitskii 2007; several per round if there are many), then
+    Lloyd's two steps alternate until no assignment changes.  The same seed on the same machine gives the same clusters,
+    on a GPU too: random numbers come from the CPU, and no sum depends on the order of threads.
 
-    A cluster that loses its last point takes the point that is farthest from its own center; several take the farthest
-    ones, in the order of their numbers.  Where there are fewer different points than clusters, some stay empty.
+    A cluster that loses its last point takes the point that is farthest from its center; several empty clusters take
+    the farthest points, in the order of their numbers.  If there are fewer distinct points than clusters, some clusters
+    stay empty.
 
     Args:
-        embeddings: points, floats ``(n, d)``, used as they are: scale them to unit length first if that is meant.
-        clusters: how many, at most n.
-        seed: of the k-means++ draws.
-        iterations: the most times to move the centers.
-        memory: bytes that the distances may take at once, beside one copy of the points.
+        embeddings: points, floats ``(n, d)``, which are not normalized.
+        clusters: the number of clusters, at most n.
+        seed: the seed of the k-means++ draws.
+        iterations: the maximum number of updates of the centers.
+        memory: bytes that the distances may take at once, in addition to one copy of the points.
 
     Examples:
         >>> import torch
-        >>> found = kmeans(torch.tensor([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]]), 2)
-        >>> bool(found.assignments[0] == found.assignments[1]), bool(found.assignments[0] == found.assignments[2])
+        >>> result = kmeans(torch.tensor([[0.0, 0.0], [0.0, 1.0], [9.0, 0.0], [9.0, 1.0]]), 2)
+        >>> bool(result.assignments[0] == result.assignments[1]), bool(result.assignments[0] == result.assignments[2])
         (True, False)
-        >>> round(found.inertia, 6)
+        >>> round(result.inertia, 6)
         1.0
     """
     with check_values():
-        given = embeddings_of("embeddings", tensor_of("embeddings", embeddings)).detach()
+        checked = embeddings_of("embeddings", as_tensor("embeddings", embeddings)).detach()
     number = whole_number("clusters", clusters, 1)
-    if number > len(given):
-        raise ValueError(f"clusters must be at most the {len(given)} embeddings, but it is {number}")
-    most = whole_number("iterations", iterations, 1)
-    with exactly(given):
-        points, scale, middle = _placed(given)
-        tiles = _Tiles(points, whole_number("memory", memory, 1))
-        chooser = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
-        seeds, assignments = _seeds(tiles, number, chooser)
-        centers = points[seeds]
-        converged, done = False, 0
-        while not converged and done < most:
-            centers = _moved(tiles, assignments, centers)
-            changed = tiles.nearest(centers)
-            converged, done = bool((changed == assignments).all()), done + 1
-            assignments = changed
-        inertia = float(tiles.own_distances(centers, assignments).sum(dtype=torch.float64)) * scale**2
-        return KMeans(assignments, centers * scale + middle, inertia, done, converged)
+    if number > len(checked):
+        raise ValueError(f"clusters must be at most the {len(checked)} embeddings, but it is {number}")
+    max_updates = whole_number("iterations", iterations, 1)
+    with exact_precision(checked):
+        rows, scale, mean = _standardize(checked)
+        points = _Points(rows, whole_number("memory", memory, 1))
+        generator = torch.Generator("cpu").manual_seed(whole_number("seed", seed, 0))
+        seeds, assignments = _draw_seeds(points, number, generator)
+        centers = points.rows[seeds]
+        converged, updates = False, 0
+        while not converged and updates < max_updates:
+            centers = _update_centers(points, assignments, centers)
+            nearest = points.find_nearest(centers)
+            converged, updates = bool((nearest == assignments).all()), updates + 1
+            assignments = nearest
+        inertia = float(points.measure_distances(centers, assignments).sum(dtype=torch.float64)) * scale**2
+        return KMeans(assignments, centers * scale + mean, inertia, updates, converged)
 
 
-def _placed(embeddings: Tensor) -> tuple[Tensor, float, Tensor]:
-    """Points with mean zero and entries of at most about one, so that no distance overflows or drowns in a shift."""
+def _standardize(embeddings: Tensor) -> tuple[Tensor, float, Tensor]:
+    """Subtract the mean and scale entries to at most about one, so that distances neither overflow nor lose digits."""
     scale = max(abs(float(end)) for end in torch.aminmax(embeddings)) or 1.0
     points = embeddings / scale
-    middle = points.mean(dim=0, keepdim=True)
-    points -= middle
-    return points, scale, middle * scale
+    mean = points.mean(dim=0, keepdim=True)
+    points -= mean
+    return points, scale, mean * scale
 
 
-class _Tiles:
-    """Points, and their distances to centers a few rows at a time."""
+class _Points:
+    """Points and their distances to centers, computed a few rows at a time."""
 
-    def __init__(self, points: Tensor, memory: int) -> None:
-        self.points, self.memory = points, memory
-        self.squares = torch.linalg.vector_norm(points, dim=1).square()
-        self.rounding = 4.0 * torch.finfo(points.dtype).eps
+    def __init__(self, rows: Tensor, memory: int) -> None:
+        self.rows = rows
+        self.memory = min(memory, CPU_CHUNK_BYTES) if rows.device.type == "cpu" else memory
+        self.squares = torch.linalg.vector_norm(rows, dim=1).square()
+        self.rounding = 4.0 * torch.finfo(rows.dtype).eps
 
-    def rows(self, width: int) -> list[slice]:
-        # a row of products, and what a comparison makes of it; small tiles stay in the cache of a CPU
-        memory = min(self.memory, 2**24) if self.points.device.type == "cpu" else self.memory
-        step = max(1, memory // (2 * width * self.points.dtype.itemsize))
-        return [slice(start, start + step) for start in range(0, len(self.points), step)]
+    def split(self, width: int) -> list[slice]:
+        """Split the points into chunks with ``width`` products per row and as many temporary numbers."""
+        return split_rows(len(self.rows), fit_rows(self.memory, per_row=2 * width * self.rows.dtype.itemsize))
 
-    def nearest(self, centers: Tensor) -> Tensor:
-        """The nearest center of each point, the first of equals."""
+    def find_nearest(self, centers: Tensor) -> Tensor:
+        """Return the nearest center of each point, the first one of equals."""
         squares = centers.square().sum(dim=1)
-        found = [
+        nearest = [
             # ‖x‖² is the same for all centers
-            torch.addmm(squares, self.points[rows], centers.T, alpha=-2.0).argmin(dim=1)
-            for rows in track(self.rows(len(centers)), "k-means")
+            torch.addmm(squares, self.rows[chunk], centers.T, alpha=-2.0).argmin(dim=1)
+            for chunk in track(self.split(len(centers)), "k-means")
         ]
-        return torch.cat(found)
+        return torch.cat(nearest)
 
-    def closer(self, chosen: Tensor, best: Tensor, owner: Tensor, first: int) -> None:
-        """Lower the distances to the nearest seed where one of the newly chosen points, numbered on, is nearer."""
-        centers, squares = self.points[chosen], self.squares[chosen]
-        for rows in self.rows(len(chosen)):
-            here = self.squares[rows]
-            distances, index = torch.addmm(squares, self.points[rows], centers.T, alpha=-2.0).min(dim=1)
-            distances += here
-            # what is below the rounding of the subtraction is no distance: a copy of a seed is never drawn
-            distances.masked_fill_(distances <= self.rounding * (here + squares[index]), 0.0)
-            nearer = distances < best[rows]
-            best[rows] = torch.where(nearer, distances, best[rows])
-            owner[rows] = torch.where(nearer, index + first, owner[rows])
+    def update_distances(self, seeds: Tensor, distances: Tensor, owner: Tensor, first: int) -> None:
+        """Lower the distances to the nearest seed where a new seed is nearer; new seeds are numbered from ``first``."""
+        centers, squares = self.rows[seeds], self.squares[seeds]
+        for chunk in self.split(len(seeds)):
+            chunk_squares = self.squares[chunk]
+            nearest, index = torch.addmm(squares, self.rows[chunk], centers.T, alpha=-2.0).min(dim=1)
+            nearest += chunk_squares
+            # a distance below the rounding of the subtraction is zero, so that a copy of a seed is never drawn
+            nearest.masked_fill_(nearest <= self.rounding * (chunk_squares + squares[index]), 0.0)
+            is_nearer = nearest < distances[chunk]
+            distances[chunk] = torch.where(is_nearer, nearest, distances[chunk])
+            owner[chunk] = torch.where(is_nearer, index + first, owner[chunk])
 
-    def gains(self, candidates: Tensor, best: Tensor) -> Tensor:
-        """By how much each candidate, as a seed, would lower the sum of the distances to the nearest seed."""
-        centers, squares = self.points[candidates], self.squares[candidates]
+    def compute_gains(self, candidates: Tensor, distances: Tensor) -> Tensor:
+        """Return by how much each candidate, as a seed, would lower the sum of the distances to the nearest seed."""
+        centers, squares = self.rows[candidates], self.squares[candidates]
         gains = torch.zeros(len(candidates), dtype=torch.float64, device=centers.device)
-        for rows in track(self.rows(len(candidates)), "k-means seeds"):
-            changes = (self.squares[rows] - best[rows])[:, None] + squares
-            changes.addmm_(self.points[rows], centers.T, alpha=-2.0)
+        for chunk in track(self.split(len(candidates)), "k-means seeds"):
+            changes = (self.squares[chunk] - distances[chunk])[:, None] + squares
+            changes.addmm_(self.rows[chunk], centers.T, alpha=-2.0)
             gains -= changes.clamp_max_(0.0).sum(dim=0)
         return gains
 
-    def own_distances(self, centers: Tensor, assignments: Tensor) -> Tensor:
-        """The squared distance of each point to its own center, by subtracting: exact for a copy of the center."""
-        found = [
-            (self.points[rows] - centers[assignments[rows]]).square().sum(dim=1)
-            for rows in self.rows(self.points.shape[1])
+    def measure_distances(self, centers: Tensor, assignments: Tensor) -> Tensor:
+        """Return the squared distance of each point to its center, by subtraction: exact for a copy of the center."""
+        distances = [
+            (self.rows[chunk] - centers[assignments[chunk]]).square().sum(dim=1)
+            for chunk in self.split(self.rows.shape[1])
         ]
-        return torch.cat(found)
+        return torch.cat(distances)
 
 
-def _seeds(tiles: _Tiles, clusters: int, chooser: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw seeds by greedy k-means++; the points chosen, and for each point which of them is nearest.
+def _draw_seeds(points: _Points, clusters: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw seeds by greedy k-means++; return their indices and, for each point, the number of the nearest seed.
 
-    k-means++ draws the next seed with a probability proportional to D², the squared distance to the nearest seed so far;
-    the greedy one draws ``2 + ln k`` candidates and keeps the one that lowers the sum of D² most, which is worth several
-    percent of the inertia.  One seed at a time is slow for thousands of clusters, so a round chooses an eighth of the
-    number it has, each from candidates of its own, and lets pass those that are not in each other's way.
+    k-means++ draws the next seed with a probability proportional to D², the squared distance to the nearest seed so
+    far; the greedy variant draws ``2 + ln k`` candidates and takes the one that lowers the sum of D² most, which lowers
+    the inertia by several percent.  One seed at a time is slow for thousands of clusters, so a round draws an eighth of
+    the present number of seeds, each from separate candidates, and drops those that are too close to each other.
     """
-    count, device = len(tiles.points), tiles.points.device
+    count, device = len(points.rows), points.rows.device
     owner = torch.zeros(count, dtype=torch.int64, device=device)
-    best = tiles.points.new_full((count,), math.inf)
-    seeds = torch.randint(count, (1,), generator=chooser, device="cpu").to(device)
-    tiles.closer(seeds, best, owner, 0)
+    distances = points.rows.new_full((count,), math.inf)
+    seeds = torch.randint(count, (1,), generator=generator, device="cpu").to(device)
+    points.update_distances(seeds, distances, owner, 0)
     trials = 2 + int(math.log(clusters))
     while len(seeds) < clusters:
-        weights = best.double().cpu().cumsum(0)
+        weights = distances.double().cpu().cumsum(0)
         if not float(weights[-1]) > 0.0:
-            # every point is a seed or a copy of one; copies attract nothing, for the first of equals is the nearest
+            # all points are seeds or copies of seeds; a repeated seed stays empty, as the first of equals is nearest
             return torch.cat([seeds, seeds[:1].expand(clusters - len(seeds))]), owner
-        wanted = max(1, min(len(seeds) // 8, clusters - len(seeds), MOST_AT_ONCE))
-        draws = torch.rand(wanted, trials, generator=chooser, dtype=torch.float64, device="cpu")
-        drawn = torch.searchsorted(weights, draws * weights[-1], right=True).clamp_max(count - 1).to(device)
-        gains, winners = tiles.gains(drawn.flatten(), best).view(wanted, trials).max(dim=1)
+        number = max(1, min(len(seeds) // 8, clusters - len(seeds), MAX_SEEDS_PER_ROUND))
+        draws = torch.rand(number, trials, generator=generator, dtype=torch.float64, device="cpu")
+        candidates = torch.searchsorted(weights, draws * weights[-1], right=True).clamp_max(count - 1).to(device)
+        gains, winners = points.compute_gains(candidates.flatten(), distances).view(number, trials).max(dim=1)
         order = gains.argsort(descending=True, stable=True)
-        chosen = _let_pass(tiles, drawn.gather(1, winners[:, None])[order, 0], best)
-        tiles.closer(chosen, best, owner, len(seeds))
-        seeds = torch.cat([seeds, chosen])
+        new_seeds = _drop_close(points, candidates.gather(1, winners[:, None])[order, 0], distances)
+        points.update_distances(new_seeds, distances, owner, len(seeds))
+        seeds = torch.cat([seeds, new_seeds])
     return seeds, owner
 
 
-def _let_pass(tiles: _Tiles, chosen: Tensor, best: Tensor) -> Tensor:
-    """Those that are nearer to a former seed than to any that passed before them: the others would halve its gain."""
-    points, squares = tiles.points[chosen], tiles.squares[chosen]
-    among = torch.addmm(squares[:, None] + squares, points, points.T, alpha=-2.0).cpu()
-    former = best[chosen].cpu()
-    nearest = torch.full_like(former, math.inf)
-    passed = []
-    for index in range(len(chosen)):
-        if nearest[index] >= former[index]:
-            passed.append(index)
-            nearest = torch.minimum(nearest, among[index])
-    return chosen[torch.tensor(passed, device=chosen.device)]
+def _drop_close(points: _Points, candidates: Tensor, distances: Tensor) -> Tensor:
+    """Drop candidates that are nearer to a candidate before them than to any seed, because they share its gain."""
+    rows, squares = points.rows[candidates], points.squares[candidates]
+    pairwise = torch.addmm(squares[:, None] + squares, rows, rows.T, alpha=-2.0).cpu()
+    to_seeds = distances[candidates].cpu()
+    nearest = torch.full_like(to_seeds, math.inf)
+    selection = []
+    for index in range(len(candidates)):
+        if nearest[index] >= to_seeds[index]:
+            selection.append(index)
+            nearest = torch.minimum(nearest, pairwise[index])
+    return candidates[torch.tensor(selection, device=candidates.device)]
 
 
-def _moved(tiles: _Tiles, assignments: Tensor, centers: Tensor) -> Tensor:
-    """The mean of each cluster; an empty one takes the farthest point or, where none is off its center, stays."""
+def _update_centers(points: _Points, assignments: Tensor, centers: Tensor) -> Tensor:
+    """Compute the mean of each cluster; an empty one takes the farthest point, or stays if all points are centers."""
     clusters = len(centers)
     counts = torch.bincount(assignments, minlength=clusters)
     empty = (counts == 0).nonzero()[:, 0]
     if len(empty):
-        means = _means(tiles.points, assignments, counts)
-        distances = tiles.own_distances(means, assignments)
-        # a mean of copies may be off by a rounding
-        distances.masked_fill_(distances <= tiles.rounding**2 * tiles.squares.max(), 0.0)
+        means = _compute_means(points.rows, assignments, counts)
+        distances = points.measure_distances(means, assignments)
+        # the mean of copies may differ from them by rounding
+        distances.masked_fill_(distances <= points.rounding**2 * points.squares.max(), 0.0)
         farthest = distances.argsort(descending=True, stable=True)[: len(empty)]
         farthest = farthest[distances[farthest] > 0.0]
         assignments = assignments.clone()
         assignments[farthest] = empty[: len(farthest)]
         counts = torch.bincount(assignments, minlength=clusters)
-    return torch.where((counts > 0)[:, None], _means(tiles.points, assignments, counts), centers)
+    return torch.where((counts > 0)[:, None], _compute_means(points.rows, assignments, counts), centers)
 
 
-def _means(points: Tensor, assignments: Tensor, counts: Tensor) -> Tensor:
-    # points in the order of their clusters, summed bag by bag: unlike scattered addition, always in the same order
+def _compute_means(points: Tensor, assignments: Tensor, counts: Tensor) -> Tensor:
+    # points sorted by cluster are summed bag by bag: unlike scatter-add, always in the same order
     order = assignments.argsort(stable=True)
     return torch.nn.functional.embedding_bag(order, points, counts.cumsum(0) - counts, mode="mean")

@@ -1,4 +1,4 @@
-"""Names of classes become whole numbers once, at the door; everything behind it takes integers."""
+"""Class names as integer labels, which all metrics and losses take."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def encode_labels(
 ) -> tuple[Tensor, tuple[Hashable, ...]]:
     """Number class names from zero, in the sorted order of the names.
 
-    The order of the samples does not matter to the numbers, so the same classes get the same codes in every run.  To
-    encode a second set, such as a gallery, with the same codes, give the names of the first.
+    The codes do not depend on the order of the samples, so the same classes have the same codes in every run.  To
+    encode a second set, such as a gallery, with the same codes, pass the names of the first.
 
     Args:
         labels: one name per sample: a list, an array, a pandas column, a tensor; strings, numbers, tuples or anything
             else that can be hashed and sorted.
-        names: the class names in the order of their codes; without it, the sorted names that occur.
+        names: the class names in the order of their codes; by default the sorted names of the labels.
 
     Returns:
         An int64 tensor ``codes`` and the tuple ``names``, with ``names[codes[i]] == labels[i]``.
@@ -32,20 +32,20 @@ def encode_labels(
         >>> encode_labels(["albatross"], names)[0]
         tensor([0])
     """
-    values = _values(labels)
-    known = _sorted_names(values) if names is None else tuple(_values(names, "names"))
-    codes = {name: code for code, name in enumerate(known)}
-    if len(codes) < len(known):
-        twice = next(name for code, name in enumerate(known) if codes[name] != code)
-        raise ValueError(f"names must be different from each other, but {twice!r} is there twice")
+    values = _list_values(labels)
+    classes = _sort_names(values) if names is None else tuple(_list_values(names, "names"))
+    codes = {name: code for code, name in enumerate(classes)}
+    if len(codes) < len(classes):
+        duplicate = next(name for code, name in enumerate(classes) if codes[name] != code)
+        raise ValueError(f"names must be different from each other, but {duplicate!r} is there twice")
     try:
-        encoded = [codes[value] for value in values]
+        indices = [codes[value] for value in values]
     except KeyError as unknown:
-        raise ValueError(f"labels must be among the {len(known)} names, but one is {unknown.args[0]!r}") from None
-    return torch.tensor(encoded, dtype=torch.int64, device="cpu"), known
+        raise ValueError(f"labels must be among the {len(classes)} names, but one is {unknown.args[0]!r}") from None
+    return torch.tensor(indices, dtype=torch.int64, device="cpu"), classes
 
 
-def _values(labels: Any, argument: str = "labels") -> list[Any]:
+def _list_values(labels: Any, argument: str = "labels") -> list[Any]:
     """The labels as plain Python values, one per sample."""
     if isinstance(labels, str | bytes):
         raise TypeError(f"{argument} must be several labels, but it is one string, {labels!r}")
@@ -55,18 +55,18 @@ def _values(labels: Any, argument: str = "labels") -> list[Any]:
     if dimensions != 1:
         raise ValueError(f"{argument} must have shape (n,), but it has {dimensions} dimensions")
     values: list[Any] = labels.tolist() if hasattr(labels, "tolist") else list(labels)
-    # a data set's labels are often single numbers in tensors, which are never equal as keys
+    # labels of data sets are often tensors of one number, which are never equal as keys
     values = [value.item() if isinstance(value, Tensor) and value.numel() == 1 else value for value in values]
     for index, value in enumerate(values):
         if not isinstance(value, Hashable):
             raise TypeError(f"{argument} must be hashable, but entry {index} is a {type(value).__name__}")
-        # a missing entry of a table arrives as NaN, which is not even equal to itself
+        # a missing entry of a table is NaN, which is not equal to itself
         if value != value or value is None:
             raise ValueError(f"{argument} must not be missing, but entry {index} is {value!r}")
     return values
 
 
-def _sorted_names(values: list[Any]) -> tuple[Any, ...]:
+def _sort_names(values: list[Any]) -> tuple[Any, ...]:
     distinct = set(values)
     try:
         return tuple(sorted(distinct))

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.metrics import MEMORY, exactly
+from likewise.metrics import MEMORY, exact_precision
 from likewise.search.segment import Vectors
 
 Ints = NDArray[np.int64]
@@ -128,7 +128,7 @@ def _nearest(queries: NDArray[np.float32], parts: Sequence[Part], k: int, memory
         for start in range(0, part.walked, step):
             stop = min(start + step, part.walked)
             block, struck = part.block(start, stop), part.struck(start, stop)
-            with exactly(left):
+            with exact_precision(left):
                 scores = _products(left, torch.from_numpy(block))
             if struck is not None:
                 scores[:, torch.from_numpy(struck)] = -torch.inf

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.data import progress
 from likewise.formula import whole_number
-from likewise.metrics import exactly, kmeans
+from likewise.metrics import exact_precision, kmeans
 from likewise.search.exact import Ints, Part, rounding, similarities
 from likewise.search.segment import Vectors
 
@@ -73,7 +73,7 @@ def _pairs(left: NDArray[np.float32], right: NDArray[np.float32], threshold: flo
     """Pairs that are alike; those that float32 cannot decide are compared in float64."""
     slack = rounding(left.shape[1])
     a, b = torch.from_numpy(left), torch.from_numpy(right)
-    with exactly(a):
+    with exact_precision(a):
         scores = torch.mm(a, b.T)
     if same:
         scores = scores.triu_(1).masked_fill_(torch.ones_like(scores, dtype=torch.bool).tril_(), -torch.inf)

@@ -1,12 +1,13 @@
-"""The contracts that losses and miners keep, as test classes: add one row and inherit all of it.
+"""Contracts of losses and miners as test classes: a subclass lists its cases and inherits all tests.
 
-They ship with the library, so that a loss outside it can be held to the same contract.  Needs the ``testing`` extra.
+The contracts ship with the library, so that losses and miners outside it can be tested in the same way.  They need the
+``testing`` extra.
 """
 
 from likewise.testing.batches import LABELS, Batch, make_batch
 from likewise.testing.losses import LossCase, LossContract, Oracle
 from likewise.testing.miners import MinerCase, MinerContract
-from likewise.testing.waiting import nobody_waits, value_without_waiting
+from likewise.testing.synchronization import evaluate_without_synchronization, forbid_synchronization
 
 __all__ = [
     "LABELS",
@@ -16,7 +17,7 @@ __all__ = [
     "MinerCase",
     "MinerContract",
     "Oracle",
+    "evaluate_without_synchronization",
+    "forbid_synchronization",
     "make_batch",
-    "nobody_waits",
-    "value_without_waiting",
 ]

@@ -1,4 +1,4 @@
-"""The batches on which contracts are tested: ordinary ones, and every way in which a batch can be poor."""
+"""Batches for the tests of contracts: ordinary ones, and batches without positives, negatives or both."""
 
 from __future__ import annotations
 
@@ -28,19 +28,24 @@ LABELS: dict[str, list[int]] = {
     "singletons": [0, 1, 2, 3, 4],
     "one sample": [0],
 }
-"""Labels of the batches by name.
+"""Labels of the batches, by name.
 
 Examples:
     >>> LABELS["one sample"]
     [0]
 """
 
-POOR: tuple[str, ...] = ("one class", "singletons", "one sample")
-"""The batches that lack positives, negatives or both."""
+DEGENERATE: tuple[str, ...] = ("one class", "singletons", "one sample")
+"""Names of the batches without positives, negatives or both."""
 
 
 def make_batch(name: str, dim: int = 5, seed: int = 0) -> Batch:
-    """A batch of `LABELS` with random embeddings that lean towards their class.
+    """Make a batch with the labels ``LABELS[name]`` and random embeddings around class centers.
+
+    Args:
+        name: a key of `LABELS`.
+        dim: the number of dimensions of the embeddings.
+        seed: the seed of the embeddings.
 
     Examples:
         >>> make_batch("ragged").embeddings.shape

@@ -1,4 +1,4 @@
-"""The contract of a loss, as a test class: add one row, inherit all of it."""
+"""The contract of a loss as a test class."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from likewise.formula import (
     walk,
 )
 from likewise.losses import PairLoss, ProxyLoss
-from likewise.testing.batches import LABELS, POOR, Batch, make_batch
-from likewise.testing.waiting import value_without_waiting
+from likewise.testing.batches import DEGENERATE, LABELS, Batch, make_batch
+from likewise.testing.synchronization import evaluate_without_synchronization
 
 Numbers = list[list[float]]
 
@@ -41,8 +41,8 @@ Oracle: TypeAlias = Callable[
     [Numbers, list[int], Numbers | None, list[int] | None, str],
     float | list[float],
 ]
-"""An independent implementation: embeddings, labels, references, their labels and a reduction, as plain lists; the
-reduced loss out (a list under ``reduction="none"``)."""
+"""An independent implementation on plain lists: a function of embeddings, labels, references, their labels and a
+reduction that returns the reduced loss (a list for ``reduction="none"``)."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class LossCase:
     """One loss under test.
 
     Args:
-        make: makes the loss; it must accept ``reduction=`` as a keyword.
-        oracle: an independent implementation from the paper's formula.
-        name: a name for the test report; the class's by default.
-        frozen_value: for a loss with a stop-gradient, its value at some embeddings with what is stopped taken from
-            others: ``frozen_value(embeddings, at, labels)``, all plain lists.
-        minds_scale: whether the loss looks at the length of embeddings although its similarity does not.
-        tolerance: how close to the oracle; larger for a loss with learned numbers, which are stored in float32.
+        make: creates the loss; it must accept ``reduction=`` as a keyword.
+        oracle: an independent implementation of the paper's formula.
+        name: the name in test reports; by default the name of the class.
+        stop_gradient_value: for a loss with a stop-gradient, a function ``f(embeddings, at, labels)`` of plain lists
+            that returns the value at ``embeddings`` with the stopped expressions evaluated at ``at``.
+        tolerance: relative and absolute tolerance to the oracle; larger for learned parameters, which are float32.
+        depends_on_scale: whether the loss depends on the length of embeddings although its similarity does not.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
@@ -67,9 +67,9 @@ class LossCase:
     make: Callable[..., PairLoss | ProxyLoss]
     oracle: Oracle
     name: str = ""
-    frozen_value: Callable[[Numbers, Numbers, list[int]], float] | None = None
+    stop_gradient_value: Callable[[Numbers, Numbers, list[int]], float] | None = None
     tolerance: float = 1e-9
-    minds_scale: bool = False
+    depends_on_scale: bool = False
 
     @property
     def label(self) -> str:
@@ -78,7 +78,7 @@ class LossCase:
 
 
 def _shape(leaf: Formula) -> tuple[int, ...]:
-    """A small matrix of 3 anchors and 4 references, and what varies over less."""
+    """The shape of a leaf for a matrix of 3 anchors and 4 references."""
     if isinstance(leaf, PerReference):
         return (1, 4)
     return {Rank.NUMBER: (), Rank.ANCHOR: (3, 1), Rank.POSITIVE: (3, 1), Rank.PAIR: (3, 4)}[leaf.rank]
@@ -97,8 +97,8 @@ def _gradient(loss: Callable[..., Any], embeddings: Tensor, labels: Tensor) -> t
     return value.detach(), gradient
 
 
-def _differences(value: Callable[[Tensor], float], at: Tensor, step: float = 1e-6) -> Tensor:
-    """The gradient by central finite differences."""
+def _finite_differences(value: Callable[[Tensor], float], at: Tensor, step: float = 1e-6) -> Tensor:
+    """Approximate the gradient by central differences."""
     result = torch.zeros_like(at)
     for i in range(at.shape[0]):
         for j in range(at.shape[1]):
@@ -110,7 +110,7 @@ def _differences(value: Callable[[Tensor], float], at: Tensor, step: float = 1e-
 
 
 class LossContract:
-    """Subclass this in a test file with ``cases = [LossCase(...), …]``; pytest does the rest.
+    """Tests for losses: subclass it in a test file with ``cases = [LossCase(...), …]``, and pytest collects the tests.
 
     Examples:
         >>> class TestMyLosses(LossContract):
@@ -120,23 +120,23 @@ class LossContract:
     cases: ClassVar[Sequence[LossCase]] = ()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One run of every test for each case."""
+        """Run every test once per case."""
         if "case" in metafunc.fixturenames:
             metafunc.parametrize("case", self.cases, ids=[case.label for case in self.cases])
 
-    # right ------------------------------------------------------------------------------------------------------
+    # correct ----------------------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("batch", LABELS)
     @pytest.mark.parametrize("reduction", REDUCTIONS)
     def test_equals_the_oracle(self, case: LossCase, batch: str, reduction: str) -> None:
-        """Equal to the independent implementation, on every batch and under every reduction."""
+        """The loss equals the oracle on every batch and under every reduction."""
         embeddings, labels = make_batch(batch)
         expected = case.oracle(embeddings.tolist(), labels.tolist(), None, None, reduction)
         _close(case.make(reduction=reduction)(embeddings, labels), expected, case.tolerance)
 
     @pytest.mark.parametrize("reduction", ["mean", "nonzero"])
     def test_equals_the_oracle_with_references(self, case: LossCase, reduction: str) -> None:
-        """Anchors against other references: nobody is excluded, not even an equal embedding."""
+        """With separate references no pair is excluded, not even one of equal embeddings."""
         loss = case.make(reduction=reduction)
         embeddings, labels = make_batch("balanced")
         references, reference_labels = make_batch("ragged", seed=1)
@@ -152,25 +152,25 @@ class LossContract:
 
     @pytest.mark.parametrize("batch", ["balanced", "ragged", "two classes"])
     def test_gradient_equals_finite_differences(self, case: LossCase, batch: str) -> None:
-        """Autograd's gradient is the slope of the value (of the value with frozen parts frozen)."""
+        """The gradient equals finite differences of the value (with stopped expressions held constant)."""
         embeddings, labels = make_batch(batch, seed=2)
         loss = case.make(reduction="mean")
         _, gradient = _gradient(loss, embeddings, labels)
-        frozen_value = case.frozen_value
-        if frozen_value is None:
+        stop_gradient_value = case.stop_gradient_value
+        if stop_gradient_value is None:
 
             def value(at: Tensor) -> float:
                 return float(loss(at, labels).detach())
         else:
 
             def value(at: Tensor) -> float:
-                return frozen_value(at.tolist(), embeddings.tolist(), labels.tolist())
+                return stop_gradient_value(at.tolist(), embeddings.tolist(), labels.tolist())
 
         scale = float(gradient.abs().max()) + 1.0
-        _close(gradient / scale, _differences(value, embeddings) / scale, 1e-6)
+        _close(gradient / scale, _finite_differences(value, embeddings) / scale, 1e-6)
 
     def test_gradient_of_parameters_equals_finite_differences(self, case: LossCase) -> None:
-        """What the loss learns, proxies, boundaries, temperatures, gets the slope of the value as well."""
+        """The gradient of learned parameters, such as proxies and temperatures, equals finite differences of the value."""
         embeddings, labels = make_batch("ragged", seed=5)
         loss = case.make(reduction="mean").double()
         parameters = list(loss.parameters())
@@ -190,10 +190,10 @@ class LossContract:
 
             flat = parameter.detach().clone().reshape(-1, parameter.shape[-1] if parameter.ndim else 1)
             scale = float(gradient.abs().max()) + 1.0
-            _close(gradient.view_as(flat) / scale, _differences(value, flat) / scale, 1e-6)
+            _close(gradient.view_as(flat) / scale, _finite_differences(value, flat) / scale, 1e-6)
 
     def test_second_derivative(self, case: LossCase) -> None:
-        """A gradient penalty through the loss is right: the slope of the gradient along a direction."""
+        """The second derivative along a direction, as a gradient penalty needs it, equals finite differences."""
         embeddings, labels = make_batch("balanced", seed=4)
         loss = case.make(reduction="mean")
         direction = torch.randn(embeddings.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -203,24 +203,24 @@ class LossContract:
         step = 1e-6
         ahead, behind = (_gradient(loss, embeddings + sign * step * direction, labels)[1] for sign in (1.0, -1.0))
         expected = (ahead - behind) / (2.0 * step)
-        if case.frozen_value is not None:  # a frozen weight moves the gradient and has no slope of its own
+        if case.stop_gradient_value is not None:  # a stopped weight changes the gradient but has no derivative
             assert torch.isfinite(second).all()
             return
         scale = float(expected.abs().max()) + 1.0
         _close(second / scale, expected / scale, 1e-5)
 
-    def test_declared_slopes_equal_autograd(self, case: LossCase) -> None:
-        """The symbolic slope of every curve, in s and in every number it uses, is autograd's; folds' slopes likewise."""
-        parts = [
-            part for declaration in case.make().double().declarations() for part in sort_declaration(declaration)[0]
+    def test_declared_derivatives_equal_autograd(self, case: LossCase) -> None:
+        """The symbolic derivatives of every curve, in s and in every other leaf, and of every fold equal autograd's."""
+        terms = [
+            term for declaration in case.make().double().declarations() for term in sort_declaration(declaration)[0]
         ]
         generator = torch.Generator().manual_seed(0)
-        for node in walk(*(formula for part in parts for formula in (part.total, part.units, part.nonzero))):
+        for node in walk(*(formula for term in terms for formula in (term.total, term.units, term.nonzero))):
             if isinstance(node, Folded) and node.curve.rank == Rank.PAIR and node.fold.name != "count":
-                self._check_slopes(node, generator)
+                self._check_derivatives(node, generator)
 
     @staticmethod
-    def _check_slopes(node: Folded, generator: torch.Generator) -> None:
+    def _check_derivatives(node: Folded, generator: torch.Generator) -> None:
         leaves = ingredients(node.curve)
         known = {
             leaf: (torch.rand(_shape(leaf), generator=generator, dtype=torch.float64) - 0.5).requires_grad_()
@@ -240,7 +240,7 @@ class LossContract:
         _close(node.fold.derivative(free.detach(), keep, tuple(each.detach() for each in state)), of_fold)
 
     def test_is_a_function_of_similarities(self, case: LossCase) -> None:
-        """``from_similarity`` gives the same value, or says in one sentence why it cannot."""
+        """``from_similarity`` gives the same value, or raises an error of one sentence."""
         loss = case.make()
         embeddings, labels = make_batch("ragged")
         similarities = as_similarity(loss.similarity)(embeddings)
@@ -254,7 +254,7 @@ class LossContract:
     # invariant --------------------------------------------------------------------------------------------------
 
     def test_order_and_names_do_not_matter(self, case: LossCase) -> None:
-        """Permuting the batch permutes the gradient; renaming classes changes nothing."""
+        """A permutation of the batch permutes the gradient; other class ids change nothing."""
         loss = case.make()
         per_class = getattr(loss, "num_classes", None) is not None
 
@@ -267,15 +267,15 @@ class LossContract:
             permuted_value, permuted_gradient = _gradient(loss, embeddings[order], labels[order])
             _close(permuted_value, value)
             _close(permuted_gradient, gradient[order], 1e-7)
-            if not per_class:  # parameters per class give the classes' names a meaning
+            if not per_class:  # losses with parameters per class depend on the ids
                 _close(loss(embeddings, 2**40 - 7 * labels), value)
 
         check()
 
     def test_scale_does_not_matter(self, case: LossCase) -> None:
-        """Under a similarity of unit vectors the length of embeddings is nothing."""
+        """With a similarity of unit vectors the loss does not depend on the length of embeddings."""
         loss = case.make()
-        if not as_similarity(loss.similarity).normalize or case.minds_scale:
+        if not as_similarity(loss.similarity).normalize or case.depends_on_scale:
             with pytest.raises(AssertionError):
                 self._check_scale(loss, 2.0, 0)
             return
@@ -299,16 +299,16 @@ class LossContract:
     def test_finite_for_finite_input(self, case: LossCase, dtype: torch.dtype, kind: str) -> None:
         """Value and gradient are finite in half precision and on extreme embeddings; the gradient keeps the dtype."""
         embeddings, labels = make_batch("ragged")
-        embeddings = _extreme(embeddings, kind).to(dtype)
+        embeddings = _make_extreme(embeddings, kind).to(dtype)
         value, gradient = _gradient(case.make(), embeddings, labels)
         assert value.dtype == torch.float32
         assert gradient.dtype == dtype
         assert torch.isfinite(value).all()
         assert torch.isfinite(gradient).all()
 
-    @pytest.mark.parametrize("batch", POOR)
-    def test_poor_batches_back_propagate(self, case: LossCase, batch: str) -> None:
-        """Without positives, negatives or both there is a value and a gradient, and neither is NaN."""
+    @pytest.mark.parametrize("batch", DEGENERATE)
+    def test_degenerate_batches_back_propagate(self, case: LossCase, batch: str) -> None:
+        """Without positives, negatives or both, value and gradient are finite."""
         embeddings, labels = make_batch(batch)
         value, gradient = _gradient(case.make(), embeddings, labels)
         assert torch.isfinite(value)
@@ -344,14 +344,14 @@ class LossContract:
     def test_bad_input_gets_one_sentence(
         self, case: LossCase, change: Callable[..., Any], error: type[Exception], message: str
     ) -> None:
-        """A refusal names the argument, what it was and what it must be."""
+        """An error message is one sentence that names the argument, what it was and what it must be."""
         with pytest.raises(error, match=message) as caught:
             case.make()(*change(*make_batch("ragged")))
         assert "\n" not in str(caught.value)
 
-    # a good citizen of torch ------------------------------------------------------------------------------------
+    # compatible with torch --------------------------------------------------------------------------------------
 
-    def test_survives_copies(self, case: LossCase) -> None:
+    def test_copies_are_equal(self, case: LossCase) -> None:
         """``deepcopy``, pickle and a state dict through a file give the same loss."""
         embeddings, labels = make_batch("balanced")
         loss = case.make()
@@ -361,9 +361,9 @@ class LossContract:
         stored.seek(0)
         restored = case.make()
         restored.load_state_dict(torch.load(stored, weights_only=True))
-        for twin in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), restored):
-            assert torch.equal(twin(embeddings, labels).detach(), expected)
-            assert repr(twin) == repr(loss)
+        for duplicate in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), restored):
+            assert torch.equal(duplicate(embeddings, labels).detach(), expected)
+            assert repr(duplicate) == repr(loss)
 
     def test_compiles_whole(self, case: LossCase) -> None:
         """``torch.compile(fullgraph=True)`` captures the loss and its gradient in one graph."""
@@ -373,17 +373,17 @@ class LossContract:
         value, gradient = _gradient(loss, embeddings, labels)
         compiled = torch.compile(loss, fullgraph=True, backend="eager")
         with warnings.catch_warnings():
-            # the tracer itself touches something in torch that torch deprecates
+            # the tracer uses a function of torch that torch deprecates
             warnings.simplefilter("ignore", DeprecationWarning)
             compiled_value, compiled_gradient = _gradient(compiled, embeddings, labels)
         _close(compiled_value, value)
         _close(compiled_gradient, gradient)
 
-    def test_never_waits_for_the_device(self, case: LossCase) -> None:
-        """Forward and backward ask no tensor for a value or for a shape that depends on one, and run without values."""
+    def test_does_not_synchronize(self, case: LossCase) -> None:
+        """Forward and backward read no value and no shape that depends on values, and run on meta tensors."""
         embeddings, labels = make_batch("ragged")
         loss = case.make()
-        _close(value_without_waiting(loss, embeddings, labels), loss(embeddings, labels).detach())
+        _close(evaluate_without_synchronization(loss, embeddings, labels), loss(embeddings, labels).detach())
         value = case.make().to("meta")(embeddings.to("meta"), labels.to("meta"))
         assert value.shape == ()
 
@@ -396,7 +396,7 @@ class LossContract:
             assert torch.equal(loss(embeddings, labels.to(dtype)).detach(), expected)
 
 
-def _extreme(embeddings: Tensor, kind: str) -> Tensor:
+def _make_extreme(embeddings: Tensor, kind: str) -> Tensor:
     n = len(embeddings)
     if kind == "identical":
         return embeddings[:1].expand(n, -1).clone()

@@ -1,4 +1,4 @@
-"""The contract of a miner, as a test class: add one row, inherit all of it."""
+"""The contract of a miner as a test class."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from likewise.formula import Cosine, Labels, Masks, PairBatch, Triplets
 from likewise.losses import MarginLoss, MultiSimilarityLoss, TripletLoss
 from likewise.miners import Miner, PairMiner, TripletMiner
 from likewise.testing.batches import LABELS, make_batch
-from likewise.testing.waiting import value_without_waiting
+from likewise.testing.synchronization import evaluate_without_synchronization
 
 Matrix = list[list[float]]
 Mask = list[list[bool]]
@@ -30,11 +30,11 @@ class MinerCase:
     """One miner under test.
 
     Args:
-        make: makes the miner.
-        oracle: an independent implementation on plain lists, ``oracle(S, positive, negative)``: for a pair miner the
-            sets of positive and of negative pairs, for a triplet miner the set of triplets.  ``None`` for a random
-            miner, which must then only choose triplets of the batch.
-        name: a name for the test report; the class's by default.
+        make: creates the miner.
+        oracle: an independent implementation on plain lists, ``oracle(S, positive, negative)``; it returns the sets of
+            positive and of negative pairs for a pair miner, the set of triplets for a triplet miner.  ``None`` for a
+            random miner, whose triplets must only be valid.
+        name: the name in test reports; by default the name of the class.
 
     Examples:
         >>> from likewise.miners import BatchHardMiner
@@ -57,7 +57,7 @@ def _tuples(*indices: Tensor) -> set[tuple[int, ...]]:
 
 
 class MinerContract:
-    """Subclass this in a test file with ``cases = [MinerCase(...), …]``; pytest does the rest.
+    """Tests for miners: subclass it in a test file with ``cases = [MinerCase(...), …]``, and pytest collects the tests.
 
     Examples:
         >>> class TestMyMiners(MinerContract):
@@ -67,13 +67,13 @@ class MinerContract:
     cases: ClassVar[Sequence[MinerCase]] = ()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """One run of every test for each case."""
+        """Run every test once per case."""
         if "case" in metafunc.fixturenames:
             metafunc.parametrize("case", self.cases, ids=[case.label for case in self.cases])
 
     @pytest.mark.parametrize("batch", LABELS)
     def test_equals_the_oracle(self, case: MinerCase, batch: str) -> None:
-        """The same pairs or triplets as the independent implementation."""
+        """The miner selects the same pairs or triplets as the oracle."""
 
         @settings(max_examples=10, deadline=None)
         @given(seed=st.integers(0, 2**31 - 1))
@@ -84,7 +84,7 @@ class MinerContract:
         check()
 
     def test_equals_the_oracle_with_references(self, case: MinerCase) -> None:
-        """References from elsewhere, a memory say, are mined as well."""
+        """The miner also selects among separate references, such as a memory."""
         embeddings, labels = make_batch("balanced")
         references, reference_labels = make_batch("ragged", seed=3)
         self._check(case, embeddings, labels, references, reference_labels % 4)
@@ -100,38 +100,38 @@ class MinerContract:
             anchors, positives, negative_anchors, negatives = miner.pairs(
                 embeddings, labels, references, reference_labels
             )
-            found: Any = (_tuples(anchors, positives), _tuples(negative_anchors, negatives))
+            selection: Any = (_tuples(anchors, positives), _tuples(negative_anchors, negatives))
         else:
             assert isinstance(miner, TripletMiner)
-            found = _tuples(*miner.triplets(embeddings, labels, references, reference_labels))
+            selection = _tuples(*miner.triplets(embeddings, labels, references, reference_labels))
         if case.oracle is not None:
-            assert found == case.oracle(S.tolist(), positive.tolist(), negative.tolist())
+            assert selection == case.oracle(S.tolist(), positive.tolist(), negative.tolist())
             return
-        for anchor, positive_index, negative_index in found:
+        for anchor, positive_index, negative_index in selection:
             assert positive[anchor, positive_index]
             assert negative[anchor, negative_index]
 
     def test_same_from_similarities(self, case: MinerCase) -> None:
-        """``miner(S, relation)`` keeps what ``miner.pairs`` or ``miner.triplets`` names."""
+        """``miner(S, relation)`` selects the same pairs or triplets as ``miner.pairs`` or ``miner.triplets``."""
         miner = case.make()
         embeddings, labels = make_batch("ragged")
         if isinstance(miner, PairMiner):
             anchors, positives, negative_anchors, negatives = miner.pairs(embeddings, labels)
-            kept = miner(Cosine()(embeddings), Labels(labels))
-            assert isinstance(kept, Masks)
-            assert _tuples(*kept.positive.nonzero(as_tuple=True)) == _tuples(anchors, positives)
-            assert _tuples(*kept.negative.nonzero(as_tuple=True)) == _tuples(negative_anchors, negatives)
+            masks = miner(Cosine()(embeddings), Labels(labels))
+            assert isinstance(masks, Masks)
+            assert _tuples(*masks.positive.nonzero(as_tuple=True)) == _tuples(anchors, positives)
+            assert _tuples(*masks.negative.nonzero(as_tuple=True)) == _tuples(negative_anchors, negatives)
         elif case.oracle is not None:
             assert isinstance(miner, TripletMiner)
-            chosen = miner(Cosine()(embeddings), Labels(labels))
-            assert _tuples(chosen.anchors, chosen.positives, chosen.negatives) == _tuples(
+            triplets = miner(Cosine()(embeddings), Labels(labels))
+            assert _tuples(triplets.anchors, triplets.positives, triplets.negatives) == _tuples(
                 *miner.triplets(embeddings, labels)
             )
 
     @pytest.mark.parametrize("batch", LABELS)
     @pytest.mark.parametrize("loss", [TripletLoss, MultiSimilarityLoss])
     def test_composes_with_losses(self, case: MinerCase, batch: str, loss: Callable[..., Any]) -> None:
-        """A triplet loss takes the triplets, any other loss the pairs; the gradient is finite."""
+        """A triplet loss uses the triplets, any other loss the pairs; the gradient is finite."""
         embeddings, labels = make_batch(batch)
         leaf = embeddings.float().requires_grad_()
         torch.manual_seed(0)
@@ -142,32 +142,32 @@ class MinerContract:
         assert torch.isfinite(leaf.grad).all()
 
     @pytest.mark.parametrize("loss", [TripletLoss, MarginLoss, MultiSimilarityLoss])
-    def test_never_waits_for_the_device(self, case: MinerCase, loss: Callable[..., Any]) -> None:
-        """Inside a loss it asks no tensor for a value, and none for a shape that depends on one."""
+    def test_does_not_synchronize(self, case: MinerCase, loss: Callable[..., Any]) -> None:
+        """Inside a loss the miner reads no value of a tensor and no shape that depends on values."""
         embeddings, labels = make_batch("ragged")
-        mined = loss(miner=case.make())
-        value = value_without_waiting(mined, embeddings, labels)
+        mining_loss = loss(miner=case.make())
+        value = evaluate_without_synchronization(mining_loss, embeddings, labels)
         if case.oracle is not None:
-            torch.testing.assert_close(value, mined(embeddings, labels).detach())
+            torch.testing.assert_close(value, mining_loss(embeddings, labels).detach())
         assert loss(miner=case.make()).to("meta")(embeddings.to("meta"), labels.to("meta")).shape == ()
 
-    def test_survives_copies(self, case: MinerCase) -> None:
+    def test_copies_are_equal(self, case: MinerCase) -> None:
         """``deepcopy`` and pickle give the same miner."""
         miner = case.make()
-        for twin in (copy.deepcopy(miner), pickle.loads(pickle.dumps(miner))):
-            assert repr(twin) == repr(miner)
-            assert type(twin) is type(miner)
+        for duplicate in (copy.deepcopy(miner), pickle.loads(pickle.dumps(miner))):
+            assert repr(duplicate) == repr(miner)
+            assert type(duplicate) is type(miner)
 
-    def test_choices_carry_no_gradient(self, case: MinerCase) -> None:
-        """Mining is a choice, not a function."""
+    def test_indices_have_no_gradient(self, case: MinerCase) -> None:
+        """The selection is not differentiable."""
         embeddings, labels = make_batch("balanced")
         miner = case.make()
         leaf = embeddings.requires_grad_()
-        chosen = miner.pairs(leaf, labels) if isinstance(miner, PairMiner) else None
-        if chosen is None:
+        indices = miner.pairs(leaf, labels) if isinstance(miner, PairMiner) else None
+        if indices is None:
             assert isinstance(miner, TripletMiner)
             relation = miner.choose(map_rows(PairBatch(Labels(labels), Cosine(), anchors=leaf)))
             assert isinstance(relation, Triplets)
-            chosen = (relation.anchors, relation.positives, relation.negatives)  # type: ignore[assignment]
-        assert chosen is not None
-        assert not any(index.requires_grad for index in chosen)
+            indices = (relation.anchors, relation.positives, relation.negatives)  # type: ignore[assignment]
+        assert indices is not None
+        assert not any(index.requires_grad for index in indices)

@@ -1,4 +1,4 @@
-"""The promise of the whole room: a budget of memory is kept, beside inputs, results and some numbers for each sample."""
+"""Metrics keep their memory budget, in addition to inputs, results and some numbers per sample."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ labels = torch.arange(10_000) // {per_class}
 embeddings = torch.randn(10_000, 64, generator=generator)
 gallery = torch.randn(100_000, 64, generator=generator)
 gallery_labels = torch.arange(100_000) // {per_class}
-# what is loaded once
+# libraries are loaded once
 retrieval(embeddings[:200], labels[:200])
 verification(embeddings[:100], torch.arange(100) // 5)
 before = high_water(forget=True)
@@ -26,7 +26,7 @@ before = high_water(forget=True)
 print((high_water() - before) / 2**20)
 """
 ONE_HUB = "lambda i, j: (i[:, None] // 2 == j // 2) | ((i[:, None] == 0) & (j < 2000))"
-"""Two of each kind, and one query with two thousand positives."""
+"""Classes of two, and one query with two thousand positives."""
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ ONE_HUB = "lambda i, j: (i[:, None] // 2 == j // 2) | ((i[:, None] == 0) & (j < 
     ],
 )
 def test_the_budget_is_kept(call: str, per_class: int):
-    """Of what is in use; the whole matrix would take 381 MiB."""
+    """Peak memory in use; the full matrix would take 381 MiB."""
     budget = 32 * 2**20
     program = HIGH_WATER + PEAK.format(per_class=per_class, call=call.format(memory=budget))
     environment = {**os.environ, **GIVES_BACK}

@@ -1,4 +1,4 @@
-"""A watch for what would make a host wait for its GPU, on a machine that needs none."""
+"""Detection of operations that make the host wait for a GPU, on machines without a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise.formula import check_values
 
-WAITS = frozenset(
+SYNCHRONIZING = frozenset(
     {
         "_local_scalar_dense",
         "is_nonzero",
@@ -30,54 +30,63 @@ WAITS = frozenset(
         "repeat_interleave",
     }
 )
-"""Operations whose result, or the shape of it, the host must know before it goes on."""
+"""Operations whose result, or its shape, the host must read before it continues."""
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Refuse what waits."""
+class _ForbidSynchronization(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Raise an error for operations that synchronize."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = func.overloadpacket.__name__
-        waits = name in WAITS and (name != "repeat_interleave" or (kwargs or {}).get("output_size") is None)
-        masks = name in ("index", "index_put", "index_put_") and any(
+        synchronizes = name in SYNCHRONIZING and (
+            name != "repeat_interleave" or (kwargs or {}).get("output_size") is None
+        )
+        indexes_by_mask = name in ("index", "index_put", "index_put_") and any(
             isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
             for index in args[1]
             if index is not None
         )
-        if waits or masks:
+        if synchronizes or indexes_by_mask:
             raise AssertionError(f"{func} would make the host wait for the device")
         return func(*args, **(kwargs or {}))
 
 
 @contextmanager
-def nobody_waits() -> Iterator[None]:
-    """Fail inside this block on anything that would wait for a GPU, were the tensors on one; no value is looked at.
+def forbid_synchronization() -> Iterator[None]:
+    """Raise ``AssertionError`` inside this block for operations that would wait for a GPU if the tensors were on one.
+
+    Values of tensors are not checked inside the block, as on a GPU.
 
     Examples:
         >>> import torch
-        >>> with nobody_waits():
+        >>> with forbid_synchronization():
         ...     torch.ones(2).sum().item()
         Traceback (most recent call last):
         ...
         AssertionError: aten._local_scalar_dense.default would make the host wait for the device
     """
-    with check_values(False), _Watch():  # type: ignore[no-untyped-call]
+    with check_values(False), _ForbidSynchronization():  # type: ignore[no-untyped-call]
         yield
 
 
-def value_without_waiting(loss: Callable[..., Tensor], embeddings: Tensor, *args: Any, **options: Any) -> Tensor:
-    """A loss, forward and backward, where nothing may wait; then its value.
+def evaluate_without_synchronization(loss: Callable[..., Tensor], embeddings: Tensor, *args: Any) -> Tensor:
+    """Run a loss forward and backward inside `forbid_synchronization` and return its value.
+
+    Args:
+        loss: a loss, or any function of embeddings.
+        embeddings: the embeddings.
+        args: further arguments of the loss, such as labels.
 
     Examples:
         >>> import torch
         >>> from likewise.losses import ContrastiveLoss
-        >>> value_without_waiting(ContrastiveLoss(), torch.eye(2), torch.tensor([0, 1]))
+        >>> evaluate_without_synchronization(ContrastiveLoss(), torch.eye(2), torch.tensor([0, 1]))
         tensor(0.)
     """
     leaf = embeddings.detach().clone().requires_grad_()
-    with nobody_waits():
-        value = loss(leaf, *args, **options)
+    with forbid_synchronization():
+        value = loss(leaf, *args)
         value.sum().backward()  # type: ignore[no-untyped-call]
     return value.detach()

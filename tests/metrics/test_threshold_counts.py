@@ -1,0 +1,102 @@
+"""Counting by comparing, by sorting and by the Triton kernel, against plain comparisons."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor
+
+from likewise.metrics import threshold_counts
+from likewise.metrics.threshold_counts import ThresholdCounts, count_by_comparing, count_by_sorting
+
+
+def make_case(height: int, width: int, count: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Similarities with ties and gaps, and thresholds of rows and of columns, some of them padding."""
+    generator = torch.Generator().manual_seed(height * width + count)
+    similarities = torch.randint(-9, 10, (height, width), generator=generator).to(dtype) / 8
+    similarities[torch.rand(height, width, generator=generator) < 0.1] = -torch.inf
+    rows = torch.randint(-9, 10, (count, height), generator=generator).to(dtype) / 8
+    columns = torch.randint(-9, 10, (count, width), generator=generator).to(dtype) / 8
+    if count:
+        rows[-1, 0] = torch.inf
+    return similarities, rows, columns
+
+
+def by_hand(similarities: Tensor, thresholds: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    edges = thresholds[:, :, None] if dim == 2 else thresholds[:, None, :]
+    return (similarities > edges).sum(dim).double(), (similarities >= edges).sum(dim).double()
+
+
+SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 130, 4), (200, 33, 7), (16, 16, 0)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("height", "width", "count"), SHAPES)
+def test_comparing(height: int, width: int, count: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 100)
+    similarities, row_edges, column_edges = make_case(height, width, count, dtype)
+    rows, columns = ThresholdCounts.start(row_edges), ThresholdCounts.start(column_edges)
+    scratch = torch.empty(max(100, width))
+    count_by_comparing(similarities, rows, columns, scratch)
+    count_by_comparing(similarities, rows, None, scratch)  # counts accumulate
+    above, reached = by_hand(similarities, row_edges, 2)
+    assert torch.equal(rows.above, 2 * above)
+    assert torch.equal(rows.reached, 2 * reached)
+    assert torch.equal(rows.tied, (2 * (reached - above)).long())
+    above, reached = by_hand(similarities, column_edges, 1)
+    assert torch.equal(columns.above, above)
+    assert torch.equal(columns.reached, reached)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("height", "width", "count"), SHAPES)
+def test_sorting(height: int, width: int, count: int, dtype: torch.dtype):
+    similarities, edges, _ = make_case(height, width, count, dtype)
+    above, reached = by_hand(similarities, edges, 2)
+    rows = ThresholdCounts.start(edges)
+    count_by_sorting(similarities, rows)
+    assert torch.equal(rows.above, above)
+    assert torch.equal(rows.reached, reached)
+
+
+def test_counts_beyond_float32():
+    """Float32 cannot represent the sum of 17,000,003 ones."""
+    similarities = torch.ones(1, 17_000_003)
+    rows = ThresholdCounts.start(torch.zeros(1, 1))
+    count_by_comparing(similarities, rows, None, torch.empty(threshold_counts.MAX_COLUMNS))
+    assert rows.above.item() == 17_000_003
+
+
+KERNEL = """
+import torch
+from likewise.metrics.threshold_counts import ThresholdCounts
+from likewise.metrics.triton_counts import count_on_device
+from tests.metrics.test_threshold_counts import SHAPES, by_hand, make_case
+
+for dtype in (torch.float32, torch.float64):
+    for height, width, count in SHAPES:
+        similarities, row_edges, column_edges = make_case(height, width, count, dtype)
+        rows, columns = ThresholdCounts.start(row_edges), ThresholdCounts.start(column_edges)
+        wide = torch.full((height, width + 3), torch.inf, dtype=dtype)
+        wide[:, :width] = similarities
+        count_on_device(wide[:, :width], rows, columns)
+        count_on_device(similarities, None, columns)
+        count_on_device(similarities, rows, None)
+        for counts, dim in ((rows, 2), (columns, 1)):
+            above, reached = by_hand(similarities, counts.thresholds, dim)
+            assert torch.equal(counts.above, 2 * above), (height, width, count, dim)
+            assert torch.equal(counts.reached, 2 * reached), (height, width, count, dim)
+print("counted")
+"""
+
+
+def test_triton_kernel_in_the_interpreter():
+    """Triton's interpreter runs the kernel on the CPU; it must be enabled before Triton is imported."""
+    pytest.importorskip("triton")
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    result = subprocess.run([sys.executable, "-c", KERNEL], env=environment, capture_output=True, text=True)
+    assert result.stdout.strip() == "counted", result.stderr
