@@ -15,6 +15,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
+    "schema": set(),
     "distributed": {"torch"},
     "formula": {"distributed", "torch"},
     "engines": {"distributed", "formula", "torch"},
@@ -29,6 +30,7 @@ MAY_IMPORT = {
         "formula",
         "metrics",
         "data",
+        "schema",
         "torch",
         "numpy",
         "accelerate",
@@ -38,18 +40,18 @@ MAY_IMPORT = {
         "filelock",
     },
     "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
-    "report": {"formula", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
+    "report": {"formula", "metrics", "schema", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "search": {
         *("formula", "metrics", "data", "trunks"),
         *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock", "tqdm"),
     },
     "protocols": {
-        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
+        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema"),
         *("torch", "numpy", "yaml", "tqdm"),
     },
     "cli": {
         *("distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
-        *("report", "protocols", "search"),
+        *("report", "protocols", "schema", "search"),
         *(
             "torch",
             "numpy",
