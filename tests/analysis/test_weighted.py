@@ -112,8 +112,8 @@ def test_the_hinge_of_lifted_structure_closes_somewhere():
 @pytest.mark.parametrize("miner", [None, ValidTripletMiner(0.1), MultiSimilarityMiner(0.5)], ids=repr)
 def test_the_streamed_engine_says_the_same(batch, reduction, miner, monkeypatch):
     """Some rows at a time: with a tiny budget a panel is sixteen rows."""
-    monkeypatch.setattr("likewise.engines.chunked.BUDGET", {"cpu": 1, "cuda": 1})
-    monkeypatch.setattr("likewise.engines.chunked.LEAST_ROWS", 2)
+    monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.LEAST_ROWS", 2)
     x, y = make_batch(batch, seed=3)
     x.requires_grad_()
     values, gradients = [], []
@@ -127,8 +127,8 @@ def test_the_streamed_engine_says_the_same(batch, reduction, miner, monkeypatch)
 
 
 def test_the_function_gets_whole_rows(monkeypatch):
-    monkeypatch.setattr("likewise.engines.chunked.BUDGET", {"cpu": 1, "cuda": 1})
-    monkeypatch.setattr("likewise.engines.chunked.LEAST_ROWS", 4)
+    monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.LEAST_ROWS", 4)
     shapes = []
 
     def note(similarities, rows, is_positive):

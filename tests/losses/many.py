@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
 from likewise.distributed import RowPartition, TorchProcessGroup
-from likewise.engines import chunked
+from likewise.engines import recompute
 from likewise.formula import Masks, mean_over_batch, s
 from likewise.formula.folds import NEGATIVES, POSITIVES
 from tests.losses.cases import CASES, PROXY_CASES
@@ -357,10 +357,10 @@ def curvature(size: int, rank: int | None) -> Tensor:
     return bend
 
 
-def tiny_panels() -> None:
-    """Panels of two anchors, blocks of two proxies."""
-    chunked.BUDGET["cpu"] = 1
-    chunked.LEAST_ROWS = 2
+def tiny_chunks() -> None:
+    """Chunks of two anchors, or of the proxies of two classes."""
+    recompute.BUDGET["cpu"] = 1
+    recompute.LEAST_ROWS = 2
 
 
 def main(folder: Path, rank: int, size: int) -> None:
@@ -368,7 +368,7 @@ def main(folder: Path, rank: int, size: int) -> None:
     torch.set_num_threads(1)
     store = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
-    tiny_panels()
+    tiny_chunks()
     found = {}
     for name, case, reduction, engine in runs(size):
         found[name, reduction, engine] = run(case, size, rank, reduction, engine)

@@ -47,7 +47,7 @@ PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_engine_with_masks_says_the_same(name: str, reduction: str):
     """Who looks on gets the engine for any pair_batch: it makes masks of labels, and a curve for every pair."""
-    ours = value_and_gradients(make(name, "dense", reduction=reduction))
+    ours = value_and_gradients(make(name, "auto", reduction=reduction))
     seen: list[Tensor] = []
     with similarity_hook(lambda pair_batch, matrix: (seen.append(matrix), matrix)[1]):
         general = value_and_gradients(make(name, "dense", reduction=reduction))
@@ -81,7 +81,7 @@ class Largest(TorchDispatchMode):
     "name", ["normalized", "sphere-face", "cos-face", "arc-face", "proxy-nca-pp", "sub-center", "soft-triple"]
 )
 def test_one_matrix_no_mask_and_a_margin_for_the_own_class_alone(name: str):
-    loss = make(name, "dense")
+    loss = make(name, "auto")
     embeddings, labels = batch()
     m = len(labels)
     with Largest() as seen:

@@ -198,7 +198,9 @@ ROW_WISE = {
 @pytest.mark.parametrize("make", ROW_WISE.values(), ids=ROW_WISE)
 def test_what_is_not_a_formula_refuses_kernels_when_it_is_called(make) -> None:
     loss = make()
-    with pytest.raises(TypeError, match="backend must be 'auto', 'chunked' or 'dense' .* but it is 'triton'") as caught:
+    with pytest.raises(
+        TypeError, match=r"backend must be 'auto', 'chunked' or 'dense' .* but it is 'triton'"
+    ) as caught:
         loss(*batch("few"))
     assert "\n" not in str(caught.value)
 
