@@ -319,7 +319,7 @@ def test_kernels_are_refused_at_the_call():
     later = WeightedPairLoss(eq_15_and_16, RELATIVE)
     later.backend = "triton"
     for loss in (WeightedPairLoss(eq_15_and_16, RELATIVE, backend="triton"), later):
-        with pytest.raises(TypeError, match="backend must be 'auto', 'chunked' or 'dense' .* not a formula") as caught:
+        with pytest.raises(TypeError, match=r"backend must be 'auto', 'chunked' or 'dense' .* not a formula") as caught:
             loss(*make_batch("balanced"))
         assert "\n" not in str(caught.value)
 

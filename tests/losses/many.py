@@ -37,7 +37,7 @@ STEPS = 3
 class AboveMean(miners.PairMiner):
     """A miner that must know the whole batch."""
 
-    def keep(self):
+    def keep(self, similarity):
         return s < 1.2 * mean_over_batch(s, POSITIVES), s > mean_over_batch(s, NEGATIVES)
 
 
@@ -72,9 +72,9 @@ def mined() -> dict[str, Case]:
         for kind in (losses.TripletLoss, losses.ContrastiveLoss, losses.MarginLoss):
             made[f"{kind.__name__} with {miner!r}"] = Case(partial(kind, miner=miner), engines=BOTH)
         for kind in (losses.LiftedStructureLoss, losses.HistogramLoss, losses.AngularLoss):
-            made[f"{kind.__name__} with {miner!r}"] = Case(partial(kind, miner=miner))
+            made[f"{kind.__name__} with {miner!r}"] = Case(partial(kind, miner=miner), engines=BOTH)
     for miner in (miners.MultiSimilarityMiner(0.3), AboveMean()):
-        made[f"QuadrupletLoss with {miner!r}"] = Case(partial(losses.QuadrupletLoss, miner=miner))
+        made[f"QuadrupletLoss with {miner!r}"] = Case(partial(losses.QuadrupletLoss, miner=miner), engines=BOTH)
     return made
 
 
