@@ -252,6 +252,11 @@ class Folded(Formula):
     rank: Rank = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.over.binds_positive and self.curve.rank is Rank.PAIR:
+            raise ValueError(
+                "a fold over EACH_POSITIVE must be of one number per positive, but its formula, "
+                f"{self.curve!r}, has one per pair; fold s over POSITIVES, NEGATIVES or BOTH first"
+            )
         per_positive = not self.over.binds_positive and mentions_positive(self.curve)
         object.__setattr__(self, "rank", Rank.POSITIVE if per_positive else Rank.ANCHOR)
 
@@ -518,11 +523,15 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
         return known[node]
     if isinstance(node, Number):
         return node.value
-    if isinstance(node, Variable):
-        remedy = "use per_pair" if node is s else "use per_triplet, or fold it over EACH_POSITIVE"
+    if node is s:
         raise ValueError(
-            f"a loss must be one number per anchor, but its formula has an {node!r} outside of every fold; "
-            f"fold it with mean, add_up or logsumexp, or {remedy}"
+            "a loss must be one number per anchor, but its formula has an s outside of every fold; "
+            "fold it with mean, add_up or logsumexp, or use per_pair"
+        )
+    if node is s_p or (isinstance(node, Folded) and node.rank is Rank.POSITIVE):
+        raise ValueError(
+            "a loss must be one number per anchor, but its formula has an s_p outside of every fold over EACH_POSITIVE; "
+            "fold it with mean, add_up or logsumexp, or use per_triplet"
         )
     if not isinstance(node, Apply):
         raise KeyError(f"the formula needs {node!r}, which was not computed")
@@ -571,26 +580,40 @@ def _times(a: Formula, b: Formula) -> Formula:
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
     """A formula in which some nodes are replaced, inside folds too; what does not change stays the same node.
 
+    A variable is replaced where no fold inside the formula binds it.
+
     Examples:
-        >>> from likewise.formula import NEGATIVES, add_up, s, s_p
+        >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, mean, s, s_p
         >>> substitute(add_up(s - s_p, NEGATIVES), {s_p: Number(0.5)})
         sum[negatives](s - 0.5)
+        >>> substitute(s_p - mean(s_p, EACH_POSITIVE), {s_p: Number(0.5)})
+        0.5 - mean[each positive](s_p)
     """
-    return _substitute(node, dict(by))
+    return _substitute(node, by, frozenset(), {})
 
 
-def _substitute(node: Formula, known: dict[Formula, Formula]) -> Formula:
-    if node not in known:
-        parts = [_substitute(part, known) for part in node.parts]
+def _substitute(
+    node: Formula,
+    by: Mapping[Formula, Formula],
+    bound: frozenset[Formula],
+    known: dict[tuple[Formula, frozenset[Formula]], Formula],
+) -> Formula:
+    if node in by and node not in bound:
+        return by[node]
+    key = node, bound
+    if key not in known:
+        if isinstance(node, Folded):
+            bound = bound | ({s_p if node.over.binds_positive else s} & by.keys())
+        parts = [_substitute(part, by, bound, known) for part in node.parts]
         if all(new is old for new, old in zip(parts, node.parts, strict=True)):
-            known[node] = node
+            known[key] = node
         elif isinstance(node, Apply):
-            known[node] = Apply(node.operation, tuple(parts))
+            known[key] = Apply(node.operation, tuple(parts))
         elif isinstance(node, Folded):
-            known[node] = Folded(node.fold, node.over, parts[0])
+            known[key] = Folded(node.fold, node.over, parts[0])
         else:
-            known[node] = Total(parts[0])
-    return known[node]
+            known[key] = Total(parts[0])
+    return known[key]
 
 
 def ingredients(formula: Formula) -> list[Formula]:
