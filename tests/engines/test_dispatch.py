@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -125,6 +128,15 @@ def test_refusals_are_one_sentence() -> None:
         losses.ContrastiveLoss(backend="quick")
 
 
+def test_triton_on_a_device_without_it_is_one_sentence() -> None:
+    batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+    with pytest.raises(
+        ValueError, match=r"must be 'dense' or 'chunked' on this device, cpu, but it is 'triton'"
+    ) as caught:
+        DISPATCH.make_engine(batch, "triton")
+    assert "\n" not in str(caught.value)
+
+
 def test_engines_by_name() -> None:
     batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
     assert type(DISPATCH.make_engine(batch)) is DenseEngine
@@ -164,3 +176,66 @@ def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
         )  # and no second warning, which would be an error
     finally:
         DISPATCH._has_triton.cache_clear()
+
+
+# ------------------------------------------------------------------------------------------------ nobody else decides
+
+PACKAGE = Path(engines.__file__).parents[1]
+
+KNOWN = {
+    "losses/wrappers.py:_sum_triplets: .device.type",  # weighted triplets: how many are computed at once
+}
+"""Decisions that are still outside of the engines."""
+
+
+def decisions(path: Path) -> Iterator[str]:
+    """Where a module names an engine or looks at the kind of a device, by function."""
+    tree = ast.parse(path.read_text())
+    for scope, node in scoped(tree, "module"):
+        if isinstance(node, ast.Constant) and node.value in set(BACKENDS) - {"auto"}:
+            yield f"{scope}: {node.value!r}"
+        if isinstance(node, ast.Attribute):
+            written = ast.unparse(node)
+            if written == "torch.cuda" or node.attr in ("is_cuda", "is_cpu"):
+                yield f"{scope}: {written}"
+            if node.attr == "type" and isinstance(node.value, ast.Attribute) and node.value.attr == "device":
+                yield f"{scope}: .device.type"
+
+
+def scoped(node: ast.AST, scope: str) -> Iterator[tuple[str, ast.AST]]:
+    """Every node but docstrings and help texts, with the name of the innermost function around it."""
+    for child in ast.iter_child_nodes(node):
+        text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if text or (isinstance(child, ast.keyword) and child.arg == "help"):
+            continue
+        name = child.name if isinstance(child, ast.FunctionDef) else scope
+        yield name, child
+        yield from scoped(child, name)
+
+
+@pytest.mark.parametrize("package", ["losses", "miners", "formula"])
+def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
+    """No engine is named in losses, miners and formulas, and no loss or miner asks for the device."""
+    found = {
+        f"{path.relative_to(PACKAGE)}:{each}" for path in (PACKAGE / package).rglob("*.py") for each in decisions(path)
+    }
+    if package == "formula":  # its checks and folds may be written for a device; what they mean is not
+        found = {each for each in found if "device" not in each and "cuda" not in each}
+    assert found == {each for each in KNOWN if each.startswith(package)}
+
+
+def test_decisions_are_found(tmp_path: Path) -> None:
+    (tmp_path / "loss.py").write_text(
+        "def f(x, backend):\n"
+        '    """dense"""\n'
+        "    if backend == 'chunked' or x.device.type == 'cpu':\n"
+        "        return torch.cuda.is_available()\n"
+        "    return g(x, option(help='triton'), backend='dense', wait=x.is_cuda)\n"
+    )
+    assert set(decisions(tmp_path / "loss.py")) == {
+        "f: 'chunked'",
+        "f: .device.type",
+        "f: torch.cuda",
+        "f: 'dense'",
+        "f: x.is_cuda",
+    }
