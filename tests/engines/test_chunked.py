@@ -1,4 +1,4 @@
-"""The streamed engine: panels of any height, no matrix anywhere, four products, and the dense engine's meaning."""
+"""The chunked engine: chunks of any height, no matrix anywhere, four products, and the dense engine's meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
 from likewise.distributed import SINGLE_PROCESS, RowPartition
-from likewise.engines import ChunkedEngine, DenseEngine, by_rows, chunked, in_rows, schedule
+from likewise.engines import ChunkedEngine, DenseEngine, dense_masks, map_rows
+from likewise.engines.chunked import ColumnEngine, plan_rows
+from likewise.engines.schedule import merged, run_on
 from likewise.formula import (
     BOTH,
     NEGATIVES,
@@ -26,14 +28,21 @@ from likewise.formula import (
     Cosine,
     Labels,
     Masks,
+    MatrixLoss,
+    Mined,
+    Number,
     PairBatch,
     PerAnchor,
     PerReference,
+    Pooled,
+    PositiveIndex,
     Relation,
+    RowChunk,
     TermValues,
     Total,
     add_up,
     count,
+    full_precision,
     hyper,
     largest,
     logsumexp,
@@ -47,19 +56,18 @@ from likewise.formula import (
     softplus,
     square,
 )
-from likewise.formula.checks import full_precision
-from likewise.formula.expressions import Number
 from likewise.losses import PairLoss
 from tests.memory import HIGH_WATER
 
+RECOMPUTE = sys.modules["likewise.engines.recompute"]
 M, N, D = 41, 59, 6
 
 
 @pytest.fixture(autouse=True)
-def thin_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+def thin_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven rows at a time."""
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 7)
-    monkeypatch.setattr(chunked, "BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(RECOMPUTE, "LEAST_ROWS", 7)
+    monkeypatch.setattr(RECOMPUTE, "BUDGET", {"cpu": 1, "cuda": 1})
 
 
 def batch(m: int = M, d: int = D, classes: int = 9, dtype: torch.dtype = torch.float64, seed: int = 0):
@@ -98,9 +106,9 @@ class Everything(PairLoss):
 
 
 class AboveMean(miners.PairMiner):
-    """Conditions on the whole batch, which no panel knows."""
+    """Conditions on the whole batch, which no chunk knows."""
 
-    def keep(self):
+    def keep(self, similarity):
         return s < mean_over_batch(s, POSITIVES) + 0.2, mean_over_batch(s, NEGATIVES) < s
 
     def __post_init__(self) -> None:
@@ -114,8 +122,8 @@ class AboveMean(miners.PairMiner):
 @pytest.mark.parametrize(
     "miner", [None, miners.MultiSimilarityMiner(0.1), AboveMean()], ids=["all", "mined", "above mean"]
 )
-def test_panels_of_any_height(height: int, miner: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "LEAST_ROWS", height)
+def test_chunks_of_any_height(height: int, miner: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RECOMPUTE, "LEAST_ROWS", height)
     embeddings, labels = batch()
     references, theirs = batch(N, seed=1)
     for reduction in ("mean", "none"):
@@ -147,8 +155,8 @@ def test_it_may_be_differentiated_twice() -> None:
     for backend in ("dense", "chunked"):
         leaf = embeddings.clone().requires_grad_()
         loss = losses.MultiSimilarityLoss(backend=backend)
-        (slope,) = torch.autograd.grad(loss(leaf, labels), leaf, create_graph=True)
-        found.append(torch.autograd.grad(slope.square().sum(), leaf)[0])
+        (gradient,) = torch.autograd.grad(loss(leaf, labels), leaf, create_graph=True)
+        found.append(torch.autograd.grad(gradient.square().sum(), leaf)[0])
     torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
 
 
@@ -284,7 +292,7 @@ def test_from_a_matrix(backend: str) -> None:
     torch.testing.assert_close([slope, learned], list(expected))
 
 
-@pytest.mark.parametrize("stop_gradient", [0, 1])
+@pytest.mark.parametrize("frozen", [0, 1])
 def test_one_side_is_frozen(frozen: int) -> None:
     (anchors, labels), (references, theirs) = batch(), batch(N, seed=1)
     found = []
@@ -316,7 +324,7 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize(
     "miner", [None, miners.MultiSimilarityMiner(0.1), AboveMean()], ids=["all", "mined", "above mean"]
 )
-def test_nobody_makes_the_matrix(miner: object) -> None:
+def test_the_matrix_is_never_made(miner: object) -> None:
     """Nothing is larger than seven rows of it, forward or back."""
     embeddings, labels = batch(97, 4)
     for make in (losses.MultiSimilarityLoss, losses.NTXentLoss, losses.SupConLoss):
@@ -342,7 +350,7 @@ def step(loss: nn.Module, tensors: list[Tensor], *args: Any, **kwargs: Any) -> N
 
 @pytest.mark.parametrize("miner", [None, miners.MultiSimilarityMiner(0.1)], ids=["all", "mined"])
 def test_four_products(miner: object) -> None:
-    """One forward; back, each panel is made once more, and two products take its gradient to both sides."""
+    """One forward; back, each chunk is made once more, and two products take its gradient to both sides."""
     (anchors, labels), (references, theirs) = batch(), batch(N, seed=1)
     more = {"reference_labels": theirs}
     loss = losses.MultiSimilarityLoss(backend="chunked", miner=miner)
@@ -360,16 +368,15 @@ def test_a_statistic_of_the_batch_takes_one_more() -> None:
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (7, 3), (8, 3), (100, 10**6), (1000, 50), (0, 5)])
 @pytest.mark.parametrize("budget", [1, 10**5, 10**9])
-def test_panels_cover_every_row_once(m: int, n: int, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "BUDGET", {"cpu": budget, "cuda": budget})
-    pair_batch = PairBatch(Labels(torch.zeros(m, dtype=torch.long)), similarities=torch.empty(m, n, device="meta"))
-    pair_batch.relation = Labels(torch.zeros(m, dtype=torch.long), torch.zeros(n, dtype=torch.long))
-    cut = list(chunked.panels(pair_batch))
+def test_chunks_cover_every_row_once(m: int, n: int, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RECOMPUTE, "BUDGET", {"cpu": budget, "cuda": budget})
+    relation = Labels(torch.zeros(m, dtype=torch.long), torch.zeros(n, dtype=torch.long))
+    cut = plan_rows(PairBatch(relation, matrix=torch.empty(m, n, device="meta")))
     assert [row for rows in cut for row in range(rows.start, rows.stop)] == list(range(m))
     heights = [rows.stop - rows.start for rows in cut]
     assert len(cut) >= 1
     assert max(heights) - min(heights) <= max(heights[0] - heights[-1], 0)  # all alike but for the last
-    assert max(heights) <= max(7, budget // (chunked.COPIES * n * 4))
+    assert max(heights) <= max(7, budget // (RECOMPUTE.COPIES * n * 4))
 
 
 def test_nothing_grows() -> None:
@@ -413,7 +420,7 @@ print(high_water() - before)
     [("ContrastiveLoss()", 4096, 96), ("MarginLoss(miner=DistanceWeightedMiner())", 8192, 128)],
 )
 def test_what_is_free_is_used_again(loss: str, size: int, mib: int) -> None:
-    """Also of a C library that gives nothing back: ten matrices of a panel are 20 MiB, and there are 32 panels or more."""
+    """Also of a C library that gives nothing back: ten matrices of a chunk are 20 MiB, and there are 32 chunks or more."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     command = [sys.executable, "-c", HIGH_WATER + PEAK, loss, str(size)]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -423,12 +430,11 @@ def test_what_is_free_is_used_again(loss: str, size: int, mib: int) -> None:
 # ------------------------------------------------------------------------------------------------ tools
 
 
-def test_by_rows_and_in_rows() -> None:
-    """Losses that are no formula: any number of parts, with any of their counts."""
+def test_functions_of_rows() -> None:
+    """Losses that are no formula: any number of terms, with any of their counts."""
     embeddings, labels = batch(20)
 
-    def compute(panel: PairBatch) -> list[TermValues]:
-        S, (positive, negative) = panel.similarities(), panel.relation.masks()
+    def compute(S: Tensor, positive: Tensor, negative: Tensor) -> list[TermValues]:
         return [
             TermValues((S * positive).sum(dim=1), positive.sum(dim=1), None),
             TermValues((S * S * negative).sum(dim=1), None, negative.sum(dim=1)),
@@ -438,11 +444,14 @@ def test_by_rows_and_in_rows() -> None:
     for backend in ("dense", "chunked"):
         leaf = embeddings.clone().requires_grad_()
         pair_batch = PairBatch(Labels(labels), Cosine(), anchors=leaf)
-        values = by_rows(pair_batch, compute, backend)
-        sum(part.total.sum() for part in values).backward()
+        rows = map_rows(pair_batch, backend)
+        values = MatrixLoss.by_rows(compute).compute(rows.batch, rows)
+        sum(term.total.sum() for term in values).backward()
         results.append((values, leaf.grad))
-        (rows,) = in_rows(pair_batch, lambda panel: (panel.similarities().sort(dim=1).values[:, :3],), backend)
-        assert rows.shape == (20, 3)
+        (top,) = rows.map(lambda chunk: (chunk.similarities.sort(dim=1).values[:, :3],))
+        assert top.shape == (20, 3)
+        (total,) = rows.sum(lambda chunk: (chunk.similarities.exp().sum(),))
+        torch.testing.assert_close(total, pair_batch.similarities().exp().sum())
     torch.testing.assert_close(results[0][1], results[1][1])
     for ours, theirs in zip(results[0][0], results[1][0], strict=True):
         for a, b in zip(ours, theirs, strict=True):
@@ -463,8 +472,8 @@ class Doubled(torch.autograd.Function):
         return 2.0 * grad
 
 
-def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
-    """Something learned, the panel's own anchors and factors, what comes of the embeddings elsewhere."""
+def test_what_a_function_of_rows_knows_gets_its_gradient() -> None:
+    """Something learned, the chunk's own anchors and factors, what comes of the embeddings elsewhere."""
     embeddings, labels = batch(20)
     weight = torch.linspace(0.5, 1.5, 20, dtype=torch.float64)
 
@@ -472,16 +481,15 @@ def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
         leaf, learned = embeddings.clone().requires_grad_(), weight.clone().requires_grad_()
         pair_batch, length = PairBatch(Labels(labels), Cosine(), anchors=leaf), leaf.norm(dim=1)
         known = {
-            "nothing": lambda panel: 1.0,
-            "learned": lambda panel: learned,
-            "by a function": lambda panel: Doubled.apply(learned),
-            "elsewhere": lambda panel: torch.stack([length, length])[0],
-            "anchors": lambda panel: panel.anchors.sum(dim=1, keepdim=True),
-            "factors": lambda panel: panel.factors()[1].square().sum(dim=1) * learned,
+            "nothing": lambda chunk: 1.0,
+            "learned": lambda chunk: learned,
+            "by a function": lambda chunk: Doubled.apply(learned),
+            "elsewhere": lambda chunk: torch.stack([length, length])[0],
+            "anchors": lambda chunk: chunk.batch.anchors.sum(dim=1, keepdim=True),
+            "factors": lambda chunk: chunk.batch.both_factors()[1].square().sum(dim=1) * learned,
         }
-        (result,) = in_rows(
-            pair_batch, lambda panel: ((panel.similarities() * known[kind](panel)).sum(dim=1),), backend
-        )
+        rows = map_rows(pair_batch, backend)
+        (result,) = rows.map(lambda chunk: ((chunk.similarities * known[kind](chunk)).sum(dim=1),))
         return list(torch.autograd.grad((result * weight).sum(), [leaf, learned], allow_unused=True))
 
     for kind in ("nothing", "learned", "by a function", "elsewhere", "anchors", "factors"):
@@ -493,16 +501,15 @@ def test_what_a_function_of_panels_knows_gets_its_gradient() -> None:
 
 def test_a_miner_that_needs_the_batch_by_rows() -> None:
     embeddings, labels = batch(20)
-    pair_batch = PairBatch(
-        AboveMean().refine(PairBatch(Labels(labels), Cosine(), anchors=embeddings), "dense"),
-        Cosine(),
-        anchors=embeddings,
-    )
+    mined = Mined(Labels(labels), *AboveMean().keep(Cosine()))
+    pair_batch = PairBatch(mined, Cosine(), anchors=embeddings)
 
-    def compute(panel: PairBatch) -> tuple[Tensor]:
-        return (chunked.dense_masks(panel)[1].sum(dim=1),)
+    def compute(chunk: RowChunk) -> tuple[Tensor, ...]:
+        return tuple(mask.sum(dim=1) for mask in chunk.masks())
 
-    torch.testing.assert_close(in_rows(pair_batch, compute, "dense"), in_rows(pair_batch, compute, "chunked"))
+    expected = [mask.sum(dim=1) for mask in dense_masks(pair_batch)]
+    for backend in ("dense", "chunked"):
+        torch.testing.assert_close(map_rows(pair_batch, backend).map(compute), expected)
 
 
 class Odd(Relation):
@@ -529,11 +536,76 @@ def test_a_relation_that_cannot_be_cut_is_refused() -> None:
     assert "\n" not in str(caught.value)
 
 
-# ------------------------------------------------------------------------------------------------ shares of references
+# ------------------------------------------------------------------------------------------------ tables
+
+FOLDS = [
+    fold(curve, over)
+    for over in (POSITIVES, NEGATIVES, BOTH)
+    for fold, curve in ((logsumexp, 30.0 * s), (add_up, s), (mean, s), (largest, s), (smallest, s))
+] + [count(POSITIVES), count(NEGATIVES, s > 0.1)]
 
 
-class Shares:
-    """As many processes as there are shares, played one after the other by this one."""
+def against_table(anchors: Tensor, table: Tensor, labels: Tensor, centers: int, *, absent: bool) -> PairBatch:
+    """Anchors against a table with some rows for each class; the positions of positives are known."""
+    classes = len(table) // centers
+    similarity = (
+        Cosine() if centers == 1 else Pooled(Cosine(), centers, lambda similarities: similarities.logsumexp(dim=2))
+    )
+    exists = (labels >= 0)[:, None] if absent else None
+    relation = Labels(labels, torch.arange(classes), positives=PositiveIndex(labels[:, None], exists))
+    return PairBatch(relation, similarity, anchors=anchors, references=table, table="references")
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize("centers", [1, 3])
+def test_chunks_of_columns(centers: int, absent: bool, whole: bool) -> None:
+    """A table of references: values and gradients of every fold, some anchors without a positive, pooled centers."""
+    labels = torch.arange(13) * 5 % 23
+    labels = torch.where(labels % 4 == 0, -1, labels) if absent else labels
+    found = []
+    for kind in (DenseEngine, partial(ColumnEngine, whole=whole)):
+        anchors, table = batch(13)[0].requires_grad_(), batch(23 * centers, seed=2)[0].requires_grad_()
+        engine = kind(against_table(anchors, table, labels, centers, absent=absent))
+        values = engine.fold([FOLDS], {})
+        there = (labels >= 0).nonzero()[:, 0]
+        numbers = [values[each][there] for each in FOLDS]
+        total = sum((k + 1.0) * value.sum() for k, value in enumerate(numbers))
+        gradients = torch.autograd.grad(total, [anchors, table], create_graph=True)
+        again = torch.autograd.grad(sum(each.square().sum() for each in gradients), [anchors, table])
+        found.append([*(value.detach() for value in numbers), *gradients, *again])
+        if not isinstance(engine, DenseEngine):
+            assert len(engine.cut) == (1 if whole else 4)
+    torch.testing.assert_close(*found, rtol=1e-8, atol=1e-8)
+
+
+def test_chunks_of_a_table_of_anchors() -> None:
+    """Each chunk of the table is widened by itself; the loss is that of the widened table."""
+    (table, owners), (samples, labels) = batch(23, dtype=torch.float32), batch(13, seed=1)
+    found = []
+    for kind, role in ((DenseEngine, None), (ChunkedEngine, "anchors")):
+        leaves = [table.clone().requires_grad_(), samples.clone().requires_grad_()]
+        anchors = leaves[0] if role else leaves[0].double()
+        pair_batch = PairBatch(Labels(owners, labels), Cosine(), anchors=anchors, references=leaves[1], table=role)
+        values = kind(pair_batch).fold([[logsumexp(9.0 * s, NEGATIVES), add_up(s, POSITIVES)]], {})
+        total = sum((k + 1.0) * value.sum() for k, value in enumerate(values.values()))
+        found.append([*(value.detach() for value in values.values()), *torch.autograd.grad(total, leaves)])
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("together", [1, 3])
+@pytest.mark.parametrize("rows", [0, 3, 21, 99])
+def test_what_belongs_together_stays_together(rows: int, together: int) -> None:
+    cut = RECOMPUTE.plan_chunks(rows, 10**6, torch.zeros(1), together)
+    assert [row for chunk in cut for row in range(chunk.start, chunk.stop)] == list(range(rows))
+    assert all(chunk.start % together == chunk.stop % together == 0 for chunk in cut)
+
+
+# ------------------------------------------------------------------------------------------------ shards of references
+
+
+class Shards:
+    """As many processes as there are shards, played one after the other by this one."""
 
     def __init__(self, everyones: list[Tensor], rank: int) -> None:
         self.everyones, self.size, self.rank = everyones, len(everyones), rank
@@ -544,37 +616,32 @@ class Shares:
 
 
 @pytest.mark.parametrize("kind", [DenseEngine, ChunkedEngine])
-def test_states_of_shares_make_the_whole(kind: type) -> None:
-    """Every fold over references in three shares, one of which has no positive of some anchor."""
+def test_states_of_shards_make_the_whole(kind: type) -> None:
+    """Every fold over references in three shards, one of which has no positive of some anchor."""
     (anchors, labels), (references, theirs) = batch(20), batch(N, seed=1)
-    terms = [
-        fold(curve, over)
-        for over in (POSITIVES, NEGATIVES, BOTH)
-        for fold, curve in ((logsumexp, 30.0 * s), (add_up, s), (mean, s), (largest, s), (smallest, s))
-    ] + [count(POSITIVES), count(NEGATIVES, s > 0.1)]
     cuts = [slice(0, 3), slice(3, 40), slice(40, N)]
 
     def pair_batch(rows: slice) -> PairBatch:
         return PairBatch(Labels(labels, theirs[rows]), Cosine(), anchors=anchors, references=references[rows])
 
-    states = [kind(pair_batch(rows)).states(terms, {}) for rows in cuts]
+    states = [kind(pair_batch(rows)).states(FOLDS, {}) for rows in cuts]
     flat = [torch.stack([vector.double() for state in each for vector in state]) for each in states]
-    whole = kind(pair_batch(slice(0, N))).fold([terms], {})
+    whole = kind(pair_batch(slice(0, N))).fold([FOLDS], {})
     for rank in range(3):
-        joined = schedule.merged(terms, states[rank], Shares(flat, rank))
-        for term, state in zip(terms, joined, strict=True):
-            torch.testing.assert_close(term.fold.finish(state), whole[term])
-    assert schedule.merged(terms, states[0], SINGLE_PROCESS) is states[0]
-    by_hand = [reduce(term.fold.merge, [each[k] for each in states]) for k, term in enumerate(terms)]
+        joined = merged(FOLDS, states[rank], Shards(flat, rank))
+        for each, state in zip(FOLDS, joined, strict=True):
+            torch.testing.assert_close(each.fold.finish(state), whole[each])
+    assert merged(FOLDS, states[0], SINGLE_PROCESS) is states[0]
+    by_hand = [reduce(each.fold.merge, [state[k] for state in states]) for k, each in enumerate(FOLDS)]
     torch.testing.assert_close(
-        [term.fold.finish(x) for term, x in zip(terms, by_hand, strict=True)], list(whole.values())
+        [each.fold.finish(x) for each, x in zip(FOLDS, by_hand, strict=True)], list(whole.values())
     )
 
 
 # ------------------------------------------------------------------------------------------------ the schedule
 
 
-def fresh_parts() -> Iterator[list[Any]]:
+def fresh_terms() -> Iterator[list[Any]]:
     stays = per_pair(POSITIVES, s)
     yield [stays]
     yield [stays, per_anchor(logsumexp(s - largest(s, NEGATIVES), NEGATIVES))]
@@ -582,15 +649,15 @@ def fresh_parts() -> Iterator[list[Any]]:
     yield [stays]
 
 
-def test_a_schedule_is_that_of_its_parts() -> None:
-    """It is kept beside the first part; the others may be others next time, and so may the reduction."""
+def test_a_schedule_is_that_of_its_terms() -> None:
+    """It is kept with the first term; the others may be others next time, and so may the reduction."""
     embeddings, labels = batch(20)
     pair_batch = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
-    for parts in fresh_parts():
+    for terms in fresh_terms():
         for reduction in ("mean", "nonzero", "sum", "none"):
-            values = schedule.run(parts, pair_batch, DenseEngine(pair_batch), reduction)
-            assert len(values) == len(parts)
-            again = [schedule.run([part], pair_batch, DenseEngine(pair_batch), reduction)[0] for part in parts]
+            values = run_on(terms, pair_batch, DenseEngine(pair_batch), reduction)
+            assert len(values) == len(terms)
+            again = [run_on([term], pair_batch, DenseEngine(pair_batch), reduction)[0] for term in terms]
             torch.testing.assert_close([value.total for value in values], [value.total for value in again])
             assert all((value.units is None) == (reduction != "mean") for value in values)
             assert all((value.nonzero is None) == (reduction != "nonzero") for value in values)

@@ -29,10 +29,10 @@ from likewise.miners import PairMiner
 E, Y = torch.randn(12, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64), torch.arange(12) // 3
 
 
-def loss_of(part):
+def loss_of(term):
     class Declared(PairLoss):
         def declare(self):
-            return part
+            return term
 
     return Declared()
 
@@ -65,7 +65,7 @@ def test_numbers_per_reference():
 
 
 @pytest.mark.parametrize(
-    "part",
+    "term",
     [
         per_pair(POSITIVES, square(s - logsumexp(s, NEGATIVES)), needs=(NEGATIVES,)),
         per_pair(POSITIVES, square(s - largest(s, NEGATIVES)), needs=(NEGATIVES,)),
@@ -74,9 +74,9 @@ def test_numbers_per_reference():
     ],
 )
 @pytest.mark.parametrize("labels", [torch.zeros(12, dtype=torch.long), torch.arange(12), Y.clamp_max(2)])
-def test_an_empty_side_is_never_nan(part, labels):
+def test_an_empty_side_is_never_nan(term, labels):
     leaf = E.clone().requires_grad_()
-    value = loss_of(part)(leaf, labels)
+    value = loss_of(term)(leaf, labels)
     value.backward()
     assert torch.isfinite(value)
     assert torch.isfinite(leaf.grad).all()
@@ -84,7 +84,7 @@ def test_an_empty_side_is_never_nan(part, labels):
 
 def test_a_miner_may_use_statistics_of_the_batch():
     class AboveAverage(PairMiner):
-        def keep(self):
+        def keep(self, similarity):
             return s < mean_over_batch(s, POSITIVES), s > mean_over_batch(s, NEGATIVES)
 
         def __post_init__(self):

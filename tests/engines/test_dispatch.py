@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +15,11 @@ import torch
 
 from likewise import engines, losses
 from likewise.distributed import SINGLE_PROCESS
-from likewise.engines import BACKENDS, ChunkedEngine, DenseEngine
+from likewise.engines import BACKENDS, ChunkedEngine, DenseEngine, map_rows
+from likewise.engines.dispatch import Plan
 from likewise.formula import NEGATIVES, SNR, Cosine, Dot, Euclidean, Labels, PairBatch, SquaredEuclidean, per_pair, s
 
-CHOOSE = sys.modules["likewise.engines.dispatch"]
+DISPATCH = sys.modules["likewise.engines.dispatch"]
 
 
 class Own(Cosine):
@@ -26,19 +30,20 @@ class Own(Cosine):
 class Fake:
     """As much of a batch as a decision looks at; it may be on a device that is not here."""
 
-    extent: tuple[int, int]
+    shape: tuple[int, int]
     device: str
     dtype: torch.dtype = torch.float32
     similarity: object = Cosine()
-    is_matrix: bool = False
+    matrix: object = None
     shards: object = SINGLE_PROCESS
+    group: object = SINGLE_PROCESS
 
     @property
     def relation(self) -> SimpleNamespace:
         return SimpleNamespace(device=torch.device(self.device))
 
 
-CPU, GPU, KERNELS = CHOOSE.STREAM_FROM["cpu"], CHOOSE.STREAM_FROM["cuda"], CHOOSE.FUSE_FROM
+CPU, GPU, KERNELS = DISPATCH.CHUNK_FROM["cpu"], DISPATCH.CHUNK_FROM["cuda"], DISPATCH.TRITON_FROM
 DOUBLE = torch.float64
 
 
@@ -75,36 +80,36 @@ TABLE = [
     (Fake(pairs(GPU), "mps"), True, "chunked"),
     (Fake(pairs(GPU), "meta"), True, "chunked"),
     # who has the matrix already needs no engine that avoids it
-    (Fake(pairs(GPU), "cuda", similarity=None, is_matrix=True), True, "dense"),
-    (Fake(pairs(GPU), "cuda", is_matrix=True), True, "dense"),
-    (Fake(pairs(CPU), "cpu", is_matrix=True), True, "dense"),
+    (Fake(pairs(GPU), "cuda", similarity=None, matrix=object()), True, "dense"),
+    (Fake(pairs(GPU), "cuda", matrix=object()), True, "dense"),
+    (Fake(pairs(CPU), "cpu", matrix=object()), True, "dense"),
 ]
 
 
 @pytest.mark.parametrize(("batch", "formulas", "expected"), TABLE)
 def test_auto(batch: Fake, formulas: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CHOOSE, "_triton_is_there", lambda: True)
-    assert engines.choose(batch, formulas=formulas) == expected
+    monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
+    assert engines.choose(batch, formulas=formulas) is Plan(expected)
 
 
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "auto"])
 def test_what_is_asked_for_is_done(backend: str) -> None:
     for batch, _, _ in TABLE:
-        assert engines.choose(batch, backend) == backend
+        assert engines.choose(batch, backend) is Plan(backend)
 
 
-def test_a_real_problem_decides_by_its_share() -> None:
-    """Where anchors are spread over processes, all decide by the largest share."""
+def test_a_distributed_batch_decides_by_its_largest_share() -> None:
+    """Where anchors are distributed over processes, all ranks decide alike."""
     batch = PairBatch(Labels(torch.zeros(3, dtype=torch.long)), Cosine(), anchors=torch.ones(3, 2))
-    assert engines.choose(batch) == "dense"
-    batch.group = SimpleNamespace(largest=lambda own: CPU)
-    assert engines.choose(batch) == "chunked"
+    assert engines.choose(batch) is Plan.DENSE
+    distributed = batch.replace(group=SimpleNamespace(largest=lambda own: CPU))
+    assert engines.choose(distributed) is Plan.CHUNKED
 
 
 def test_half_precision_is_decided_as_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(CHOOSE, "_fuses", lambda batch: seen.append(batch.dtype) or False)
-    monkeypatch.setattr(CHOOSE, "FUSE_FROM", 1)
+    monkeypatch.setattr(DISPATCH, "_runs_in_kernels", lambda batch: seen.append(batch.dtype) or False)
+    monkeypatch.setattr(DISPATCH, "TRITON_FROM", 1)
     losses.ContrastiveLoss()(torch.ones(2, 2, dtype=torch.bfloat16), torch.tensor([0, 1]))
     assert set(seen) == {torch.float32}
 
@@ -114,27 +119,37 @@ def test_refusals_are_one_sentence() -> None:
     with pytest.raises(ValueError, match="backend must be one of 'auto', 'dense', 'chunked', 'triton'") as caught:
         engines.choose(batch, "quick")
     assert "\n" not in str(caught.value)
-    with pytest.raises(TypeError, match="the fused engine takes formulas, and this loss is none") as caught:
-        engines.choose(batch, "triton", formulas=False)
+    with pytest.raises(
+        TypeError, match=r"must be 'auto', 'chunked' or 'dense' for a loss that is not a formula"
+    ) as caught:
+        map_rows(batch, "triton")
     assert "\n" not in str(caught.value)
     with pytest.raises(ValueError, match="backend must be"):
         losses.ContrastiveLoss(backend="quick")
 
 
+def test_triton_on_a_device_without_it_is_one_sentence() -> None:
+    batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+    with pytest.raises(
+        ValueError, match=r"must be 'dense' or 'chunked' on this device, cpu, but it is 'triton'"
+    ) as caught:
+        DISPATCH.make_engine(batch, "triton")
+    assert "\n" not in str(caught.value)
+
+
 def test_engines_by_name() -> None:
     batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-    assert type(CHOOSE.engine_for(batch)) is DenseEngine
-    assert type(CHOOSE.engine_for(batch, "chunked")) is ChunkedEngine
-    parts = [per_pair(NEGATIVES, s)]
+    assert type(DISPATCH.make_engine(batch)) is DenseEngine
+    assert type(DISPATCH.make_engine(batch, "chunked")) is ChunkedEngine
+    terms = [per_pair(NEGATIVES, s)]
     for name in ("auto", "dense", "chunked"):
-        assert engines.run(parts, batch, "sum", name)[0].total.tolist() == [0.0, 0.0]
-        assert engines.whole(parts, batch, "sum", name) is None
+        assert engines.run(terms, batch, "sum", name)[0].total.tolist() == [0.0, 0.0]
 
 
 def test_a_compiler_gets_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     for batch, _, _ in TABLE:
-        assert engines.choose(batch) == "dense"
+        assert engines.choose(batch) is Plan.DENSE
 
 
 def test_nobody_imports_triton_before_it_is_needed() -> None:
@@ -151,11 +166,76 @@ def test_nobody_imports_triton_before_it_is_needed() -> None:
 
 
 def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    CHOOSE._triton_is_there.cache_clear()
-    monkeypatch.setattr(CHOOSE.importlib.util, "find_spec", lambda name: None)
+    DISPATCH._has_triton.cache_clear()
+    monkeypatch.setattr(DISPATCH.importlib.util, "find_spec", lambda name: None)
     try:
-        with pytest.warns(UserWarning, match="Triton is not installed, so batches on the GPU are not fused"):
-            assert engines.choose(Fake(pairs(KERNELS), "cuda")) == "dense"
-        assert engines.choose(Fake(pairs(GPU), "cuda")) == "chunked"  # and no second warning, which would be an error
+        with pytest.warns(UserWarning, match="Triton is not installed, so large batches on the GPU run in chunks"):
+            assert engines.choose(Fake(pairs(KERNELS), "cuda")) is Plan.DENSE
+        assert (
+            engines.choose(Fake(pairs(GPU), "cuda")) is Plan.CHUNKED
+        )  # and no second warning, which would be an error
     finally:
-        CHOOSE._triton_is_there.cache_clear()
+        DISPATCH._has_triton.cache_clear()
+
+
+# ------------------------------------------------------------------------------------------------ nobody else decides
+
+PACKAGE = Path(engines.__file__).parents[1]
+
+KNOWN = {
+    "losses/wrappers.py:_sum_triplets: .device.type",  # weighted triplets: how many are computed at once
+}
+"""Decisions that are still outside of the engines."""
+
+
+def decisions(path: Path) -> Iterator[str]:
+    """Where a module names an engine or looks at the kind of a device, by function."""
+    tree = ast.parse(path.read_text())
+    for scope, node in scoped(tree, "module"):
+        if isinstance(node, ast.Constant) and node.value in set(BACKENDS) - {"auto"}:
+            yield f"{scope}: {node.value!r}"
+        if isinstance(node, ast.Attribute):
+            written = ast.unparse(node)
+            if written == "torch.cuda" or node.attr in ("is_cuda", "is_cpu"):
+                yield f"{scope}: {written}"
+            if node.attr == "type" and isinstance(node.value, ast.Attribute) and node.value.attr == "device":
+                yield f"{scope}: .device.type"
+
+
+def scoped(node: ast.AST, scope: str) -> Iterator[tuple[str, ast.AST]]:
+    """Every node but docstrings and help texts, with the name of the innermost function around it."""
+    for child in ast.iter_child_nodes(node):
+        text = isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        if text or (isinstance(child, ast.keyword) and child.arg == "help"):
+            continue
+        name = child.name if isinstance(child, ast.FunctionDef) else scope
+        yield name, child
+        yield from scoped(child, name)
+
+
+@pytest.mark.parametrize("package", ["losses", "miners", "formula"])
+def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
+    """No engine is named in losses, miners and formulas, and no loss or miner asks for the device."""
+    found = {
+        f"{path.relative_to(PACKAGE)}:{each}" for path in (PACKAGE / package).rglob("*.py") for each in decisions(path)
+    }
+    if package == "formula":  # its checks and folds may be written for a device; what they mean is not
+        found = {each for each in found if "device" not in each and "cuda" not in each}
+    assert found == {each for each in KNOWN if each.startswith(package)}
+
+
+def test_decisions_are_found(tmp_path: Path) -> None:
+    (tmp_path / "loss.py").write_text(
+        "def f(x, backend):\n"
+        '    """dense"""\n'
+        "    if backend == 'chunked' or x.device.type == 'cpu':\n"
+        "        return torch.cuda.is_available()\n"
+        "    return g(x, option(help='triton'), backend='dense', wait=x.is_cuda)\n"
+    )
+    assert set(decisions(tmp_path / "loss.py")) == {
+        "f: 'chunked'",
+        "f: .device.type",
+        "f: torch.cuda",
+        "f: 'dense'",
+        "f: x.is_cuda",
+    }

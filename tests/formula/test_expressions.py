@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.formula import (
+    EACH_POSITIVE,
     NEGATIVES,
     POSITIVES,
     Formula,
+    Number,
     PerAnchor,
     Rank,
     Total,
@@ -23,13 +25,16 @@ from likewise.formula import (
     exp,
     largest,
     logsumexp,
+    mean,
     relu,
     s,
+    s_p,
     sigmoid,
     softplus,
     sqrt,
     square,
     stop_gradient,
+    substitute,
     where,
 )
 from likewise.formula.expressions import OPERATIONS, ingredients
@@ -92,6 +97,41 @@ def test_ranks_tell_what_a_formula_varies_over():
     norm = PerAnchor("norm", lambda batch: batch.anchors.norm(dim=1))
     ranks = [f.rank for f in (s, negatives, negatives - s, softplus(negatives) + norm, Total(negatives) / 2.0)]
     assert ranks == [Rank.PAIR, Rank.ANCHOR, Rank.PAIR, Rank.ANCHOR, Rank.NUMBER]
+
+
+def test_a_fold_per_positive_has_a_rank_between_anchors_and_pairs():
+    hinges = add_up(relu(s - s_p), NEGATIVES)
+    total = add_up(hinges - s_p, EACH_POSITIVE)
+    inside = logsumexp(s - mean(s_p, EACH_POSITIVE), NEGATIVES)
+    ranks = [f.rank for f in (s_p, s - s_p, hinges, hinges * s, total, total - s, inside)]
+    assert ranks == [Rank.POSITIVE, Rank.PAIR, Rank.POSITIVE, Rank.PAIR, Rank.ANCHOR, Rank.PAIR, Rank.ANCHOR]
+
+
+def test_a_variable_is_replaced_where_it_is_free():
+    """A fold binds s or s_p: what is inside is another one."""
+    own, other = Number(0.5), Number(0.25)
+    push = add_up(relu(s - s_p), NEGATIVES)
+    assert repr(substitute(push, {s_p: own})) == "sum[negatives](relu(s - 0.5))"
+    nested = add_up(s_p - mean(push, EACH_POSITIVE), EACH_POSITIVE)
+    assert substitute(nested, {s_p: own}) is nested
+    assert repr(substitute(nested.curve, {s_p: own})) == f"0.5 - {mean(push, EACH_POSITIVE)!r}"
+    assert repr(substitute(s * largest(s - s_p, NEGATIVES), {s: other, s_p: own})) == "0.25 * max[negatives](s - 0.5)"
+    shared = s_p + 1.0
+    new = substitute(add_up(s * shared, NEGATIVES) + shared, {s_p: own})
+    assert new.arguments[0].curve.arguments[1] is new.arguments[1]  # what is shared stays shared
+
+
+def test_a_variable_outside_of_the_folds_that_bind_it_is_refused():
+    for formula in (s_p, add_up(s - s_p, NEGATIVES)):
+        with pytest.raises(
+            ValueError, match=r"has an s_p outside of every fold over EACH_POSITIVE; .* use per_triplet"
+        ):
+            evaluate(formula + 1.0, {})
+    with pytest.raises(ValueError, match=r"has an s outside of every fold; .* use per_pair"):
+        evaluate(s + 1.0, {})
+    for curve in (s, s - s_p):
+        with pytest.raises(ValueError, match="a fold over EACH_POSITIVE must be of one number per positive"):
+            mean(curve, EACH_POSITIVE)
 
 
 def test_ingredients_do_not_look_into_folds():

@@ -53,7 +53,7 @@ def _match_value(curve: Formula) -> tuple[float | None, float | None]:
     if isinstance(curve, Apply) and curve.operation == "where":
         condition, value, otherwise = curve.arguments
         band = _match_band(condition)
-        if band is None or not (isinstance(otherwise, Number) and otherwise.value == 0.0):
+        if band is None or not _is_zero(otherwise):
             return None, None
         return _match_relu(value), band
     return _match_relu(curve), None

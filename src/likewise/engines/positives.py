@@ -43,6 +43,7 @@ from likewise.formula import (
     has_similarity_hook,
     ingredients,
     is_nonzero,
+    mentions_positive,
     s,
     s_p,
     substitute,
@@ -192,7 +193,9 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
     slots = [
         _Slot(k, own[:, k], None if positives.exists is None else positives.exists[:, k]) for k in range(own.shape[1])
     ]
-    expanded: dict[Formula, Formula] = {each: _expand(each, slots) for each in folds}
+    expanded: dict[Formula, Formula] = {}
+    for each in folds:  # what is inside comes first
+        expanded[each] = substitute(_expand(each, slots), expanded)
     return [
         Term(*(substitute(formula, expanded) for formula in (term.total, term.units, term.nonzero))) for term in terms
     ]
@@ -214,6 +217,8 @@ class _Slot:
 
 def _expand(folded: Folded, slots: list[_Slot]) -> Formula:
     """A fold over each positive as a sum over positives, each a plain formula."""
+    if not mentions_positive(folded.curve):
+        return _repeat(folded)
     values = [slot.bind(folded.curve) for slot in slots]
     if isinstance(folded.fold, Count):
         values = [where(value, 1, 0) for value in values]
@@ -222,6 +227,14 @@ def _expand(folded: Folded, slots: list[_Slot]) -> Formula:
     for value in kept[1:]:
         total = total + value
     return total / at_least(count(POSITIVES), 1) if isinstance(folded.fold, Mean) else total
+
+
+def _repeat(folded: Folded) -> Formula:
+    """A fold over each positive of what is the same for all of them."""
+    number, value = count(POSITIVES), folded.curve
+    if isinstance(folded.fold, Count):
+        return number if folded is count(folded.over) else where(value, number, 0)
+    return where(number > 0, value, 0.0) if isinstance(folded.fold, Mean) else number * value
 
 
 # ------------------------------------------------------------------------------------------------ any number of positives
@@ -292,6 +305,8 @@ def _start_positives(S: Tensor, index: Tensor, folded: Folded, pairs: Pairs) -> 
             state = node.fold.start(values.flatten(0, 1), keep.flatten(0, 1))
             known[node] = node.fold.finish(state).view(m, k, 1)
     value = _as_tensor(evaluate(folded.curve, known), S).expand(m, k, 1)[:, :, 0]
+    if not value.is_floating_point():  # a count, of which every fold can be made
+        value = value.to(S.dtype)
     return folded.fold.start(value, pairs.positive.gather(1, index))
 
 

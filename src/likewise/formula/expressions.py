@@ -252,6 +252,11 @@ class Folded(Formula):
     rank: Rank = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.over.binds_positive and self.curve.rank is Rank.PAIR:
+            raise ValueError(
+                "a fold over EACH_POSITIVE must be of one number per positive, but its formula, "
+                f"{self.curve!r}, has one per pair; fold s over POSITIVES, NEGATIVES or BOTH first"
+            )
         per_positive = not self.over.binds_positive and mentions_positive(self.curve)
         object.__setattr__(self, "rank", Rank.POSITIVE if per_positive else Rank.ANCHOR)
 
@@ -518,11 +523,15 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
         return known[node]
     if isinstance(node, Number):
         return node.value
-    if isinstance(node, Variable):
-        remedy = "use per_pair" if node is s else "use per_triplet, or fold it over EACH_POSITIVE"
+    if node is s:
         raise ValueError(
-            f"a loss must be one number per anchor, but its formula has an {node!r} outside of every fold; "
-            f"fold it with mean, add_up or logsumexp, or {remedy}"
+            "a loss must be one number per anchor, but its formula has an s outside of every fold; "
+            "fold it with mean, add_up or logsumexp, or use per_pair"
+        )
+    if node is s_p or (isinstance(node, Folded) and node.rank is Rank.POSITIVE):
+        raise ValueError(
+            "a loss must be one number per anchor, but its formula has an s_p outside of every fold over EACH_POSITIVE; "
+            "fold it with mean, add_up or logsumexp, or use per_triplet"
         )
     if not isinstance(node, Apply):
         raise KeyError(f"the formula needs {node!r}, which was not computed")
@@ -571,16 +580,20 @@ def _times(a: Formula, b: Formula) -> Formula:
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
     """A formula in which some nodes are replaced, inside folds too; what does not change stays the same node.
 
+    A variable is replaced where no fold inside the formula binds it.
+
     Examples:
-        >>> from likewise.formula import NEGATIVES, add_up, s, s_p
+        >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, mean, s, s_p
         >>> substitute(add_up(s - s_p, NEGATIVES), {s_p: Number(0.5)})
         sum[negatives](s - 0.5)
+        >>> substitute(s_p - mean(s_p, EACH_POSITIVE), {s_p: Number(0.5)})
+        0.5 - mean[each positive](s_p)
     """
     return Substitution(by)(node)
 
 
 class Substitution:
-    """A replacement of nodes that several formulas share: what they have in common stays one node.
+    """A replacement of free nodes in several formulas; what the formulas have in common stays one node.
 
     Examples:
         >>> from likewise.formula import relu, s, s_p
@@ -590,16 +603,21 @@ class Substitution:
     """
 
     def __init__(self, by: Mapping[Formula, Formula]) -> None:
-        self._known = dict(by)
+        self._by = dict(by)
+        self._known: dict[tuple[Formula, frozenset[Formula]], Formula] = {}
 
-    def __call__(self, node: Formula) -> Formula:
-        """The formula with its nodes replaced."""
-        if node not in self._known:
-            self._known[node] = self._rebuild(node)
-        return self._known[node]
+    def __call__(self, node: Formula, bound: frozenset[Formula] = frozenset()) -> Formula:
+        """The formula with its free nodes replaced; ``bound`` are variables that folds around it bind."""
+        if node in self._by and node not in bound:
+            return self._by[node]
+        if (node, bound) not in self._known:
+            self._known[node, bound] = self._rebuild(node, bound)
+        return self._known[node, bound]
 
-    def _rebuild(self, node: Formula) -> Formula:
-        parts = [self(part) for part in node.parts]
+    def _rebuild(self, node: Formula, bound: frozenset[Formula]) -> Formula:
+        if isinstance(node, Folded):
+            bound = bound | ({s_p if node.over.binds_positive else s} & self._by.keys())
+        parts = [self(part, bound) for part in node.parts]
         if all(new is old for new, old in zip(parts, node.parts, strict=True)):
             return node
         if isinstance(node, Apply):

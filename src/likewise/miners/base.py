@@ -151,7 +151,7 @@ class TripletMiner(Miner):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            chosen = self.choose(map_rows(batch, "dense")).compact(wait=True)
+            chosen = self.choose(WholeRows(batch)).compact(wait=True)
         return chosen.anchors, chosen.positives, chosen.negatives
 
 

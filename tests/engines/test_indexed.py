@@ -1,7 +1,8 @@
-"""The engine for batches with few positives: what masks say, without a mask, and only where it was measured to be faster."""
+"""Positives known by index: what masks give, without a mask, and only where it was measured to be faster."""
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 import pytest
@@ -9,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from likewise import losses, miners
-from likewise.engines import ChunkedEngine, DenseEngine, chunked, few
-from likewise.engines.dispatch import STREAM_FROM, engine_for
+from likewise.engines import ChunkedEngine, DenseEngine
+from likewise.engines.dispatch import CHUNK_FROM, make_engine
+from likewise.engines.indexed import IndexedMatrix, PositiveColumns
+from likewise.engines.positives import find_positive_index
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -23,18 +26,20 @@ from likewise.formula import (
     mean,
     per_anchor,
     s,
+    similarity_hook,
 )
-from likewise.formula.batch import similarity_hook
 from tests.losses.cases import CASES
 
+DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dispatch", "recompute"))
+
 RAGGED = torch.tensor([3, 0, 1, 3, 2, 0, 3, 1, 5, 3, 0, 7, 7])
-"""Classes of four, three, two, one: some slots are empty, and some anchors have no positive."""
+"""Classes of four, three, two, one: some positions are empty, and some anchors have no positive."""
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of thirteen is large here."""
-    monkeypatch.setattr(few, "FROM", 1)
+    monkeypatch.setattr(DISPATCH, "INDEX_FROM", 1)
 
 
 def batch(labels: Tensor = RAGGED, **options: object) -> PairBatch:
@@ -46,26 +51,26 @@ def outcome(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> list[Tensor]
     """The value, first derivatives, and the derivative of their square."""
     leaf = embeddings.clone().requires_grad_()
     value = loss(leaf, labels)
-    slopes = torch.autograd.grad(value.sum(), [leaf, *loss.parameters()], create_graph=True, allow_unused=True)
-    there = [slope for slope in slopes if slope is not None and slope.requires_grad]
-    again = torch.autograd.grad(sum(slope.square().sum() for slope in there), leaf) if there else ()
-    return [value.detach(), *(slope.detach() for slope in slopes if slope is not None), *again]
+    gradients = torch.autograd.grad(value.sum(), [leaf, *loss.parameters()], create_graph=True, allow_unused=True)
+    there = [gradient for gradient in gradients if gradient is not None and gradient.requires_grad]
+    again = torch.autograd.grad(sum(gradient.square().sum() for gradient in there), leaf) if there else ()
+    return [value.detach(), *(gradient.detach() for gradient in gradients if gradient is not None), *again]
 
 
-def in_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is streamed, five anchors at a time."""
-    monkeypatch.setitem(STREAM_FROM, "cpu", 1)
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 5)
-    monkeypatch.setattr(chunked, "BUDGET", {"cpu": 1, "cuda": 1})
+def in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is computed in chunks of five anchors."""
+    monkeypatch.setitem(CHUNK_FROM, "cpu", 1)
+    monkeypatch.setattr(RECOMPUTE, "LEAST_ROWS", 5)
+    monkeypatch.setattr(RECOMPUTE, "BUDGET", {"cpu": 1, "cuda": 1})
 
 
 @pytest.mark.parametrize(
-    ("reduction", "way"), [("mean", "whole"), ("nonzero", "whole"), ("none", "whole"), ("mean", "panels")]
+    ("reduction", "way"), [("mean", "whole"), ("nonzero", "whole"), ("none", "whole"), ("mean", "chunks")]
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_every_loss_is_what_masks_make_of_it(case, reduction: str, way: str, monkeypatch: pytest.MonkeyPatch):
-    if way == "panels":
-        in_panels(monkeypatch)
+    if way == "chunks":
+        in_chunks(monkeypatch)
     embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     torch.manual_seed(0)
     plain = case.make().double()
@@ -78,36 +83,37 @@ def test_every_loss_is_what_masks_make_of_it(case, reduction: str, way: str, mon
 
 
 def test_it_is_taken_where_it_is_faster_and_nowhere_else(monkeypatch: pytest.MonkeyPatch):
-    assert type(engine_for(batch())) is few.FewPositives
-    assert type(engine_for(batch(), "dense")) is DenseEngine  # the reference is what was asked for
+    assert type(make_engine(batch())) is IndexedMatrix
+    assert type(make_engine(batch(), "dense")) is DenseEngine  # the reference is what was asked for
     many = torch.arange(40) // 20
-    assert type(engine_for(batch(many))) is DenseEngine
+    assert type(make_engine(batch(many))) is DenseEngine
     others = batch(reference_labels=RAGGED)
-    others.references = others.anchors
-    assert type(engine_for(others)) is DenseEngine
-    monkeypatch.setattr(few, "FROM", len(RAGGED) ** 2 + 1)
-    assert type(engine_for(batch())) is DenseEngine
+    assert type(make_engine(others.replace(references=others.anchors))) is DenseEngine
+    monkeypatch.setattr(DISPATCH, "INDEX_FROM", len(RAGGED) ** 2 + 1)
+    assert type(make_engine(batch())) is DenseEngine
 
 
-def test_panels_of_a_large_batch_need_no_masks(monkeypatch: pytest.MonkeyPatch):
-    in_panels(monkeypatch)
-    engine = engine_for(batch())
+def test_chunks_of_a_large_batch_need_no_masks(monkeypatch: pytest.MonkeyPatch):
+    in_chunks(monkeypatch)
+    engine = make_engine(batch())
     assert isinstance(engine, ChunkedEngine)
-    assert engine.slots is not None
-    for masked in (engine_for(batch(), "chunked"), engine_for(batch(torch.arange(40) // 20))):
+    assert engine.positives is not None
+    for masked in (make_engine(batch(), "chunked"), make_engine(batch(torch.arange(40) // 20))):
         assert isinstance(masked, ChunkedEngine)
-        assert masked.slots is None
+        assert masked.positives is None
     monkeypatch.setattr(DenseEngine, "__init__", None)  # nobody calls it
     found = engine.fold([[logsumexp(s, NEGATIVES), largest(s, POSITIVES)]], {})
-    whole = few.FewPositives(batch(), few.slots_of(batch())).fold([list(found)], {})
+    positives = find_positive_index(batch(), large=False)
+    columns = PositiveColumns.of_batch(positives, len(RAGGED), 0)
+    whole = IndexedMatrix(batch().similarities(), columns).fold([list(found)], {})
     for fold, value in found.items():
         torch.testing.assert_close(value, whole[fold], rtol=1e-12, atol=0.0)
 
 
-def test_whoever_looks_on_is_shown_the_matrix(monkeypatch: pytest.MonkeyPatch):
-    in_panels(monkeypatch)
+def test_a_hook_sees_the_matrix(monkeypatch: pytest.MonkeyPatch):
+    in_chunks(monkeypatch)
     embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(6))
-    with similarity_hook(lambda _problem, matrix: 0.5 * matrix):
+    with similarity_hook(lambda _batch, matrix: 0.5 * matrix):
         seen, known = (
             losses.MultiSimilarityLoss(backend=name)(embeddings, RAGGED).item() for name in ("auto", "dense")
         )
@@ -140,12 +146,12 @@ class ByLength(losses.PairLoss):
 
 def test_a_wide_number_per_anchor():
     embeddings = torch.randn(len(RAGGED), 5, generator=torch.Generator().manual_seed(4))
-    slopes = []
+    gradients = []
     for backend in ("auto", "dense"):
         leaf = embeddings.clone().requires_grad_()
         ByLength(backend=backend)(leaf, RAGGED).backward()
-        slopes.append(leaf.grad)
-    torch.testing.assert_close(*slopes)
+        gradients.append(leaf.grad)
+    torch.testing.assert_close(*gradients)
 
 
 def test_labels_may_be_a_column_of_a_table():
