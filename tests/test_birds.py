@@ -51,7 +51,7 @@ def test_the_lens_on_contrastive_is_the_one_on_paper(birds: Any):
     embeddings = torch.randn(40, 4, generator=generator)[labels] + 0.4 * torch.randn(240, 4, generator=generator)
     config = birds.found["Contrastive"].config
     found = birds.models.lens_of(config, embeddings, labels)
-    assert found["options"]["negative_margin"] == 0.5
+    assert found["loss"] == "ContrastiveLoss"
     negative = found["negative"]
     for cosine, mean in zip(negative["cosine"], negative["mean"], strict=True):
         assert (mean > 0.0) == (cosine > 0.5)
