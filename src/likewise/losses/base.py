@@ -41,6 +41,7 @@ from likewise.formula import (
     sort_declaration,
     walk,
 )
+from likewise.losses.graphed import graphed
 from likewise.miners import Miner, TripletMiner
 
 _CONSTANT = (int, float, str, type(None), Similarity, Miner)
@@ -170,6 +171,10 @@ class PairLoss(nn.Module):
                 f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
                 "concatenate both sets into embeddings instead"
             )
+        # small batches on a GPU: the same computation, replayed
+        replayed = graphed(self, embeddings, labels, references, reference_labels) if relation is None else None
+        if replayed is not None:
+            return replayed
         with full_precision(embeddings):
             pair_batch = batch_from_embeddings(
                 embeddings,
@@ -307,10 +312,6 @@ def value_of(declaration: Declaration, pair_batch: PairBatch, reduction: Reducti
     """What a loss declared, computed and reduced: formulas on an engine, the rest by its own functions."""
     engine = engines.choose(pair_batch, backend)
     parts, regularizers, whole = sort_declaration(made_for(declaration, pair_batch, engine))
-    if parts and not whole:
-        short = engines.whole(parts, pair_batch, reduction, backend)
-        if short is not None:
-            return sum((penalty.value.to(short.dtype) for penalty in regularizers), short)
     values = engines.run(parts, pair_batch, reduction, backend) if parts else []
     for function in whole:
         values = [*values, *_computed(function, pair_batch, engine, backend)]

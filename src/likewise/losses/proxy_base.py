@@ -57,6 +57,7 @@ from likewise.losses.base import (
 )
 from likewise.losses.blocks import ProxiesAsAnchors, ProxiesAsReferences, Table, blocks
 from likewise.losses.centers import nearest
+from likewise.losses.graphed import graphed
 from likewise.losses.sampled import draw, number_of_classes, reweighed_parts
 
 
@@ -268,6 +269,10 @@ class ProxyLoss(nn.Module):
             raise ValueError(
                 f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
             )
+        # small batches on a GPU: the same computation, replayed
+        replayed = graphed(self, embeddings, labels)
+        if replayed is not None:
+            return replayed
         with full_precision(embeddings):
             samples = self.samples(embeddings)
             if labels is None:
@@ -378,7 +383,7 @@ class ProxyLoss(nn.Module):
         similarity = as_similarity(self.similarity)
         if between is Between.PROXIES_SAMPLES and chosen == "chunked":
             return ProxiesAsAnchors(similarity, samples, labels, table, valid)
-        # small batches on a GPU have a way of their own, and who looks on wants to see the matrix
+        # a GPU makes the whole matrix faster, and who looks on wants to see it
         general = chosen == "dense" and (samples.is_cuda or has_similarity_hook())
         if between not in SAMPLES_FIRST or chosen == "triton" or general:
             return None
