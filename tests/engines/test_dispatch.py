@@ -128,7 +128,6 @@ def test_engines_by_name() -> None:
     parts = [per_pair(NEGATIVES, s)]
     for name in ("auto", "dense", "chunked"):
         assert engines.run(parts, batch, "sum", name)[0].total.tolist() == [0.0, 0.0]
-        assert engines.whole(parts, batch, "sum", name) is None
 
 
 def test_a_compiler_gets_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:

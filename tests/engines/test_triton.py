@@ -15,7 +15,7 @@ from likewise.engines import dispatch
 from tests.engines import triton_gpu
 
 HERE = Path(__file__).parent
-PARTS = ("inputs launch", "calls precision", "losses", "formulas")
+PARTS = ("inputs", "calls precision", "losses", "formulas")
 EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
 
 
@@ -36,7 +36,7 @@ def interpreted(parts: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment |= {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
-        [*command, *(str(HERE / f"fused_{part}.py") for part in parts.split())],
+        [*command, *(str(HERE / f"triton_{part}.py") for part in parts.split())],
         capture_output=True,
         text=True,
         check=False,

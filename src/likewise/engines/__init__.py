@@ -2,7 +2,7 @@
 
 from likewise.engines.chunked import ChunkedEngine, by_rows, in_panels, in_rows
 from likewise.engines.dense import DenseEngine, dense_masks
-from likewise.engines.dispatch import BACKENDS, choose, run, whole
+from likewise.engines.dispatch import BACKENDS, choose, run
 from likewise.engines.schedule import Engine
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "in_panels",
     "in_rows",
     "run",
-    "whole",
 ]
 
 # What the other packages use beside the public names.

@@ -8,7 +8,6 @@ import os
 import warnings
 
 import torch
-from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chunked import ChunkedEngine
@@ -39,10 +38,10 @@ that.  On a GPU it is slower at any size that was measured, up to 16,384 squared
 """
 
 FUSE_FROM = 2**23
-"""Pairs from which on generated kernels win over the whole matrix on a GPU, where they have no short way.
+"""Pairs from which on generated kernels win over the whole matrix on a GPU.
 
 Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms against the matrix's 2.1, at 8,192 squared 4.8
-against 8.7.  Their short way, up to 1,024 squared, wins at every size.
+against 8.7.
 """
 
 FUSES = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
@@ -133,22 +132,3 @@ def run(parts: list[Term], batch: PairBatch, reduction: Reduction, backend: str 
         tensor([1, 1])
     """
     return run_on(parts, batch, engine_for(batch, backend), reduction)
-
-
-def whole(parts: list[Term], batch: PairBatch, reduction: Reduction, backend: str) -> Tensor | None:
-    """The reduced loss in one go, where generated kernels have a short way for small batches; else ``None``.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import NEGATIVES, Labels, per_pair, s
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), similarities=torch.full((2, 2), 0.5))
-        >>> whole([per_pair(NEGATIVES, s)], batch, "mean", "dense") is None
-        True
-    """
-    if backend == "triton":
-        _check_fused(batch)
-    elif backend != "auto" or torch.compiler.is_compiling() or not _fuses(batch):
-        return None
-    from likewise.engines.triton import whole as in_one_go
-
-    return in_one_go(parts, batch, reduction)
