@@ -19,6 +19,7 @@ __all__ = [
 ]
 
 # What the other packages use beside the public names.
+from likewise.engines import graphs as graphs
 from likewise.engines.chunked import panels as panels
 from likewise.engines.places import ByPlaces as ByPlaces
 from likewise.engines.places import Places as Places
