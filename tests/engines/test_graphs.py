@@ -317,6 +317,45 @@ def test_a_state_is_kept_plainly() -> None:
     assert call.recorder.captures == 0
 
 
+READS = {
+    "item": lambda x: x.sum() * x.max().item(),
+    "bool": lambda x: x.sum() if x.sum() > 0 else -x.sum(),
+    "float": lambda x: x.sum() * float(x.detach().max()),
+    "tolist": lambda x: x.sum() * x.detach()[0].tolist()[0],
+    "numpy": lambda x: x.sum() * x.detach().numpy().max().item(),
+    "nonzero": lambda x: x[x.detach().abs().sum(dim=1).nonzero()].sum(),
+    "mask": lambda x: x[x.detach() > 0.0].sum(),
+    "where": lambda x: x[torch.where(x.detach()[:, 0] > 0.0)].sum(),
+    "unique": lambda x: x.sum() * len(torch.unique(x.detach())),
+    "repeats": lambda x: x.repeat_interleave(x.detach().abs().ceil()[:, 0].long(), dim=0).sum(),
+    "a copy": lambda x: x.sum() * x.to("meta").shape[0],
+    "a new tensor": lambda x: x.sum() * torch.tensor([2.0], device="meta").shape[0],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_what_waits_for_the_device_is_not_captured(name: str) -> None:
+    call = Caller(READS[name])
+    for seed in range(3):
+        call.graphs.call(call.owner, "key", call.prepare, [leaf(5, 3, seed=seed)])
+    assert call.recorder.captures == 0
+    assert call.recorder.pools[0].renewed == 0  # it was not even tried
+
+
+def test_what_does_not_wait_is_captured() -> None:
+    def compute(x: Tensor) -> Tensor:
+        kept = torch.where(x > 0.0, x, 0.0)
+        kept = kept.repeat_interleave(2, dim=0)[::2].to(torch.float64)
+        written = torch.zeros_like(x)
+        written[x > 1.0] = 2.0
+        return (kept[torch.arange(5)] * written[:, [0, 1, 2]]).sum() + x.sum() * torch.tensor(2.0)
+
+    call = Caller(compute)
+    call.warm(X)
+    same(outcome(call(X), X), outcome(compute(X), X))
+    assert call.recorder.captures == 1
+
+
 def test_a_failed_capture_is_not_tried_again() -> None:
     call = Caller()
     call.warm(X, W)

@@ -29,6 +29,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from likewise.engines.recorder import CudaRecorder, Outputs, Pool, Recorder
+from likewise.engines.waiting import RefuseToWait
 
 Compute: TypeAlias = Callable[..., Tensor]
 Prepare: TypeAlias = Callable[[], Compute | None]
@@ -245,7 +246,7 @@ class Graphs:
                 return None
             try:
                 outputs, replay = pool.record(run)
-            except Exception:  # something waits for the device
+            except Exception:  # something waits for the device, in the backward pass
                 pool.renew()
                 return None
         return _Recording(compute, place, modes, inputs, outputs, replay)
@@ -310,7 +311,7 @@ def _value_and_gradients(compute: Compute, leaves: list[Tensor]) -> Outputs:
 
 
 def _is_repeatable(pool: Pool, run: Callable[[], Outputs], inputs: list[Tensor], device: torch.device) -> bool:
-    """Run once: whether no random number was drawn and no input was changed."""
+    """Run once: whether no random number was drawn and no input was changed; an error where something waits."""
     devices = [device.index] if device.type == "cuda" else []
 
     def states() -> list[Tensor]:
@@ -318,7 +319,8 @@ def _is_repeatable(pool: Pool, run: Callable[[], Outputs], inputs: list[Tensor],
 
     with torch.random.fork_rng(devices):
         before, versions = states(), [own._version for own in inputs]
-        pool.rehearse(run)
+        with RefuseToWait():
+            pool.rehearse(run)
         drawn = not all(torch.equal(old, new) for old, new in zip(before, states(), strict=True))
         return not drawn and versions == [own._version for own in inputs]
 
