@@ -18,7 +18,7 @@ from likewise.formula import NEGATIVES, Labels, check_values, hyper, per_pair, r
 from likewise.formula.similarities import Cosine, Dot
 from likewise.losses import PairLoss
 from likewise.losses import graphed as module
-from tests.engines.recording import FakeRecorder
+from tests.engines.fake_recorder import FakeRecorder
 from tests.losses.cases import CASES, PROXY_CASES
 
 NOT_CAPTURED = {"WeightedPairLoss"}

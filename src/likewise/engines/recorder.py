@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Protocol, TypeAlias
 
@@ -32,8 +33,12 @@ class Pool(Protocol):
     def record(self, run: Run) -> tuple[Outputs, Callable[[], None]]:
         """Record a run: tensors that hold its results after each replay, and the replay."""
 
-    def renew(self) -> None:
-        """Take other memory from now on: an interrupted recording leaves the pool unusable."""
+    def renew(self, *, empty: bool = False) -> None:
+        """Take other memory from now on: an interrupted recording, or the end of the last one, leaves the pool unusable.
+
+        Args:
+            empty: no recording has memory here any more.
+        """
 
 
 class Recorder(Protocol):
@@ -80,12 +85,15 @@ class CudaPool:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        self.reserved = 0
-        self.renew()
+        self.renew(empty=True)
 
-    def renew(self) -> None:
-        """Open another pool; the graphs of the old one keep it."""
+    def renew(self, *, empty: bool = False) -> None:
+        """Open another pool for the same stream; the graphs of the old one keep it."""
         self.handle = torch.cuda.graph_pool_handle()
+        self._graphs: weakref.WeakSet[torch.cuda.CUDAGraph] = weakref.WeakSet()
+        self._is_fresh = True
+        if empty:
+            self.reserved = 0
 
     def rehearse(self, run: Run) -> Outputs:
         """Run on the stream of captures: workspaces of cuBLAS belong to a stream."""
@@ -103,7 +111,10 @@ class CudaPool:
         `torch.cuda.graph` would also empty the caller's cache of memory, and would leave the caller on the wrong stream
         where a capture fails.  Other threads, such as those that pin memory, may go on: hence ``"thread_local"``.
         """
+        if not self._is_fresh and not self._graphs:
+            self.renew()  # torch closes a pool with its last graph
         graph = torch.cuda.CUDAGraph()
+        self._is_fresh = False
         with torch.cuda.device(self.device), torch.cuda.stream(self.stream):
             before = torch.cuda.memory_reserved()
             graph.capture_begin(pool=self.handle, capture_error_mode="thread_local")
@@ -112,4 +123,5 @@ class CudaPool:
             finally:
                 graph.capture_end()
             self.reserved += max(0, torch.cuda.memory_reserved() - before)
+        self._graphs.add(graph)
         return found, graph.replay

@@ -46,8 +46,10 @@ class FakePool:
 
         return kept, replay
 
-    def renew(self) -> None:
+    def renew(self, *, empty: bool = False) -> None:
         self.renewed += 1
+        if empty:
+            self.reserved = 0
 
 
 class FakeRecorder:
