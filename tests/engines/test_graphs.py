@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
 
 from likewise.engines import graphs
 from likewise.engines.graphs import Graphs
@@ -209,6 +210,39 @@ def test_a_compiler_and_a_tracer_take_the_plain_path() -> None:
     traced = torch.jit.trace(lambda x, w: call(x, w), (X.detach(), W.detach()))
     assert torch.equal(traced(2.0 * X, W), plain(2.0 * X, W))
     assert call.recorder.replays == 1
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_inside_a_checkpoint(reentrant: bool) -> None:
+    call = Caller(after=graphs.AFTER)
+    for step in range(6):
+        x, w = leaf(5, 3, seed=step), leaf(3, 2, seed=1)
+        value = checkpoint(lambda x, w: call(x.sin(), w), x, w, use_reentrant=reentrant)
+        same(outcome(value, x, w) if not reentrant else backward(value, x, w), outcome(plain(x.sin(), w), x, w))
+    assert call.recorder.captures == (1 if not reentrant else 2)  # a reentrant one calls without a gradient first
+
+
+def backward(value: Tensor, *leaves: Tensor) -> list[Tensor]:
+    value.backward()
+    return [value.detach(), *[each.grad for each in leaves]]
+
+
+def test_saved_tensors_may_be_kept_elsewhere() -> None:
+    call, packed = Caller(), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: packed.append(x) or x, lambda x: x):
+        call(X, W)
+        plainly, packed[:] = len(packed), []
+        value = call(X, W)
+    assert (plainly > 2, len(packed), call.recorder.captures) == (True, 2, 1)  # the gradients, nothing of the recording
+    same(outcome(value, X, W), outcome(plain(X, W), X, W))
+
+
+def test_anomalies_are_looked_for_plainly() -> None:
+    call = Caller()
+    call.warm(X, W)
+    with pytest.warns(UserWarning, match="Anomaly Detection"), torch.autograd.detect_anomaly():
+        call(X, W)
+    assert call.plainly == 1
 
 
 # ------------------------------------------------------------------------------------------------ keys

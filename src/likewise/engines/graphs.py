@@ -6,9 +6,10 @@ inputs in, replays the graph, and clones value and gradients out; the backward p
 any number of calls may be alive before it.  A second derivative is computed plainly from the inputs.
 
 A call that does not fit returns ``None``, and the caller takes the plain path: the first calls of each key; work that is
-captured, compiled, traced or transformed by ``torch.func`` already; forward-mode differentiation; gradients in float16,
-which are too small without the scale of a `GradScaler`; vectors of values with a gradient; whatever draws random
-numbers, changes its inputs or waits for the device; and calls from a second thread while a first one is inside.
+captured, compiled, traced or transformed by ``torch.func`` already; forward-mode differentiation and anomaly detection;
+gradients in float16, which are too small without the scale of a `GradScaler`; vectors of values with a gradient; whatever
+draws random numbers, changes its inputs or waits for the device; and calls from a second thread while a first one is
+inside.
 
 Memory: graphs of one stream share a memory pool, which grows to what the largest of them needs in between; each graph
 adds its inputs and outputs.  Together they hold at most `BUDGET` bytes for each stream, beside the workspaces of cuBLAS;
@@ -106,7 +107,9 @@ class Graphs:
 
     def _fits(self, tensors: Sequence[Tensor]) -> bool:
         device = tensors[0].device
-        if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.is_anomaly_enabled():
+            return False
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             return False
         for tensor in tensors:
             plain = type(tensor) is Tensor or type(tensor) is torch.nn.Parameter

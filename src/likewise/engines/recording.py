@@ -111,7 +111,9 @@ def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
         pool: where recordings have their memory.
     """
     device = request.place[0]
-    with torch.inference_mode(False), _as_recorded(device, request.modes):
+    # what the caller does with saved tensors (checkpoints, offloading) is not done to those of the recording
+    keep = torch.autograd.graph.saved_tensors_hooks(_same, _same)
+    with torch.inference_mode(False), _as_recorded(device, request.modes), keep:
         inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in request.tensors]
         leaves = [own.detach().requires_grad_(want) for own, want in zip(inputs, request.wanted, strict=True)]
 
@@ -129,6 +131,10 @@ def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
             pool.renew()
             return None
     return Recording(compute, request, inputs, outputs, replay)
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
 
 
 def _value_and_gradients(compute: Compute, leaves: list[Tensor]) -> Outputs:
