@@ -132,18 +132,22 @@ def _triplets(report: Report) -> Iterator[Bar]:
 
 
 def _small(report: Report) -> Iterator[Bar]:
-    rows = [row for row in find(report, part="small", contender="auto", size=128) if "compiled" not in row["key"]]
-    for name, folded, eager, graph in (("fold-form", True, 0.7, 0.15), ("the others", False, 1.5, 0.4)):
+    for name, folded, size, limit in (
+        ("fold-form", True, 128, 0.35),
+        ("fold-form", True, 512, 0.35),
+        ("fold-form", True, 2048, 0.8),
+        ("the others", False, 128, 1.2),
+    ):
+        rows = [row for row in find(report, part="small", contender="auto", size=size) if "compiled" not in row["key"]]
         chosen = [row for row in rows if (row["key"]["loss"] in FOLD_FORM) is folded]
         slowest = max(chosen, key=lambda row: row["median_ms"], default=None)
         label = f" ({slowest['key']['loss']})" if slowest else ""
-        found = slowest["median_ms"] if slowest else math.nan
-        yield Bar(f"B = 128, {name}, eager, the slowest{label}", eager, found, "ms")
-        captured = [row for row in chosen if "median_ms" in row.get("graph", {})]
-        slowest = max(captured, key=lambda row: row["graph"]["median_ms"], default=None)
-        label = f" ({slowest['key']['loss']})" if slowest else ""
-        found = slowest["graph"]["median_ms"] if slowest else math.nan
-        yield Bar(f"… as a CUDA graph, the slowest{label}", graph, found, "ms")
+        yield Bar(f"B = {size:,}, {name}, the slowest{label}", limit, field_of(slowest, "median_ms"), "ms")
+    rows = [row for row in find(report, part="small", contender="auto", size=128) if "compiled" not in row["key"]]
+    fixed = [row for row in rows if "held_mib" in row and "distance weighted" not in row["key"]["loss"]]
+    yield Bar(
+        "losses that are not replayed, but for one that draws", 0.0, _count(fixed, lambda row: not row["held_mib"]), ""
+    )
     missing = [row for row in report["rows"] if "why" in row and row["key"]["part"] == "small"]
     missing = [row for row in missing if row["key"]["contender"] == "auto" and row["key"]["size"] == 128]
     yield Bar("B = 128, losses without a number", 0.0, float(len(missing)) if rows else math.nan, "")

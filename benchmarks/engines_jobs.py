@@ -39,7 +39,7 @@ COMPILED_HEADS = ("Normalized softmax", "ArcFace", "Proxy-Anchor")
 WITH_PEER = {pairing.name for pairing in PAIRINGS if pairing.theirs} | {head.name for head in HEADS if head.theirs}
 HALF, SINGLE = ("bfloat16", "highest"), ("float32", "highest")
 PRECISIONS = (HALF, SINGLE, ("float32", "medium"), ("float32", "high"))
-SMALL_CLASSES = 128
+SMALL_CLASSES = 1000
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Sizes:
 
     large: tuple[int, ...] = (32768, 8192, 2048)
     huge: tuple[int, ...] = (131072,)
-    small: tuple[int, ...] = (128, 32, 512)
+    small: tuple[int, ...] = (128, 512, 2048)
     classes: int = 100_000
     many_classes: int = 1_000_000
     head_batch: int = 8192

@@ -16,7 +16,7 @@ from measure import Step, relative, summary, take_turns
 from pairings import HEADS, Call, find, make_batch
 from torch import Tensor, nn
 
-from likewise.engines import few
+from likewise.engines import few, graphs
 
 Row = dict[str, Any]
 
@@ -202,9 +202,12 @@ def distance(found: Tensor, true: Tensor) -> float:
 
 
 def measure_small(bench: Bench, key: Row) -> Row:
-    """Eager, as a CUDA graph, as torch's graphed callable, and whether anything waits for the device."""
+    """A call, the same without `likewise.engines.graphs`, the device's part of it, and whether anything waits for it."""
+    graphs.clear()
     step, seconds = make_step(bench, key), bench.seconds / 3  # short calls, and very many rows
     row: Row = {"first_s": round(step(), 3)}
+    for _ in range(graphs.AFTER + 1):  # from now on it is replayed, if it can be
+        step()
     row |= take_turns({"step": step}, seconds)["step"]
     row["value"] = step.value
     if key["contender"] != PEER and "distance weighted" not in key["loss"]:
@@ -213,9 +216,22 @@ def measure_small(bench: Bench, key: Row) -> Row:
         row["value_error"] = relative(step.value, double.value)
     if bench.cuda and key["contender"] != PEER:
         row["waits"] = waits(step)
+        row["held_mib"] = round(graphs.held_bytes() / MIB, 2)
+        row["plain"] = attempt(lambda: without_graphs(step, seconds))
         row["graph"] = attempt(lambda: graph(step, seconds))
-        row["callable"] = attempt(lambda: as_callable(bench, key, seconds))
     return row
+
+
+def without_graphs(step: Step, seconds: float) -> Row:
+    """The same call where nothing is replayed: every kernel is launched by itself."""
+    limit, graphs.UP_TO = graphs.UP_TO, 0
+    try:
+        replayed = step.value
+        step()
+        row = take_turns({"step": step}, seconds)["step"]
+    finally:
+        graphs.UP_TO = limit
+    return row | {"difference": relative(replayed, step.value)}
 
 
 def measure_compiled(bench: Bench, key: Row) -> Row:
@@ -272,17 +288,6 @@ def graph(step: Step, seconds: float, replays: int = 20) -> Row:
         end.synchronize()
         samples.append(start.elapsed_time(end) / replays / 1e3)
     return summary(samples) | {"difference": relative(float(loss.detach()), step.value)}
-
-
-def as_callable(bench: Bench, key: Row, seconds: float) -> Row:
-    """What a loop of one's own gets from ``torch.cuda.make_graphed_callables(loss, ...)``, timed like an eager call."""
-    eager = make_step(bench, key)  # a loss of its own: torch changes its forward
-    eager()
-    example = eager.embeddings.detach().clone().requires_grad_(), eager.labels.clone()
-    step = Step(torch.cuda.make_graphed_callables(eager.call, example), eager.embeddings, eager.labels)
-    step()
-    row = take_turns({"step": step}, seconds)["step"]
-    return row | {"difference": relative(step.value, eager.value)}
 
 
 def attempt(task: Callable[[], Row]) -> Row:

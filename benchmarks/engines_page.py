@@ -149,7 +149,7 @@ def rate_block(report: Report) -> str:
 
 
 def small_block(report: Report) -> str:
-    """Every loss at the small sizes: eager, as a graphed callable, as a graph, theirs."""
+    """Every loss at the small sizes: a call, the same without graphs, the device's part of it, theirs."""
     sizes = sorted(names(report, "small", "size"))
     rows = []
     for loss in names(report, "small"):
@@ -160,12 +160,14 @@ def small_block(report: Report) -> str:
             theirs = next(find(report, contender=PEER, **wanted), None)
             shown = [
                 None if ours is None else ours["median_ms"],
-                *((ours or {}).get(how, {}).get("median_ms") for how in ("callable", "graph")),
+                *((ours or {}).get(how, {}).get("median_ms") for how in ("plain", "graph")),
                 None if theirs is None else theirs["median_ms"],
             ]
             cells.append(" / ".join("–" if value is None else number(value) for value in shown))
         rows.append([loss, *cells])
-    return table(["eager / graphed callable / CUDA graph / theirs, in ms", *(f"B = {size:,}" for size in sizes)], rows)
+    return table(
+        ["a call / without graphs / the device alone / theirs, in ms", *(f"B = {size:,}" for size in sizes)], rows
+    )
 
 
 def compiled_block(report: Report) -> str:

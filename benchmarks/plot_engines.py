@@ -153,15 +153,19 @@ def words(found: float) -> str:
 
 
 def draw_small(report: Report, path: Path) -> None:
-    """Every loss at B = 128: eager, as a graph, and theirs."""
+    """Every loss at B = 128: a call, the same without graphs, the device's part of it, and theirs."""
     rows = {row["key"]["loss"]: row for row in small_rows(report, "auto")}
     theirs = {row["key"]["loss"]: row["median_ms"] for row in small_rows(report, PEER)}
     names = sorted(rows, key=lambda name: rows[name]["median_ms"])
     figure, axes = plt.subplots(figsize=(7.6, max(2.0, 0.21 * len(names) + 1.0)), layout="constrained")
-    captured = {name: row["graph"]["median_ms"] for name, row in rows.items() if "median_ms" in row.get("graph", {})}
+    device, without = (
+        {name: row[how]["median_ms"] for name, row in rows.items() if "median_ms" in row.get(how, {})}
+        for how in ("graph", "plain")
+    )
     for values, label, color, mark in (
-        (captured, "as a CUDA graph", COLORS[2], "s"),
-        ({name: row["median_ms"] for name, row in rows.items()}, "eager", COLORS[0], "o"),
+        (device, "the device alone", COLORS[2], "s"),
+        ({name: row["median_ms"] for name, row in rows.items()}, "a call", COLORS[0], "o"),
+        (without, "without graphs", COLORS[0], "x"),
         (theirs, PEER, COLORS[1], "^"),
     ):
         points = [(values[name], place) for place, name in enumerate(names) if name in values]

@@ -15,7 +15,7 @@ from likewise.engines import dispatch
 from tests.engines import triton_gpu
 
 HERE = Path(__file__).parent
-PARTS = ("inputs launch", "calls precision", "losses", "formulas")
+PARTS = ("inputs", "calls precision", "losses", "formulas")
 EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
 
 
@@ -36,7 +36,7 @@ def interpreted(parts: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment |= {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(
-        [*command, *(str(HERE / f"fused_{part}.py") for part in parts.split())],
+        [*command, *(str(HERE / f"triton_{part}.py") for part in parts.split())],
         capture_output=True,
         text=True,
         check=False,
@@ -70,7 +70,7 @@ def test_without_a_gpu_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_triton_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(sys.modules[dispatch.__module__], "_triton_is_there", lambda: False)
+    monkeypatch.setattr(dispatch, "_triton_is_there", lambda: False)
     with pytest.raises(ImportError, match=r"needs Triton.*pip install triton") as caught:
         losses.MultiSimilarityLoss(backend="triton")(EMBEDDINGS, LABELS)
     assert "\n" not in str(caught.value)

@@ -7,18 +7,18 @@ import gc
 import io
 import pickle
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from triton.runtime import interpreter
 
 from likewise import losses, miners
 from likewise.engines.triton.program import compile_source
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
-    Labels,
-    PairBatch,
     hyper,
     largest,
     mean,
@@ -29,9 +29,8 @@ from likewise.formula import (
     softplus,
 )
 from likewise.formula.expressions import as_formula
-from likewise.formula.similarities import Cosine
 from likewise.losses import PairLoss
-from tests.engines.triton_common import WAYS, WHOLE, batch, check, declared, keeping, outcome, take
+from tests.engines.triton_common import WAYS, batch, check, declared, keeping, outcome, program, take
 
 LOSSES = {
     "plain": losses.MultiSimilarityLoss,
@@ -79,7 +78,7 @@ def test_one_side_learns(way: str, side: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("way", ["short", "sorted"])
+@pytest.mark.parametrize("way", WAYS)
 def test_back_twice_and_never_again(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     embeddings, labels = batch(19)
@@ -95,7 +94,7 @@ def test_back_twice_and_never_again(name: str, way: str, monkeypatch: pytest.Mon
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("way", ["general", "sorted"])
+@pytest.mark.parametrize("way", WAYS)
 def test_changed_embeddings_are_noticed(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on the dense engine: a gradient at a point that is no longer there would be silently wrong."""
     take(monkeypatch, way)
@@ -132,17 +131,6 @@ def test_the_same_bits_twice(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         torch.use_deterministic_algorithms(False)
 
 
-def test_shares_of_references_are_not_taken_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where everybody has a share of the references, the short way would finish folds that are not whole."""
-    take(monkeypatch, "short")
-    embeddings, labels = batch(6)
-    parts = [per_pair(NEGATIVES, s)]
-    pair_batch = PairBatch(Labels(labels, labels), Cosine(), anchors=embeddings, references=embeddings)
-    assert WHOLE.whole(parts, pair_batch, "mean") is not None
-    pair_batch.shards = object()
-    assert WHOLE.whole(parts, pair_batch, "mean") is None
-
-
 # ------------------------------------------------------------------------------------------------ changed numbers
 
 
@@ -161,7 +149,7 @@ def compiled() -> int:
     return compile_source.cache_info().misses
 
 
-@pytest.mark.parametrize(("way", "m"), [("short", 19), ("general", 19), ("sorted", 34)])
+@pytest.mark.parametrize(("way", "m"), [("general", 19), ("sorted", 34)])
 def test_a_search_compiles_once(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other numbers are other arguments; numbers that belong to the shape (0.5, 1, 2) are another kernel, and right."""
     take(monkeypatch, way)
@@ -184,17 +172,6 @@ def test_a_changed_attribute_counts(way: str, monkeypatch: pytest.MonkeyPatch) -
         loss.margin, loss.miner = margin, miners.MultiSimilarityMiner(epsilon)
         dense = Hinge(margin, backend="dense", miner=miners.MultiSimilarityMiner(epsilon))
         torch.testing.assert_close(loss(embeddings, labels), dense(embeddings, labels))
-
-
-def test_a_part_that_is_made_anew() -> None:
-    """One part stays, the other is made at every call; a new one may stand where an old one stood in memory."""
-    stays = per_pair(POSITIVES, relu(1.0 - s))
-    for step in range(300):
-        margin = 3.0 + step
-        described = WHOLE._described([stays, per_pair(NEGATIVES, relu(s - margin))], "mean")
-        assert described.values == [margin], f"call {step} got the numbers of another"
-        assert repr(margin) in repr(described.totals[1])
-    assert len(WHOLE._SHAPES[stays]) == 1
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -232,17 +209,16 @@ def test_other_sizes_and_dtypes_in_turn(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_can_be_copied_after_use(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings, labels = batch(19)
-    for way in ("short", "general"):
-        take(monkeypatch, way)
-        loss = LOSSES[name](backend="triton")
-        expected = loss(embeddings, labels)
-        loss(leaf_of(embeddings), labels).backward()
-        stored = io.BytesIO()
-        torch.save(loss, stored)
-        stored.seek(0)
-        copies = [copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), torch.load(stored, weights_only=False)]
-        for other in copies:
-            assert torch.equal(other(embeddings, labels), expected)
+    take(monkeypatch, "general")
+    loss = LOSSES[name](backend="triton")
+    expected = loss(embeddings, labels)
+    loss(leaf_of(embeddings), labels).backward()
+    stored = io.BytesIO()
+    torch.save(loss, stored)
+    stored.seek(0)
+    copies = [copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), torch.load(stored, weights_only=False)]
+    for other in copies:
+        assert torch.equal(other(embeddings, labels), expected)
 
 
 def live() -> int:
@@ -250,7 +226,7 @@ def live() -> int:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("way", ["short", "sorted"])
+@pytest.mark.parametrize("way", WAYS)
 def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No tensor outlives its call, and none waits for the collector of cycles."""
     take(monkeypatch, way)
@@ -262,7 +238,7 @@ def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     step()
     gc.collect()
-    before, kinds = live(), len(WHOLE._LOSSES)
+    before = live()
     gc.disable()
     try:
         for _ in range(10):
@@ -270,12 +246,11 @@ def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> 
         assert live() == before
     finally:
         gc.enable()
-    assert len(WHOLE._LOSSES) == kinds
 
 
-def test_plans_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was made for a batch of distances does not hold its norms."""
-    take(monkeypatch, "short")
+    take(monkeypatch, "general")
     embeddings, labels = batch(7)
     losses.MultiSimilarityLoss(backend="triton")(embeddings, labels)
     gc.collect()
@@ -286,12 +261,41 @@ def test_plans_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert live() == before
 
 
-def test_shapes_are_forgotten_with_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    take(monkeypatch, "short")
-    embeddings, labels = batch(6)
-    gc.collect()
-    before = len(WHOLE._SHAPES)
-    for margin in (0.1, 0.2, 0.3):
-        Hinge(margin, backend="triton")(embeddings, labels)
-    gc.collect()
-    assert len(WHOLE._SHAPES) == before
+# ------------------------------------------------------------------------------------------------ devices
+
+
+def test_the_device_of_the_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    assert program.on(torch.device("cuda:0")) is program.on(torch.device("cpu"))
+    other = program.on(torch.device("cuda:1"))
+    assert isinstance(other, torch.cuda.device)
+    assert other.idx == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_launch_is_on_its_device(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inside: list[torch.device] = []
+
+    class Guard:
+        def __init__(self, device: torch.device) -> None:
+            self.device = device
+
+        def __enter__(self) -> None:
+            inside.append(self.device)
+
+        def __exit__(self, *_: object) -> None:
+            inside.pop()
+
+    launched, made = [], interpreter.GridExecutor.__call__
+
+    def run(self: Any, *args: Any, **options: Any) -> Any:
+        launched.append(list(inside))
+        return made(self, *args, **options)
+
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", run)
+    monkeypatch.setattr(program, "on", Guard)
+    take(monkeypatch, way)
+    embeddings, labels = batch(19)
+    losses.MultiSimilarityLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()
+    assert launched
+    assert all(devices == [torch.device("cpu")] for devices in launched)

@@ -1,12 +1,11 @@
 """What the tests of the fused engine share: its ways, batches, and the bar that it is held to.
 
-Files named ``fused_*`` are run by ``test_fused.py`` in a process of their own: Triton's interpreter must be asked for
+Files named ``triton_*`` are run by ``test_triton.py`` in a process of their own: Triton's interpreter must be asked for
 before anybody imports Triton.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,8 +36,7 @@ if hasattr(interpreter, "_patch_lang"):
 if hasattr(interpreter, "interpreter_builder"):
     object.__setattr__(interpreter.interpreter_builder.options, "sanitize_overflow", False)
 
-WHOLE = importlib.import_module("likewise.engines.triton.whole")  # the package has a function of that name
-WAYS = ("short", "general", "sorted")
+WAYS = ("general", "sorted")
 NEVER = 2**60
 EPS = torch.finfo(torch.float32).eps
 
@@ -46,15 +44,10 @@ EPS = torch.finfo(torch.float32).eps
 def take(patch: pytest.MonkeyPatch, way: str) -> None:
     """Lead every batch on one way, over many small tiles.
 
-    short: the whole loss in one function.  general: folds, in the order of the batch.  sorted: folds in the order of
-    labels, with kernels for plain tiles, in several chunks of columns, and back in several panels.
+    general: folds in the order of the batch.  sorted: folds in the order of labels, with kernels for plain tiles, in
+    several chunks of columns, and back in several panels.
     """
     patch.setattr(program, "SMALL", program.Shape(16 if way == "sorted" else 32, 16, 16, 4, 3))
-    # what was written down for batches that were cut otherwise
-    WHOLE._LOSSES.clear()
-    WHOLE._SHAPES.clear()
-    patch.setattr(WHOLE, "UP_TO", 4096 if way == "short" else 0)
-    patch.setattr(WHOLE, "SORT_FROM", NEVER)
     patch.setattr(operands, "SORT_FROM", 0 if way == "sorted" else NEVER)
     if way == "sorted":
         patch.setattr(engine, "PARTIAL", 1)

@@ -15,7 +15,6 @@ from likewise.formula import (
     Cosine,
     Labels,
     Mined,
-    PairBatch,
     PerAnchor,
     PerReference,
     Term,
@@ -45,10 +44,10 @@ from likewise.formula import (
 from likewise.formula.expressions import OPERATIONS, Folded, Formula, Number, walk
 from likewise.formula.folds import Fold, Sum
 from likewise.losses import PairLoss
-from tests.engines.triton_common import WAYS, WHOLE, batch, check, declared, keeping, take
+from tests.engines.triton_common import WAYS, batch, check, declared, keeping, take
 from tests.test_outside import MeanVersusHardest
 
-WAYS_AND_SIZES = (("short", 19), ("general", 19), ("sorted", 34))
+WAYS_AND_SIZES = (("general", 19), ("sorted", 34))
 
 
 # ------------------------------------------------------------------------------------------------ the language
@@ -103,9 +102,8 @@ def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pyt
 
     hardest = largest(s, NEGATIVES)
     part = per_anchor(add_up(square(of(s) + of(hardest)), POSITIVES) + square(of(mean(s, NEGATIVES))))
-    for way in ("short", "general"):
-        take(monkeypatch, way)
-        check(partial(declared, part, reduction="sum"), *batch(19))
+    take(monkeypatch, "general")
+    check(partial(declared, part, reduction="sum"), *batch(19))
 
 
 @pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
@@ -140,10 +138,9 @@ def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatc
     }
     for way, m in WAYS_AND_SIZES:
         take(monkeypatch, way)
-        for part, reduction in zip(
-            parts.values(), ("nonzero", "mean", "mean" if way == "short" else "nonzero"), strict=True
-        ):
-            check(partial(declared, part, reduction=reduction), *batch(m))
+        for part in parts.values():
+            for reduction in ("mean", "nonzero"):
+                check(partial(declared, part, reduction=reduction), *batch(m))
 
 
 # ------------------------------------------------------------------------------------------------ miners
@@ -168,9 +165,8 @@ def test_stubborn_miners(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         check(partial(declared, part, miner=keeping(*CONDITIONS[name]), reduction=reduction), *batch(m))
 
 
-@pytest.mark.parametrize("way", ["short", "general"])
-def test_mined_twice_is_refused(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    take(monkeypatch, way)
+def test_mined_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    take(monkeypatch, "general")
     embeddings, labels = batch(6)
     once = Mined(Labels(labels), *CONDITIONS["per anchor"])
     loss = declared(per_pair(NEGATIVES, s), miner=keeping(*CONDITIONS["nobody"]), backend="triton")
@@ -268,9 +264,6 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
                 loss(given, labels)
             assert "\n" not in str(caught.value)
             assert "give" in str(caught.value)
-    # "auto" tries the short way on a GPU, and must get an answer there, not a refusal
-    pair_batch = PairBatch(Labels(labels), Cosine(), anchors=embeddings)
-    assert WHOLE.whole([per_anchor(Folded(fold, NEGATIVES, s))], pair_batch, "mean") is None
     with pytest.raises(TypeError, match="needs embeddings, but only their similarities are known") as caught:
         MeanVersusHardest(backend="triton").from_similarity(embeddings @ embeddings.T, labels)
     assert "\n" not in str(caught.value)

@@ -1,6 +1,6 @@
 """What only a GPU can show: bfloat16, tiles of every size, kernels that were compiled for another batch.
 
-``test_fused.py`` runs each check where there is a GPU; as a script, ``python -m tests.engines.triton_gpu``, it needs no
+``test_triton.py`` runs each check where there is a GPU; as a script, ``python -m tests.engines.triton_gpu``, it needs no
 pytest.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 
 import torch
 from torch import Tensor, nn
@@ -237,43 +236,6 @@ def proxies_in_half_precision() -> None:
                 compare(*found, f"{loss}, {m} samples, {dtype}")
 
 
-def forget() -> None:
-    """Everything that was compiled or written down for batches of a kind."""
-    for name in ("_LOSSES", "_SHAPES"):
-        getattr(import_module("likewise.engines.triton.whole"), name).clear()
-    for kernel in vars(import_module("likewise.engines.triton.rows")).values():
-        if hasattr(kernel, "_compiled"):
-            kernel._compiled.clear()
-    import_module("likewise.engines.triton.engine")._KERNELS.clear()
-    import_module("likewise.engines.triton.program").compile_source.cache_clear()
-
-
-def launched_below_triton() -> None:
-    """Addresses in place of tensors, and below Triton's own launcher: the same bits as its plain way, batch after batch."""
-    program = import_module("likewise.engines.triton.program")
-    short, found = program.direct, {}
-
-    def plain(compiled: object) -> Callable[..., None]:
-        return lambda programs, _stream, arguments: compiled[(programs, 1, 1)](*arguments)
-
-    for name, way in (("plain", plain), ("short", short)):
-        program.direct = way
-        forget()
-        try:
-            found[name] = [
-                outcome(make(backend="triton"), embeddings.to(dtype), labels)
-                for make in (losses.MultiSimilarityLoss, HardestOnly, losses.NTXentLoss)
-                for m in (128, 33, 1200)
-                for dtype in DTYPES
-                for embeddings, labels in (batch(m, 100, seed=1), batch(m, 100, seed=2), batch(m, 100, seed=3))
-            ]
-        finally:
-            program.direct = short
-    forget()
-    for before, after in zip(found["plain"], found["short"], strict=True):
-        assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-
-
 def any_memory_any_stream() -> None:
     """Rows that begin anywhere, strides, other streams: each is what plain rows on the first stream are."""
     plain, labels = batch(130, 48)
@@ -351,7 +313,6 @@ CHECKS = (
     tf32_is_rounded,
     half_precision_on_both_sides,
     proxies_in_half_precision,
-    launched_below_triton,
     any_memory_any_stream,
     as_a_cuda_graph,
     on_another_device,

@@ -22,11 +22,13 @@ __all__ = [
 ]
 
 # For miners, losses and tools.
+from likewise.engines import graphs as graphs
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
 from likewise.engines.positives import can_synchronize as can_synchronize
 from likewise.engines.positives import similarities_at as similarities_at
 from likewise.engines.recompute import TableChunks as TableChunks
 from likewise.engines.recompute import plan_chunks as plan_chunks
+from likewise.engines.replay import replay as replay
 from likewise.engines.schedule import compute_folds as compute_folds
 from likewise.engines.schedule import schedule as schedule

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.distributed import current_group
-from likewise.engines import BACKENDS, evaluate_declaration
+from likewise.engines import BACKENDS, evaluate_declaration, replay
 from likewise.formula import (
     REDUCTIONS,
     Declaration,
@@ -155,6 +155,10 @@ class PairLoss(nn.Module):
                 f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
                 "concatenate both sets into embeddings instead"
             )
+        # small batches on a GPU: the same computation, replayed
+        replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
+        if replayed is not None:
+            return replayed
         with full_precision(embeddings):
             batch = batch_from_embeddings(
                 embeddings,

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, RowPartition, current_group
-from likewise.engines import BACKENDS, evaluate_declaration, plan_chunks
+from likewise.engines import BACKENDS, evaluate_declaration, plan_chunks, replay
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -240,6 +240,10 @@ class ProxyLoss(nn.Module):
             raise ValueError(
                 f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
             )
+        # small batches on a GPU: the same computation, replayed
+        replayed = replay(self, embeddings, labels)
+        if replayed is not None:
+            return replayed
         with full_precision(embeddings):
             samples = self.samples(embeddings)
             if labels is None:

@@ -1,6 +1,5 @@
 """Kernels generated from declarations.  Needs Triton, so it is imported only where it is asked for."""
 
 from likewise.engines.triton.engine import TritonEngine
-from likewise.engines.triton.whole import whole
 
-__all__ = ["TritonEngine", "whole"]
+__all__ = ["TritonEngine"]

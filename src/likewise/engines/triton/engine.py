@@ -21,7 +21,7 @@ from torch import Tensor
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.engines.triton.once import once
 from likewise.engines.triton.operands import Arranged, arrange
-from likewise.engines.triton.program import FOLDING, SLOPES, Launcher, Shape, compile_source, join
+from likewise.engines.triton.program import FOLDING, SLOPES, Kernel, Shape, compile_source, join
 from likewise.engines.triton.source import Recipe, TileFold, Tiles, forward_source, join_source, slope_source
 from likewise.engines.triton.text import Leaf, apart, leaf_of, shape_of
 from likewise.engines.triton.tiles import tiled
@@ -126,7 +126,9 @@ class Job:
 
     # ------------------------------------------------------------------------------------------------ kernels
 
-    def kernels(self, kind: str, terms: list[TileFold], options: tuple[Any, ...] = ()) -> tuple[list[Any], list[Leaf]]:
+    def kernels(
+        self, kind: str, terms: list[TileFold], options: tuple[Any, ...] = ()
+    ) -> tuple[list[Kernel], list[Leaf]]:
         """The kernels for some terms, compiled or remembered, and the leaves that they are to be given."""
         keep, arranged = self.engine.keep, self.arranged
         shape, leaves = shape_of([arranged.bend, *(keep or ()), *[term.curve for term in terms]])
@@ -215,7 +217,7 @@ def _sources(recipe: Recipe, terms: list[TileFold], ordered: bool, options: tupl
     return [forward_source(recipe, terms, tiles) for tiles in split]
 
 
-def _joined(kernel: Launcher, terms: list[TileFold], tiles: Tensor) -> Tensor:
+def _joined(kernel: Kernel, terms: list[TileFold], tiles: Tensor) -> Tensor:
     _, width, m = tiles.shape
     joined = tiles.new_empty(width + len(terms), m)
     join(kernel, tiles, joined)
@@ -228,7 +230,7 @@ class _Slopes:
     terms: list[TileFold]
     weights: list[Tensor]
     known: dict[Formula, Any]
-    _ready: dict[tuple[Formula, bool], tuple[list[Launcher], list[Any]]] = field(default_factory=dict)
+    _ready: dict[tuple[Formula, bool], tuple[list[Kernel], list[Any]]] = field(default_factory=dict)
 
     @property
     def symmetric(self) -> bool:
@@ -298,9 +300,9 @@ def _backward(ctx: Any, job: Job, gradients: tuple[Tensor | None, ...]) -> tuple
     found: dict[Formula, Tensor] = {}
     for folds, terms, states, sums in reversed(list(zip(job.passes, job.terms, ctx.states, ctx.sums, strict=True))):
         for fold, term, state, by_leaf in zip(folds, terms, states, sums, strict=True):
-            parts = term.fold.sort_declaration(state)
+            divisor = term.fold.divisor(state)
             for leaf, of_leaf in zip(term.by, by_leaf, strict=True):
-                passed = nodes[fold] * of_leaf / parts
+                passed = nodes[fold] * of_leaf / divisor
                 target = nodes if leaf in nodes else found
                 target[leaf] = target[leaf] + passed if leaf in target else passed
     slopes = job.slopes(ctx.states, [[nodes[fold] for fold in folds] for folds in job.passes], ctx.known)

@@ -342,7 +342,7 @@ def arrange(batch: PairBatch) -> Arranged:
     left = factor(both.left, rows)
     right = left if manner.symmetric else factor(both.right, columns)
     operands = Operands(
-        left.operand, right.operand, None if left.scale is None else (left.scale, right.scale),
+        left.operand, right.operand, None if left.scale is None or right.scale is None else (left.scale, right.scale),
         marks.labels, marks.ids, marks.valid, marks.codes,
         manner.precision, (*batch.shape, padded(both.left.shape[1])), manner.dtype, both.left.device,
     )  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import linecache
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import triton
@@ -17,15 +17,18 @@ from torch import Tensor
 
 from likewise.engines.triton import pieces
 
+Kernel: TypeAlias = Any
+"""A function that Triton compiles."""
+
 _numbers = itertools.count()
 
 
 @functools.cache
-def compile_source(source: str) -> Launcher:
+def compile_source(source: str) -> Kernel:
     r"""The kernel of a source; Triton reads it where tracebacks do.
 
     Examples:
-        >>> compile_source("@triton.jit\ndef kernel(x):\n    pass\n").kernel.__name__
+        >>> compile_source("@triton.jit\ndef kernel(x):\n    pass\n").__name__
         'kernel'
     """
     filename = f"<likewise kernel {next(_numbers)}>"
@@ -33,120 +36,28 @@ def compile_source(source: str) -> Launcher:
     names = ("_place", "_product", "_sigmoid", "_softplus")
     namespace: dict[str, Any] = {"tl": tl, "triton": triton, **{name: getattr(pieces, name) for name in names}}
     exec(compile(source, filename, "exec"), namespace)
-    return Launcher(namespace["kernel"])
+    return namespace["kernel"]
 
 
 # ------------------------------------------------------------------------------------------------ launching
 
-Launch = Callable[[int, int, Sequence[Any]], None]
-"""Runs so many programs of a compiled kernel on a stream; a pointer may be a tensor or an address."""
 
+def launch(
+    kernel: Kernel, programs: int, arguments: Sequence[Any], device: torch.device, *, warps: int = 4, stages: int = 2
+) -> None:
+    """Run a kernel.
 
-class Launcher:
-    """A kernel, and its compiled forms by what they were specialized for.
-
-    Triton looks at every argument of every call to find the form that fits; for a small batch that takes longer than the
-    kernel.  Whoever calls knows better what can differ.
+    Args:
+        kernel: what.
+        programs: how many.
+        arguments: all of them, in order.
+        device: where.
+        warps: of each program.
+        stages: of the pipeline that loads.
     """
-
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-        self._compiled: dict[Any, Launch] = {}
-
-    def __call__(
-        self,
-        programs: int,
-        key: Any,
-        arguments: Sequence[Any],
-        device: torch.device,
-        *,
-        warps: int = 4,
-        stages: int = 2,
-    ) -> None:
-        """Run it.
-
-        Args:
-            programs: how many.
-            key: everything about the arguments that Triton specializes for: dtypes, whether addresses and whole numbers
-                are multiples of 16, whether a number is one, and constants.
-            arguments: all of them, in order.
-            device: where.
-            warps: of each program.
-            stages: of the pipeline that loads.
-        """
-        known = self._compiled.get((key, device))
-        with on(device):
-            if known is not None:
-                known(programs, stream_of(device), arguments)
-                return
-            launch = self.first(programs, arguments, warps=warps, stages=stages)
-        if launch is not None:
-            self._compiled[key, device] = launch
-
-    def first(self, programs: int, arguments: Sequence[Any], *, warps: int = 4, stages: int = 2) -> Launch | None:
-        """Run it on tensors, compile it if it must be, and say how it is launched from now on.
-
-        ``None``: as before.  The interpreter compiles nothing.
-        """
+    with on(device):
         # multiply-adds in one rounding are Triton's default, which 3.9 announces to change
-        compiled = self.kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True)
-        return None if compiled is None else direct(compiled)
-
-
-def direct(compiled: Any) -> Launch:
-    """The short way to launch a compiled kernel.
-
-    Triton's own, ``compiled[grid](*arguments)``, asks for device and stream, packs up what a profiler may want to know,
-    and calls hooks before and after.  Below it is a function that only launches.  What that is given is Triton's own
-    business and no promise: versions 3.6 to 3.9 are known, in two forms.  Wherever anything is not as it is there, and
-    while a profiler listens, the plain way is taken.
-    """
-
-    def plain(programs: int, _stream: int, arguments: Sequence[Any]) -> None:
-        compiled[(programs, 1, 1)](*arguments)
-
-    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
-    names = ("launch", "launch_cooperative_grid", "launch_pdl", "global_scratch_size", "profile_scratch_size")
-    launcher: Any = getattr(compiled, "run", None)  # loads it, too
-    function, metadata = getattr(compiled, "function", None), getattr(compiled, "packed_metadata", None)
-    runtime = getattr(getattr(triton, "knobs", None), "runtime", None)
-    hooks = [getattr(getattr(runtime, f"launch_{when}_hook", None), "calls", None) for when in ("enter", "exit")]
-    if (
-        not (3, 6) <= version <= (3, 9)
-        or not all(hasattr(launcher, name) for name in names)
-        or not (isinstance(function, int) and isinstance(metadata, tuple) and len(metadata) == 3)
-        or not all(isinstance(calls, list) for calls in hooks)
-        or launcher.global_scratch_size
-        or launcher.profile_scratch_size
-        or getattr(launcher, "gsan_enabled", False)
-    ):
-        return plain
-    entering, leaving = hooks
-    launch, cooperative, dependent = launcher.launch, launcher.launch_cooperative_grid, launcher.launch_pdl
-    if version == (3, 6):
-
-        def short(programs: int, stream: int, arguments: Sequence[Any]) -> None:
-            if entering or leaving:
-                return plain(programs, stream, arguments)
-            launch(
-                programs, 1, 1, stream, function, cooperative, dependent, None, None, metadata, None, None, None,
-                *arguments,
-            )  # fmt: skip
-
-        return short
-    if not (hasattr(launcher, "arg_annotations") and hasattr(launcher, "kernel_signature")):
-        return plain
-    annotations, signature = launcher.arg_annotations, launcher.kernel_signature
-
-    def shorter(programs: int, stream: int, arguments: Sequence[Any]) -> None:
-        if entering or leaving:
-            return plain(programs, stream, arguments)
-        launch(
-            programs, 1, 1, stream, function, cooperative, dependent, metadata, None, None, None, None, None,
-            annotations, signature, arguments,
-        )  # fmt: skip
-
-    return shorter
+        kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True)
 
 
 _ANYWHERE = nullcontext()
@@ -157,18 +68,6 @@ def on(device: torch.device) -> AbstractContextManager[object]:
     if device.type != "cuda" or device.index == torch.cuda.current_device():
         return _ANYWHERE
     return torch.cuda.device(device)
-
-
-def stream_of(device: torch.device) -> int:
-    """The address of the stream that torch launches on."""
-    if device.type != "cuda":
-        return 0
-    return int(torch._C._cuda_getCurrentRawStream(device.index))
-
-
-def aligned(*tensors: Tensor) -> tuple[bool, ...]:
-    """Which tensors begin at an address that loads in whole vectors."""
-    return tuple([tensor.data_ptr() % 16 == 0 for tensor in tensors])
 
 
 # ------------------------------------------------------------------------------------------------ cutting
@@ -232,7 +131,7 @@ def power_of_two(least: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """What every kernel of a batch reads: tensors, or the places where they will be.
+    """What every kernel of a batch reads.
 
     Args:
         left: anchors as they are multiplied, ``(m, width)``, contiguous, rows of a multiple of 16 bytes.
@@ -248,13 +147,13 @@ class Operands:
         device: where everything is.
     """
 
-    left: Any
-    right: Any
-    scale: tuple[Any, Any] | None
-    labels: tuple[Any, Any] | None
-    ids: tuple[Any, Any] | None
-    valid: Any | None
-    codes: Any | None
+    left: Tensor
+    right: Tensor
+    scale: tuple[Tensor, Tensor] | None
+    labels: tuple[Tensor, Tensor] | None
+    ids: tuple[Tensor, Tensor] | None
+    valid: Tensor | None
+    codes: Tensor | None
     precision: str
     size: tuple[int, int, int]
     dtype: torch.dtype
@@ -274,7 +173,7 @@ class Operands:
 
     def slopes(
         self,
-        kernels: list[Launcher],
+        kernels: list[Kernel],
         shape: Shape,
         rows: tuple[int, int],
         columns: tuple[int, int],
@@ -304,7 +203,7 @@ class Operands:
 
     def launch(
         self,
-        kernel: Launcher,
+        kernel: Kernel,
         shape: Shape,
         out: Tensor,
         rest: Tensor,
@@ -313,35 +212,20 @@ class Operands:
         leaves: list[Any],
     ) -> None:
         """Run a kernel over a rectangle of the matrix."""
-        programs, arguments = self.arguments(shape, (out, rest), rows, columns, out.stride(0), leaves)
-        tensors = [each for each in arguments if isinstance(each, Tensor)]
-        kinds = self.dtype, out.dtype, None if self.labels is None else self.labels[0].dtype
-        key = (rows, columns, self.size, out.stride(0), shape, programs, self.precision, kinds, aligned(*tensors))
-        kernel(programs, key, arguments, self.device, warps=shape.warps, stages=shape.stages)
-
-    def arguments(
-        self,
-        shape: Shape,
-        out: tuple[Any, Any],
-        rows: tuple[int, int],
-        columns: tuple[int, int],
-        stride: int,
-        leaves: Sequence[Any],
-    ) -> tuple[int, tuple[Any, ...]]:
-        """How many programs cover a rectangle, and what they are given; ``stride`` is that of what they write."""
         empty = self.left  # for pointers that the kernel never follows
         scale, labels, ids = self.scale or (empty, empty), self.labels or (empty, empty), self.ids or (empty, empty)
         programs = min(shape.tiles(rows[1] - rows[0], columns[1] - columns[0]), processors(self.device))
         m, n, width = self.size
-        return programs, (
+        arguments = (
             self.left, self.right, *scale, *labels, *ids,
             empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
-            *out, rows[0], rows[1], columns[0], columns[1], n, stride, *leaves,
+            out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
             width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, max(m, n) * width >= 2**31,
         )  # fmt: skip
+        launch(kernel, programs, arguments, self.device, warps=shape.warps, stages=shape.stages)
 
 
-def join(kernel: Launcher, tiles: Tensor, joined: Tensor) -> None:
+def join(kernel: Kernel, tiles: Tensor, joined: Tensor) -> None:
     """Join what tiles left, ``(tiles, width, m)``, for each row: states, sums of slopes, finished folds."""
-    count, width, m = tiles.shape
-    kernel(-(-m // ROWS), (count, m, width), (tiles, joined, m, count, ROWS), tiles.device)
+    count, _, m = tiles.shape
+    launch(kernel, -(-m // ROWS), (tiles, joined, m, count, ROWS), tiles.device)

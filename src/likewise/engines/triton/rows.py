@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from likewise.engines.triton.program import Launcher, aligned, power_of_two
+from likewise.engines.triton.program import launch, power_of_two
 
 
 @triton.jit
@@ -83,36 +81,12 @@ def _back(
     tl.store(out + source * D + k, g.to(out.dtype.element_ty), mask=k < D)
 
 
-PREPARE, BACK = Launcher(_prepare), Launcher(_back)
-
-
 def padded(d: int) -> int:
     """The dimensions of an operand: rows of a multiple of 16 bytes load in whole vectors."""
     return d + -d % 16
 
 
-def prepare_arguments(
-    x: Any, order: Any | None, out: Any, scale: Any | None, stride: int, d: int, *, unit: bool, rounded: bool
-) -> tuple[Any, ...]:
-    """What `PREPARE` is given."""
-    width = padded(d)
-    flags = order is not None, unit, scale is not None, rounded
-    return (x, order if flags[0] else x, out, scale if flags[2] else out, stride, d, width, power_of_two(width), *flags)
-
-
-def back_arguments(
-    x: Any, order: Any | None, scale: Any | None, gradient: Any, out: Any, stride: int, d: int, *, unit: bool
-) -> tuple[Any, ...]:
-    """What `BACK` is given."""
-    width = padded(d)
-    flags = order is not None, unit, scale is not None
-    return (
-        x, order if flags[0] else x, scale if flags[2] else x, gradient, out, stride, d, width, power_of_two(width),
-        *flags,
-    )  # fmt: skip
-
-
-def in_rows(matrix: Tensor) -> Tensor:
+def _in_rows(matrix: Tensor) -> Tensor:
     """The same numbers, without graph, each row in one piece."""
     matrix = matrix.detach()
     return matrix if matrix.stride(1) == 1 else matrix.contiguous()
@@ -148,14 +122,17 @@ class Factor:
         self.source, self.order, self.unit = source, order, unit
         n, d = source.shape
         self.scale = source.new_empty(n, dtype=torch.float32) if scaled else None
-        x = self._x = in_rows(source)
+        x = self._x = _in_rows(source)
         as_it_is = order is None and padded(d) == d and x.dtype == dtype and x.is_contiguous()
         if as_it_is and not (unit or scaled or rounded):
             self.operand = x
             return
         self.operand = source.new_empty(n, padded(d), dtype=dtype)
-        arguments = prepare_arguments(x, order, self.operand, self.scale, x.stride(0), d, unit=unit, rounded=rounded)
-        PREPARE(n, (*arguments[4:], x.dtype, dtype, aligned(x)), arguments, x.device)
+        arguments = (
+            x, x if order is None else order, self.operand, self.operand if self.scale is None else self.scale,
+            x.stride(0), d, padded(d), power_of_two(padded(d)), order is not None, unit, scaled, rounded,
+        )  # fmt: skip
+        launch(_prepare, n, arguments, x.device)
 
     def empty(self) -> Tensor:
         """A place for the gradient by the source, in its dtype."""
@@ -166,8 +143,9 @@ class Factor:
         order = None if self.order is None else self.order[first:]
         source, place = (self._x[first:], out[first:]) if order is None else (self._x, out)
         scale = None if self.scale is None else self.scale[first:]
-        arguments = back_arguments(
-            source, order, scale, gradient, place, source.stride(0), source.shape[1], unit=self.unit
-        )
-        key = (*arguments[5:], source.dtype, out.dtype, aligned(*arguments[:5]))
-        BACK(len(gradient), key, arguments, source.device)
+        d = source.shape[1]
+        arguments = (
+            source, source if order is None else order, source if scale is None else scale, gradient, place,
+            source.stride(0), d, padded(d), power_of_two(padded(d)), order is not None, self.unit, scale is not None,
+        )  # fmt: skip
+        launch(_back, len(gradient), arguments, source.device)

@@ -46,19 +46,15 @@ def leaf_of(node: Formula) -> Leaf | None:
     return None
 
 
-def shape_of(roots: list[Formula], *, deep: bool = False) -> tuple[tuple[Any, ...], list[Leaf]]:
+def shape_of(roots: list[Formula]) -> tuple[tuple[Any, ...], list[Leaf]]:
     """What formulas have in common with others of the same shape, as a key; and their leaves, in a fixed order.
-
-    Args:
-        roots: the formulas.
-        deep: look into the curves of folds, too.
 
     Examples:
         >>> from likewise.formula import s
         >>> shape_of([3.0 * s])[0] == shape_of([4.0 * s])[0], shape_of([3.0 * s])[0] == shape_of([3.0 + s])[0]
         (True, False)
     """
-    shape = _Shape({}, [], [], deep)
+    shape = _Shape({}, [], [])
     ends = [shape.visit(root) for root in roots]
     return (*shape.key, *ends), shape.leaves
 
@@ -70,7 +66,6 @@ class _Shape:
     places: dict[Formula, int]
     leaves: list[Leaf]
     key: list[Any]
-    deep: bool
 
     def visit(self, node: Formula) -> int:
         place = self.places.get(node)
@@ -80,8 +75,6 @@ class _Shape:
             entry: tuple[Any, ...] = (node.operation, *[self.visit(argument) for argument in node.arguments])
         elif isinstance(node, Variable):
             entry = ("s",)
-        elif self.deep and isinstance(node, Folded):
-            entry = (type(node.fold), node.over, self.visit(node.curve))
         else:
             leaf = leaf_of(node)
             if leaf is None:

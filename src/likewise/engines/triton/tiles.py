@@ -50,21 +50,17 @@ class Tiled(ABC):
     def derivative(self, value: str, weights: list[str]) -> str:
         """The gradient by a value of a tile; what is not kept is masked by the caller."""
 
-    def parts(self, state: list[str]) -> str:
+    def divisor_text(self, state: list[str]) -> str:
         """What a gradient is divided by to reach the values."""
         return "1.0"
 
-    def weighted(self, state: list[str], gradient: str) -> list[str]:
-        """The weights."""
-        return [f"{gradient} / {self.parts(state)}"]
-
-    def sort_declaration(self, state: Tensor) -> Tensor | float:
-        """As `parts`, of a state that kernels left."""
+    def divisor(self, state: Tensor) -> Tensor | float:
+        """The same, of a state that kernels left."""
         return 1.0
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
-        """As `weighted`, of a state that kernels left."""
-        return [gradient / self.sort_declaration(state)]
+        """The weights, from a state that kernels left."""
+        return [gradient / self.divisor(state)]
 
 
 def _kept(keep: str | None, value: str, otherwise: str) -> str:
@@ -95,10 +91,10 @@ class _Peaked(Tiled):
         ]
         return lines, "before", "now"
 
-    def parts(self, state: list[str]) -> str:
+    def divisor_text(self, state: list[str]) -> str:
         return f"tl.maximum({state[1]}, 1.0)"
 
-    def sort_declaration(self, state: Tensor) -> Tensor:
+    def divisor(self, state: Tensor) -> Tensor:
         return state[1].clamp_min(1.0)
 
 
@@ -115,13 +111,10 @@ class _LogSumExp(_Peaked):
         return f"tl.exp({largest} - peak)"
 
     def finished(self, state: list[str]) -> str:
-        return f"tl.log({self.parts(state)}) + {state[0]}"
+        return f"tl.log({self.divisor_text(state)}) + {state[0]}"
 
     def derivative(self, value: str, weights: list[str]) -> str:
         return f"{weights[0]} * tl.exp(tl.minimum({value} - {weights[1]}, 0.0))"
-
-    def weighted(self, state: list[str], gradient: str) -> list[str]:
-        return [*super().weighted(state, gradient), state[0]]
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
         return [*super().weights(state, gradient), state[0]]
@@ -147,9 +140,6 @@ class _Max(_Peaked):
 
     def derivative(self, value: str, weights: list[str]) -> str:
         return f"tl.where({value} == {weights[1]}, {weights[0]}, 0.0)"
-
-    def weighted(self, state: list[str], gradient: str) -> list[str]:
-        return [*super().weighted(state, gradient), self.finished(state)]
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
         return [*super().weights(state, gradient), -state[0] if self.sign else state[0]]
@@ -189,12 +179,12 @@ class _Mean(_Sum):
         return [total, _number_kept(writer, keep)], weight
 
     def finished(self, state: list[str]) -> str:
-        return f"{state[0]} / {self.parts(state)}"
+        return f"{state[0]} / {self.divisor_text(state)}"
 
-    def parts(self, state: list[str]) -> str:
+    def divisor_text(self, state: list[str]) -> str:
         return f"tl.maximum({state[1]}, 1.0)"
 
-    def sort_declaration(self, state: Tensor) -> Tensor:
+    def divisor(self, state: Tensor) -> Tensor:
         return state[1].clamp_min(1.0)
 
 
@@ -208,9 +198,6 @@ class _Count(_Added):
             return [_number_kept(writer, keep)], "0.0"
         both = f"({value})" if keep is None else f"({value} & {keep})"
         return [writer.write(f"tl.sum({both}.to(tl.float32), axis=1)")], "0.0"
-
-    def weighted(self, state: list[str], gradient: str) -> list[str]:
-        return []
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
         return []

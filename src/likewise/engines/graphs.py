@@ -1,0 +1,259 @@
+"""CUDA graphs for small batches: value and gradients of a loss, computed by one launch.
+
+A small batch on a GPU takes as long as its kernels take to launch.  `call` captures the plain computation once for each
+key and shape as a CUDA graph that holds the value *and* the gradients of every input that wants one.  A call copies its
+inputs in, replays the graph, and clones value and gradients out; the backward pass only scales the gradients, so that
+any number of calls may be alive before it.  A second derivative is computed plainly from the inputs.
+
+A call that does not fit returns ``None``, and the caller takes the plain path: the first calls of each key; work that is
+captured, compiled, traced or transformed by ``torch.func`` already; forward-mode differentiation and anomaly detection;
+gradients in float16, which are too small without the scale of a `GradScaler`; vectors of values with a gradient; whatever
+draws random numbers, changes its inputs or waits for the device; and calls from a second thread while a first one is
+inside.
+
+Memory: graphs of one stream share a memory pool, which grows to what the largest of them needs in between; each graph
+adds its inputs and outputs.  Together they hold at most `BUDGET` bytes for each stream, beside the workspaces of cuBLAS;
+`MOST` graphs are kept, the most recently used ones.  A graph is dropped with its owner; `clear` drops them all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from likewise.engines.recorder import CudaRecorder, Pool, Recorder
+from likewise.engines.recording import Compute, Place, Recording, Request, current_modes, record
+
+Prepare: TypeAlias = Callable[[], Compute | None]
+Known: TypeAlias = dict[Hashable, Recording | int | None]
+"""By key: a recording, ``None`` where there can be none, or how often the key was seen."""
+
+UP_TO = 2**23
+"""Pairs below which a batch is worth a graph: larger ones keep the GPU busy, and generated kernels take them."""
+
+BUDGET = 2**30
+"""Bytes that the graphs of one stream may hold."""
+
+MOST = 64
+"""Graphs that are kept for one stream."""
+
+STREAMS = 4
+"""Streams that have graphs; work on any other one is computed plainly."""
+
+KEYS = 256
+"""Keys that are remembered for one owner."""
+
+AFTER = 4
+"""Plain calls before a capture: a shape that comes rarely, such as the last batch of an epoch, is not worth one."""
+
+FREE, WORTH = 32, 32
+"""Captures that are made on credit, and replays that pay for one more: batches that all differ are not worth capturing."""
+
+
+class Graphs:
+    """Recordings by owner and key.
+
+    Args:
+        recorder: records and replays.
+        budget: bytes that the recordings of one stream may hold.
+        most: recordings that are kept for one stream.
+        after: plain calls before a recording.
+
+    Examples:
+        >>> import torch
+        >>> graphs = Graphs(CudaRecorder())
+        >>> graphs.call(graphs, "key", lambda: torch.sin, [torch.zeros(1)]) is None  # the tensor is on the CPU
+        True
+    """
+
+    def __init__(self, recorder: Recorder, *, budget: int = BUDGET, most: int = MOST, after: int = AFTER) -> None:
+        self.recorder, self.budget, self.most, self.after = recorder, budget, most, after
+        self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self._pools: dict[Place, Pool] = {}
+        self._lock = threading.Lock()
+        self._clock = itertools.count(1)
+        self.captured = self.replayed = 0
+
+    # ------------------------------------------------------------------------------------------------ calls
+
+    def call(self, owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:
+        """Compute by a graph, or return ``None`` where the caller is to compute plainly; see the module's `call`."""
+        if not self._fits(tensors):
+            return None
+        device = tensors[0].device
+        learns = torch.is_grad_enabled()
+        wanted = tuple([learns and tensor.requires_grad for tensor in tensors])
+        request = Request(tensors, wanted, (device, self.recorder.stream(device)), current_modes(device))
+        key = (key, *request[1:], *[(tensor.shape, tensor.dtype) for tensor in tensors])
+        # a thread that waited here, inside the backward pass, could be the one that a capture waits for
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            recording = self._find(self._known.setdefault(owner, {}), key, prepare, request)
+            if recording is None:
+                return None
+            self.replayed += 1
+            recording.used = next(self._clock)
+            return recording.value(request)
+        finally:
+            self._lock.release()
+
+    def _fits(self, tensors: Sequence[Tensor]) -> bool:
+        device = tensors[0].device
+        if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.is_anomaly_enabled():
+            return False
+        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+            return False
+        for tensor in tensors:
+            plain = type(tensor) is Tensor or type(tensor) is torch.nn.Parameter
+            if not plain or tensor.device != device or tensor.layout is not torch.strided:
+                return False
+            try:
+                tensor.data_ptr()
+            except RuntimeError:  # inside a transform of torch.func a tensor has no memory
+                return False
+            if not tensor.is_floating_point():
+                continue
+            if tensor.requires_grad and tensor.dtype == torch.float16:
+                return False
+            if forward_ad.unpack_dual(tensor).tangent is not None:  # type: ignore[no-untyped-call]
+                return False
+        return True
+
+    def _find(self, known: Known, key: Hashable, prepare: Prepare, request: Request) -> Recording | None:
+        state = known.get(key, 0)
+        if state is None or isinstance(state, Recording):
+            return state
+        if state < self.after:
+            if state == 0 and len(known) >= KEYS:
+                for other in [each for each, found in known.items() if not isinstance(found, Recording)]:
+                    del known[other]
+            known[key] = state + 1
+            return None
+        if self.captured >= FREE + self.replayed // WORTH or not self._make_room(request.place):
+            return None
+        self.captured += 1
+        compute = prepare()
+        recording = None if compute is None else self._record(compute, request)
+        known[key] = recording
+        if recording is not None and self.held(request.place) > self.budget:
+            alone = len(self._at(request.place)) == 1
+            self._drop(request.place)
+            known[key] = None if alone else self.after
+            return None
+        return recording
+
+    # ------------------------------------------------------------------------------------------------ recording
+
+    def _record(self, compute: Compute, request: Request) -> Recording | None:
+        place = request.place
+        if place not in self._pools:
+            self._pools[place] = self.recorder.open_pool(place[0])
+        elif not self._at(place):
+            self._pools[place].renew(empty=True)  # the memory went with the last recording
+        return record(compute, request, self._pools[place])
+
+    def _make_room(self, place: Place) -> bool:
+        """Drop what is too much for one more recording; whether the stream may have one."""
+        if place not in self._pools and len(self._pools) >= STREAMS:
+            unused = next((other for other in self._pools if not self._at(other)), None)
+            if unused is None:
+                return False
+            del self._pools[unused]
+        if self.held(place) >= self.budget:
+            self._drop(place)
+        recordings = sorted(self._at(place), key=lambda entry: entry[2].used)
+        for known, key, _ in recordings[: max(0, len(recordings) + 1 - self.most)]:
+            del known[key]  # its memory is free for the next one
+        return True
+
+    def _at(self, place: Place) -> list[tuple[Known, Hashable, Recording]]:
+        return [
+            (known, key, found)
+            for known in list(self._known.values())
+            for key, found in known.items()
+            if isinstance(found, Recording) and found.place == place
+        ]
+
+    def _drop(self, place: Place) -> None:
+        """Drop all recordings of a stream: their memory goes back only when the last of them is gone."""
+        for known, key, _ in self._at(place):
+            del known[key]
+
+    # ------------------------------------------------------------------------------------------------ memory
+
+    def held(self, place: Place) -> int:
+        """Bytes that the recordings of one stream of a device hold."""
+        recordings = self._at(place)
+        own = sum(each.nbytes for _, _, recording in recordings for each in recording.inputs)
+        return own + (self._pools[place].reserved if recordings else 0)
+
+    def held_bytes(self) -> int:
+        """Bytes that all recordings hold."""
+        return sum(self.held(place) for place in list(self._pools))
+
+    def clear(self) -> None:
+        """Drop every recording."""
+        with self._lock:
+            self._known.clear()
+            self.captured = self.replayed = 0
+
+
+_GRAPHS = Graphs(CudaRecorder())
+
+
+def accepts(device: torch.device) -> bool:
+    """Whether graphs can be used on a device here and now.
+
+    Examples:
+        >>> accepts(torch.device("cpu"))
+        False
+    """
+    return _GRAPHS.recorder.accepts(device)
+
+
+def call(owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:
+    """Compute a function of tensors by a CUDA graph; ``None`` where the caller is to compute it plainly.
+
+    Args:
+        owner: whose computation it is; its graphs are dropped with it.
+        key: everything but tensors that the result depends on.  Shapes, dtypes, the device, the stream, whether gradients
+            are wanted, and torch's own settings are added to it.
+        prepare: returns the computation as a function of the tensors, or ``None`` where it is not to be captured.  It is
+            called once per key; the function is kept, so it must not hold the owner, nor change when the owner changes.
+        tensors: what is computed from; all on one device.
+
+    Returns:
+        The value, which can be differentiated by the tensors that require a gradient, any number of times.
+
+    Examples:
+        >>> call(Graphs(CudaRecorder()), "double", lambda: lambda x: 2.0 * x.sum(), [torch.ones(2)]) is None
+        True
+    """
+    return _GRAPHS.call(owner, key, prepare, tensors)
+
+
+def held_bytes() -> int:
+    """Bytes of GPU memory that graphs hold.
+
+    Examples:
+        >>> held_bytes()
+        0
+    """
+    return _GRAPHS.held_bytes()
+
+
+def clear() -> None:
+    """Drop every graph, and give its memory back to torch.
+
+    Examples:
+        >>> clear()
+    """
+    _GRAPHS.clear()

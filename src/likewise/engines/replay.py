@@ -1,0 +1,144 @@
+"""A loss as a pure function of tensors, for `likewise.engines.graphs`: its attributes are a key, its parameters inputs."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from likewise.distributed import SINGLE_PROCESS, current_group
+from likewise.engines import graphs
+from likewise.formula import can_read_values, has_similarity_hook
+
+_OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
+"""Attributes of a loss that are not its own."""
+
+_SIMPLE = frozenset({bool, int, float, str, type(None)})
+"""Types whose values are constants, and most of all attributes."""
+
+
+def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | None:
+    """The loss of a small batch on a GPU by a CUDA graph; ``None``: it is to be computed plainly.
+
+    Args:
+        loss: a `PairLoss` or a `ProxyLoss`.
+        embeddings: the first argument of its ``forward``.
+        others: the other ones.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.losses import ContrastiveLoss
+        >>> replay(ContrastiveLoss(), torch.eye(2), torch.tensor([0, 1])) is None
+        True
+    """
+    if torch.compiler.is_compiling() or loss.backend != "auto" or not isinstance(embeddings, Tensor):
+        return None
+    if not graphs.accepts(embeddings.device) or not _is_plain(embeddings):
+        return None
+    learned = {name: each for name, each in (*loss._parameters.items(), *loss._buffers.items()) if each is not None}
+    given = (embeddings, *others)
+    tensors = [*[each for each in given if each is not None], *learned.values()]
+    key = _key(loss)
+    if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
+        return None
+    if _pairs(loss, given) >= graphs.UP_TO:
+        return None
+    there = tuple([each is not None for each in given])
+    prepare = functools.partial(_pure, loss, there, tuple(learned))
+    return graphs.call(loss, (key, there, *learned), prepare, tensors)
+
+
+def _is_plain(embeddings: Tensor) -> bool:
+    """Whether values are not read, no hook sees the matrix, and there is one process."""
+    return not can_read_values(embeddings) and not has_similarity_hook() and current_group() is SINGLE_PROCESS
+
+
+def _key(loss: nn.Module) -> Hashable | None:
+    """The attributes of a loss, by value; ``None`` where one of them may change unseen, or keeps a state."""
+    found: list[Hashable] = []
+    for name, value in vars(loss).items():
+        if name in _OF_TORCH:
+            continue
+        if type(value) not in _SIMPLE:
+            value = _constant(value)
+            if value is NotImplemented:
+                return None
+        found.append((name, value))
+    return tuple(found)
+
+
+def _constant(value: Any) -> Hashable:
+    """A value that a key can have, or ``NotImplemented``."""
+    constant: Hashable = NotImplemented
+    if value is None or isinstance(value, int | float | str):
+        constant = value
+    elif _is_frozen(value):  # a similarity, a miner
+        own = [(name, _constant(each)) for name, each in vars(value).items()]
+        if all(each is not NotImplemented for _, each in own):
+            constant = (type(value), *own)
+    return constant
+
+
+def _is_frozen(value: Any) -> bool:
+    """Whether a value is a frozen dataclass."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def _pairs(loss: Any, given: tuple[Tensor | None, ...]) -> int:
+    """The size of the largest matrix of embeddings."""
+    embeddings, references = given[0], given[2] if len(given) > 2 else getattr(loss, "proxies", None)
+    assert embeddings is not None
+    m = embeddings.shape[0] if embeddings.ndim else 0
+    return m * (m if references is None or not references.ndim else references.shape[0])
+
+
+def _pure(loss: Any, there: tuple[bool, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
+    """The loss on the dense engine as a function of its tensors, independent of what becomes of the loss."""
+    proxies = getattr(loss, "proxies", None)
+    if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
+        return None
+    module = _Forward(_snapshot(loss))
+
+    def compute(*tensors: Tensor) -> Tensor:
+        some = iter(tensors)
+        arguments = tuple([next(some) if each else None for each in there])
+        state = {f"loss.{name}": each for name, each in zip(names, some, strict=True)}
+        value: Tensor = torch.func.functional_call(module, state, arguments)
+        return value
+
+    return compute
+
+
+def _compares_proxies(loss: Any) -> bool:
+    """Whether a matrix of proxies against proxies would be made."""
+    return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
+
+
+def _snapshot(loss: Any) -> Any:
+    """A copy that shares no attribute, holds no parameter and runs on the dense engine."""
+    other = copy.copy(loss)
+    own = vars(other)
+    for name in own:
+        if name not in _OF_TORCH:
+            own[name] = copy.deepcopy(own[name])
+    for kind in ("_parameters", "_buffers"):
+        own[kind] = {name: None if each is None else torch.empty(0) for name, each in own[kind].items()}
+    other.backend = "dense"
+    return other
+
+
+class _Forward(nn.Module):
+    """The bare ``forward`` of a loss: hooks of the module run around the call, and not in it."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, *arguments: Tensor | None) -> Tensor:
+        value: Tensor = self.loss.forward(*arguments)
+        return value

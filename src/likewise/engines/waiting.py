@@ -1,0 +1,86 @@
+"""A watch for what makes the host wait for a GPU: such work cannot be captured, and must not be tried.
+
+Before torch 2.12 a capture that fails leaves the allocator in a state in which it frees less memory
+(https://github.com/pytorch/pytorch/pull/180395), so what would fail is found in a plain run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+_READS = frozenset(
+    {
+        *("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__"),
+        *("is_nonzero", "equal", "allclose", "nonzero", "argwhere", "masked_select", "bincount", "histc"),
+        *("unique", "unique_consecutive", "unique_dim"),
+    }
+)
+"""Functions whose result, or its shape, the host must know before it goes on."""
+
+_COPIES = frozenset(
+    {"to", "cpu", "cuda", "copy_", "type", "tensor", "as_tensor", "asarray", "new_tensor", "from_numpy"}
+)
+"""Functions that may copy between host and device."""
+
+
+class HostWaitError(RuntimeError):
+    """Something would make the host wait for the device."""
+
+
+class RefuseToWait(TorchFunctionMode):
+    """Raise `HostWaitError` on what would make the host wait for a GPU, were the tensors on one, in this thread.
+
+    Examples:
+        >>> import torch
+        >>> with RefuseToWait():
+        ...     torch.ones(2).sum().item()
+        Traceback (most recent call last):
+        ...
+        likewise.engines.waiting.HostWaitError: item makes the host wait for the device
+    """
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call a function of torch, unless it waits."""
+        options = kwargs or {}
+        name = getattr(function, "__name__", "")
+        if name in _READS or _reads_shape(name, args, options):
+            raise HostWaitError(f"{name} makes the host wait for the device")
+        result = function(*args, **options)
+        if name in _COPIES and _changes_device(result, args):
+            raise HostWaitError(f"{name} copies between host and device")
+        return result
+
+
+def _reads_shape(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> bool:
+    """Whether the shape of a result depends on values."""
+    if name == "repeat_interleave":
+        return options.get("output_size") is None and any(isinstance(each, Tensor) for each in args[1:])
+    if name == "where":
+        return len(args) + len(options) == 1
+    if name == "__getitem__":
+        return _is_mask(args[1])
+    # one number goes to where a mask is true without a look at the mask
+    return name == "__setitem__" and _is_mask(args[1]) and isinstance(args[2], Tensor) and args[2].ndim > 0
+
+
+def _is_mask(index: Any) -> bool:
+    indices = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(each, Tensor) and each.dtype in (torch.bool, torch.uint8) for each in indices)
+
+
+def _changes_device(result: Any, args: Sequence[Any]) -> bool:
+    if not isinstance(result, Tensor):
+        return False
+    given = [each.device for each in args if isinstance(each, Tensor)]
+    return any(device != result.device for device in given) or (not given and result.device.type != "cpu")
