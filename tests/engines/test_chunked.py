@@ -548,7 +548,9 @@ FOLDS = [
 def against_table(anchors: Tensor, table: Tensor, labels: Tensor, centers: int, *, absent: bool) -> PairBatch:
     """Anchors against a table with some rows for each class; the positions of positives are known."""
     classes = len(table) // centers
-    similarity = Cosine() if centers == 1 else Pooled(Cosine(), centers, lambda similarities: similarities.logsumexp(dim=2))
+    similarity = (
+        Cosine() if centers == 1 else Pooled(Cosine(), centers, lambda similarities: similarities.logsumexp(dim=2))
+    )
     exists = (labels >= 0)[:, None] if absent else None
     relation = Labels(labels, torch.arange(classes), positives=PositiveIndex(labels[:, None], exists))
     return PairBatch(relation, similarity, anchors=anchors, references=table, table="references")

@@ -47,6 +47,7 @@ from likewise.formula import (
     where,
 )
 from likewise.losses import PairLoss
+from likewise.miners import BatchHardMiner, SemiHardMiner, TripletMiner
 
 DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dispatch", "recompute"))
 
@@ -465,6 +466,31 @@ def test_a_soft_rank_in_three_lines(labels: Tensor, backend: str) -> None:
         leaf = embeddings.clone().requires_grad_()
         value = SmoothAP(backend=backend)(leaf, relation=relation)
         torch.testing.assert_close(outcome(value[None], [leaf], torch.arange(1)), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("miner", [SemiHardMiner(0.5), SemiHardMiner(), BatchHardMiner()], ids=repr)
+def test_a_soft_rank_of_what_a_triplet_miner_touches(miner: TripletMiner) -> None:
+    """A loss without triplets takes the pairs of the triplets."""
+    embeddings = embed(9)
+    touched = Masks(*miner(unit_products(embeddings), LABELS).masks())
+    assert touched.positive.any()
+    found = []
+    for backend in ("dense", "chunked", "auto"):
+        for options, given in (({}, {"relation": touched}), ({"miner": miner}, {"labels": LABELS})):
+            leaf = embeddings.clone().requires_grad_()
+            value = SmoothAP(backend=backend, **options)(leaf, **given)
+            found.append(outcome(value[None], [leaf], torch.arange(1)))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("relate", [Labels, masks_of])
+def test_sharded_references_are_refused(relate: Callable) -> None:
+    """The positive and its negatives may be on different ranks: one sentence, in place of a wrong number."""
+    batch = PairBatch(relate(LABELS), Cosine(), anchors=embed(9), shards=object())
+    with pytest.raises(TypeError, match="a fold over EACH_POSITIVE must see all references") as caught:
+        engines.run([as_term(FORMULAS["expands"])], batch, "sum")
+    assert "\n" not in str(caught.value)
 
 
 def test_kernels_do_not_take_any_number_of_positives() -> None:
