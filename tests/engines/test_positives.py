@@ -10,7 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from likewise import engines
-from likewise.engines import run
+from likewise.engines import ChunkedEngine, DenseEngine, run
+from likewise.engines.chunked import plan_rows
+from likewise.engines.dispatch import make_engine
+from likewise.engines.indexed import IndexedMatrix
 from likewise.engines.positives import find_positive_index
 from likewise.formula import (
     BOTH,
@@ -157,6 +160,16 @@ def outcome(value: Tensor, inputs: list[Tensor], rows: Tensor) -> list[Tensor]:
     gradients = torch.autograd.grad((kept * weights).sum(), inputs, allow_unused=True)
     filled = [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients, strict=True)]
     return [kept.detach(), *filled]
+
+
+def test_these_are_different_ways() -> None:
+    """Expanded or general, on the matrix, in three chunks, and with positives known by index."""
+    known, unknown = (PairBatch(relate(LABELS), Cosine(), anchors=embed(9)) for relate in (Labels, masks_of))
+    assert find_positive_index(known, large=False) is not None
+    assert find_positive_index(unknown, large=False) is None
+    assert len(plan_rows(known)) == 3
+    kinds = [type(make_engine(known, backend)) for backend in ("dense", "chunked", "auto")]
+    assert kinds == [DenseEngine, ChunkedEngine, IndexedMatrix]
 
 
 @pytest.mark.parametrize("over", [NEGATIVES, POSITIVES, BOTH], ids=lambda side: side.value)
