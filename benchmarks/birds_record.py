@@ -35,8 +35,9 @@ class Configured:
 
 
 def key_of(trial: Trial) -> str:
-    """The same on every machine."""
-    return replace(trial, config=at_point(trial.config, PLACES)).key
+    """The same on every machine, and for a trial of an older schema."""
+    present = trial.upgrade()
+    return replace(present, config=at_point(present.config, PLACES)).key
 
 
 def row_of(result: Result, at_once: Mapping[str, int], now: int) -> dict[str, Any]:

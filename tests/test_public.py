@@ -22,6 +22,7 @@ ROOMS = (
     "formula",
     "engines",
     "losses",
+    "functional",
     "miners",
     "metrics",
     "data",

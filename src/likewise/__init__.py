@@ -19,6 +19,7 @@ __all__ = [
     "distributed",
     "engines",
     "formula",
+    "functional",
     "losses",
     "metrics",
     "miners",

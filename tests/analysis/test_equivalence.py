@@ -85,12 +85,12 @@ def same_gradients(loss, double, embeddings, labels, parameters, tolerance=1e-10
 
 @pytest.mark.parametrize("stop_gradient", [True, False], ids=["weights of one batch", "weights found anew"])
 @pytest.mark.parametrize("name", FUNCTIONS_OF_SIMILARITIES)
-def test_theorem(name, frozen):
+def test_theorem(name, stop_gradient):
     """By the embeddings, and by the parameters of a network with batch norm, to 1e-10 in float64."""
     loss, network = CATALOG[name].make(CLASSES, DIM).double(), a_network(1)
     inputs, labels = a_batch(len(name))
     embeddings = network(inputs)
-    double = equivalent_weighted_loss(loss, embeddings, labels) if frozen else equivalent_weighted_loss(loss)
+    double = equivalent_weighted_loss(loss, embeddings, labels) if stop_gradient else equivalent_weighted_loss(loss)
     gradients = same_gradients(loss, double, embeddings, labels, [embeddings, *network.parameters()])
     assert gradients[0].any(), "a batch on which the loss has a gradient"
 

@@ -11,6 +11,7 @@ import torch
 from likewise.analysis.equivalence import gradient_equivalent
 from likewise.formula import (
     BOTH,
+    EACH_POSITIVE,
     NEGATIVES,
     POSITIVES,
     Masks,
@@ -110,10 +111,10 @@ def test_the_hinge_of_lifted_structure_closes_somewhere():
 @pytest.mark.parametrize("batch", LABELS)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none", "nonzero"])
 @pytest.mark.parametrize("miner", [None, ValidTripletMiner(0.1), MultiSimilarityMiner(0.5)], ids=repr)
-def test_the_streamed_engine_says_the_same(batch, reduction, miner, monkeypatch):
-    """Some rows at a time: with a tiny budget a panel is sixteen rows."""
-    monkeypatch.setattr("likewise.engines.chunked.BUDGET", {"cpu": 1, "cuda": 1})
-    monkeypatch.setattr("likewise.engines.chunked.LEAST_ROWS", 2)
+def test_the_chunked_engine_agrees(batch, reduction, miner, monkeypatch):
+    """Some rows at a time: two rows are a chunk."""
+    monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.LEAST_ROWS", 2)
     x, y = make_batch(batch, seed=3)
     x.requires_grad_()
     values, gradients = [], []
@@ -127,8 +128,8 @@ def test_the_streamed_engine_says_the_same(batch, reduction, miner, monkeypatch)
 
 
 def test_the_function_gets_whole_rows(monkeypatch):
-    monkeypatch.setattr("likewise.engines.chunked.BUDGET", {"cpu": 1, "cuda": 1})
-    monkeypatch.setattr("likewise.engines.chunked.LEAST_ROWS", 4)
+    monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.LEAST_ROWS", 4)
     shapes = []
 
     def note(similarities, rows, is_positive):
@@ -167,7 +168,7 @@ def test_statistics_are_those_of_the_row():
     ]
 
 
-def test_statistics_are_formulas_of_folds():
+def test_statistics_are_formulas_of_folds(monkeypatch):
     x, y = make_batch("ragged")
     seen = {}
 
@@ -178,16 +179,23 @@ def test_statistics_are_formulas_of_folds():
     gap = largest(s, NEGATIVES) - smallest(s, POSITIVES)
     loss = WeightedPairLoss(note, {"gap": gap, "all": add_up(s * s, BOTH), "mean": mean_over_batch(s, POSITIVES)})
     loss(x, y)
+    whole = dict(seen)
     S = torch.nn.functional.normalize(x) @ torch.nn.functional.normalize(x).T
     same = (y[:, None] == y) & ~torch.eye(len(y), dtype=torch.bool)
     torch.testing.assert_close(seen["all"][:, 0], S.square().sum(dim=1) - 1.0)
     torch.testing.assert_close(seen["mean"][:, 0], S[same].mean().expand(len(y)))
     for i in range(1, len(y)):  # the first has no positive
         assert float(seen["gap"][i]) == pytest.approx(float(S[i][y != y[i]].max() - S[i][same[i]].min()))
-    # a statistic of the whole batch is not one of the rows that a panel has
+    # a statistic of the whole batch is not one of the rows that a chunk has
+    monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.LEAST_ROWS", 4)
     loss.backend = "chunked"
-    with pytest.raises(ValueError, match="backend must be 'auto' or 'dense'"):
-        loss(x, y)
+    chunks = []
+    loss.weight_fn = lambda similarities, rows, is_positive: (chunks.append(rows), similarities)[1]
+    loss(x, y)
+    assert len(chunks) > 1
+    for name, expected in whole.items():
+        torch.testing.assert_close(torch.cat([rows[name] for rows in chunks]), expected)
 
 
 def test_weights_take_no_gradient_and_may_be_changed_in_place():
@@ -273,13 +281,9 @@ def test_pair_weights_of_it_are_the_function():
         (
             lambda: WeightedPairLoss(eq_15_and_16, needs=("positives",)),
             TypeError,
-            "must be POSITIVES, NEGATIVES or BOTH",
+            "needs must contain POSITIVES, NEGATIVES or BOTH only, but it contains 'positives'",
         ),
-        (
-            lambda: WeightedPairLoss(eq_15_and_16, backend="triton"),
-            ValueError,
-            "a Python function is no formula that a kernel could be made of, but it is 'triton'",
-        ),
+        (lambda: WeightedPairLoss(eq_15_and_16, needs=(EACH_POSITIVE,)), TypeError, "needs must contain POSITIVES"),
         (lambda: WeightedPairLoss(), TypeError, "weight_fn"),
     ],
 )
@@ -310,18 +314,33 @@ def test_what_a_function_returns(function, error, sentence):
     assert "\n" not in str(caught.value)
 
 
-def test_an_engine_chosen_later_is_refused_as_well():
-    loss = WeightedPairLoss(eq_15_and_16, RELATIVE)
-    loss.backend = "triton"
-    with pytest.raises(ValueError, match="backend must be 'auto' or 'chunked' for a loss that is no formula"):
-        loss(*make_batch("balanced"))
+def test_kernels_are_refused_at_the_call():
+    """Also where the engine was chosen after the loss was made."""
+    later = WeightedPairLoss(eq_15_and_16, RELATIVE)
+    later.backend = "triton"
+    for loss in (WeightedPairLoss(eq_15_and_16, RELATIVE, backend="triton"), later):
+        with pytest.raises(TypeError, match=r"backend must be 'auto', 'chunked' or 'dense' .* not a formula") as caught:
+            loss(*make_batch("balanced"))
+        assert "\n" not in str(caught.value)
 
 
-def test_a_large_batch_on_a_gpu_is_streamed(monkeypatch):
-    """Where the library chooses generated kernels by itself, a function gets rows all the same."""
-    monkeypatch.setattr("likewise.engines.dispatch", lambda pair_batch, backend="auto", **_: "triton")
+def test_a_large_batch_on_a_gpu_runs_in_chunks(monkeypatch):
+    """Where formulas run in generated kernels, a function gets rows all the same."""
     x, y = make_batch("balanced")
-    loss = WeightedPairLoss(eq_15_and_16, RELATIVE)
-    value = loss(x, y)
-    monkeypatch.undo()
-    torch.testing.assert_close(value, loss(x, y))
+    heights = []
+
+    def counted(similarities, rows, is_positive):
+        heights.append(len(similarities))
+        return eq_15_and_16(similarities, rows, is_positive)
+
+    loss = WeightedPairLoss(counted, RELATIVE)
+    expected = loss(x, y)
+    assert heights == [len(y)]
+    monkeypatch.setattr("likewise.engines.dispatch._runs_in_kernels", lambda batch: True)
+    monkeypatch.setattr("likewise.engines.dispatch.TRITON_FROM", 1)
+    monkeypatch.setattr("likewise.engines.dispatch.CHUNK_FROM", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr("likewise.engines.recompute.LEAST_ROWS", 4)
+    heights.clear()
+    torch.testing.assert_close(loss(x, y), expected)
+    assert max(heights) <= 4

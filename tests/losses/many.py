@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import losses, miners
 from likewise.distributed import RowPartition, TorchProcessGroup
-from likewise.engines import chunked
+from likewise.engines import recompute
 from likewise.formula import Masks, mean_over_batch, s
 from likewise.formula.folds import NEGATIVES, POSITIVES
 from tests.losses.cases import CASES, PROXY_CASES
@@ -37,7 +37,7 @@ STEPS = 3
 class AboveMean(miners.PairMiner):
     """A miner that must know the whole batch."""
 
-    def keep(self):
+    def keep(self, similarity):
         return s < 1.2 * mean_over_batch(s, POSITIVES), s > mean_over_batch(s, NEGATIVES)
 
 
@@ -72,9 +72,9 @@ def mined() -> dict[str, Case]:
         for kind in (losses.TripletLoss, losses.ContrastiveLoss, losses.MarginLoss):
             made[f"{kind.__name__} with {miner!r}"] = Case(partial(kind, miner=miner), engines=BOTH)
         for kind in (losses.LiftedStructureLoss, losses.HistogramLoss, losses.AngularLoss):
-            made[f"{kind.__name__} with {miner!r}"] = Case(partial(kind, miner=miner))
+            made[f"{kind.__name__} with {miner!r}"] = Case(partial(kind, miner=miner), engines=BOTH)
     for miner in (miners.MultiSimilarityMiner(0.3), AboveMean()):
-        made[f"QuadrupletLoss with {miner!r}"] = Case(partial(losses.QuadrupletLoss, miner=miner))
+        made[f"QuadrupletLoss with {miner!r}"] = Case(partial(losses.QuadrupletLoss, miner=miner), engines=BOTH)
     return made
 
 
@@ -357,10 +357,10 @@ def curvature(size: int, rank: int | None) -> Tensor:
     return bend
 
 
-def tiny_panels() -> None:
-    """Panels of two anchors, blocks of two proxies."""
-    chunked.BUDGET["cpu"] = 1
-    chunked.LEAST_ROWS = 2
+def tiny_chunks() -> None:
+    """Chunks of two anchors, or of the proxies of two classes."""
+    recompute.BUDGET["cpu"] = 1
+    recompute.LEAST_ROWS = 2
 
 
 def main(folder: Path, rank: int, size: int) -> None:
@@ -368,7 +368,7 @@ def main(folder: Path, rank: int, size: int) -> None:
     torch.set_num_threads(1)
     store = f"file://{folder}/meeting"
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
-    tiny_panels()
+    tiny_chunks()
     found = {}
     for name, case, reduction, engine in runs(size):
         found[name, reduction, engine] = run(case, size, rank, reduction, engine)

@@ -1,4 +1,4 @@
-"""Losses with very many proxies: block by block they are what the dense engine says they are."""
+"""Losses with very many proxies: in chunks they are what the dense engine says they are."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 
 from likewise import losses
-from likewise.engines import chunked
+from likewise.engines import recompute
 from likewise.formula import BOTH, NEGATIVES, POSITIVES, add_up, largest, logsumexp, mean, per_anchor, s, softplus
 from likewise.formula.expressions import PerAnchor, PerReference
 from likewise.losses import Between
-from likewise.losses import blocks as blocks_module
 from tests.memory import GIVES_BACK, HIGH_WATER
 
 C, D = 37, 5
@@ -74,9 +73,9 @@ MAKERS: dict[str, Callable[..., losses.ProxyLoss]] = {
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Panels and blocks of two or three rows."""
-    monkeypatch.setitem(chunked.BUDGET, "cpu", 1)
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 3)
+    """Chunks of two or three rows."""
+    monkeypatch.setitem(recompute.BUDGET, "cpu", 1)
+    monkeypatch.setattr(recompute, "LEAST_ROWS", 3)
 
 
 def make(name: str, backend: str, **options: Any) -> losses.ProxyLoss:
@@ -106,10 +105,10 @@ def value_and_gradients(loss: losses.ProxyLoss) -> list[Tensor]:
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("reduction", ["mean", "none"])
 @pytest.mark.parametrize("name", MAKERS)
-def test_streamed_equals_dense(name: str, reduction: str):
-    dense, blocked = (value_and_gradients(make(name, each, reduction=reduction)) for each in ("dense", "chunked"))
+def test_chunked_equals_dense(name: str, reduction: str):
+    dense, chunked = (value_and_gradients(make(name, each, reduction=reduction)) for each in ("dense", "chunked"))
     assert len(dense) >= 3
-    for left, right in zip(dense, blocked, strict=True):
+    for left, right in zip(dense, chunked, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-12)
 
 
@@ -121,7 +120,7 @@ def test_the_matrix_is_never_whole(name: str, tiny: None, monkeypatch: pytest.Mo
     m = 301
     embeddings = torch.randn(m, D, dtype=torch.float64, generator=generator).requires_grad_()
     labels = torch.randint(0, C, (m,), generator=generator)
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 2)
+    monkeypatch.setattr(recompute, "LEAST_ROWS", 2)
     largest_made = [0]
 
     class Watch(torch.utils._python_dispatch.TorchDispatchMode):
@@ -151,7 +150,7 @@ def test_classify_is_the_argmax_of_the_logits(name: str):
 
 @pytest.mark.usefixtures("tiny")
 def test_a_memory_of_samples_with_gaps():
-    """Proxy-Anchor over a queue that is not yet full: gaps are no samples, in blocks as in one matrix."""
+    """Proxy-Anchor over a queue that is not yet full: gaps are not samples, in chunks as in one matrix."""
     results = []
     for backend in ("dense", "chunked"):
         memory = losses.CrossBatchMemory(make("proxy-anchor", backend), size=29)
@@ -197,11 +196,11 @@ def test_half_precision_proxies(name: str, dtype: torch.dtype):
         )
 
 
-def test_blocks_cover_the_table_and_keep_classes_together(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 1)
+def test_chunks_cover_the_table_and_keep_classes_together(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(recompute, "LEAST_ROWS", 1)
     for classes, together, budget in itertools.product((1, 7, 64), (1, 3), (1, 4000, 10**9)):
-        monkeypatch.setitem(chunked.BUDGET, "cpu", budget)
-        cut = blocks_module.blocks(classes * together, 5, torch.zeros(1), together)
+        monkeypatch.setitem(recompute.BUDGET, "cpu", budget)
+        cut = recompute.plan_chunks(classes * together, 5, torch.zeros(1), together)
         assert [row for rows in cut for row in range(rows.start, rows.stop)] == list(range(classes * together))
         assert all((rows.stop - rows.start) % together == 0 for rows in cut)
 
@@ -257,7 +256,7 @@ def beyond(kind: str, m: int, classes: int, dtype: str, backend: str = "chunked"
 @linux
 @pytest.mark.parametrize(("kind", "classes"), [("ArcFaceLoss", 200_000), ("ProxyAnchorLoss", 60_000)])
 def test_memory_of_many_classes(kind: str, classes: int):
-    """256 x 200,000 logits are 195 MiB: a dense step takes 3,130, and 440 for 60,000 classes; a block's budget is 32."""
+    """256 x 200,000 logits are 195 MiB: a dense step takes 3,130, and 440 for 60,000 classes; a chunk's budget is 32."""
     making, stepping, classifying, _ = beyond(kind, 256, classes, "float32")
     assert max(making, classifying) < 20.0, (making, classifying)
     assert stepping < 80.0, f"{stepping:.0f} MiB"
@@ -265,7 +264,7 @@ def test_memory_of_many_classes(kind: str, classes: int):
 
 @linux
 def test_half_precision_proxies_are_not_widened_as_a_whole():
-    """The table in float32 would be 61 MiB more; a block's budget is 32, and indices of the classes are 16."""
+    """The table in float32 would be 61 MiB more; a chunk's budget is 32, and indices of the classes are 16."""
     making, stepping, classifying, table = beyond("ArcFaceLoss", 16, 1_000_000, "bfloat16")
     assert table == pytest.approx(30.5, abs=0.1)
     assert max(making, classifying) < 30.0, (making, classifying)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
-from likewise.engines import chunked
+from likewise.engines import recompute
 from likewise.formula import NEGATIVES, largest, per_anchor, s
 from likewise.losses import Between
 from likewise.losses.sampled import draw, number_of_classes
@@ -131,8 +131,8 @@ def test_who_finds_no_room_where_nobody_looks_is_left_out(backend: str, monkeypa
 @pytest.mark.parametrize("name", HEADS)
 def test_equals_the_full_loss_on_the_classes_drawn(name: str, backend: str, monkeypatch: pytest.MonkeyPatch):
     """A loss over the 12 classes alone, relabeled; the gradient is zero elsewhere."""
-    monkeypatch.setitem(chunked.BUDGET, "cpu", 1)
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 5)
+    monkeypatch.setitem(recompute.BUDGET, "cpu", 1)
+    monkeypatch.setattr(recompute, "LEAST_ROWS", 5)
     loss = make(name, sampled=12, generator=torch.Generator().manual_seed(9), backend=backend)
     embeddings, labels = batch()
     chosen, positions, _ = draw(labels, C, 12, torch.Generator().manual_seed(9))

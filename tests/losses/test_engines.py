@@ -13,12 +13,20 @@ import torch
 from torch import Tensor
 
 from likewise import losses, miners
-from likewise.engines import chunked
-from likewise.formula import Labels, Masks, Triplets, where
-from likewise.formula.expressions import s
-from likewise.formula.folds import NEGATIVES, POSITIVES, largest
-from likewise.formula.terms import mean_over_batch
-from likewise.losses import all_triplets
+from likewise.engines import map_rows, recompute
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Cosine,
+    Labels,
+    Masks,
+    Triplets,
+    batch_from_embeddings,
+    largest,
+    mean_over_batch,
+    s,
+    where,
+)
 from likewise.testing import make_batch
 from tests.losses.cases import CASES
 from tests.memory import GIVES_BACK, HIGH_WATER
@@ -45,10 +53,10 @@ LABELS = {
 
 
 @pytest.fixture(autouse=True)
-def thin_panels(monkeypatch: pytest.MonkeyPatch) -> None:
+def thin_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven rows at a time."""
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 7)
-    monkeypatch.setattr(chunked, "BUDGET", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(recompute, "LEAST_ROWS", 7)
+    monkeypatch.setattr(recompute, "BUDGET", {"cpu": 1, "cuda": 1})
 
 
 def batch(labels: str) -> tuple[Tensor, Tensor]:
@@ -73,7 +81,7 @@ def agree(make, *args, **options) -> None:
 
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
-def test_streamed_equals_dense(case, labels: str) -> None:
+def test_chunked_equals_dense(case, labels: str) -> None:
     if getattr(case.make(), "num_classes", None):
         labels = "two classes"
     for reduction in ("nonzero", "none"):
@@ -81,7 +89,7 @@ def test_streamed_equals_dense(case, labels: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
-def test_streamed_equals_dense_with_a_memory(case) -> None:
+def test_chunked_equals_dense_with_a_memory(case) -> None:
     """References of which some are the anchors themselves, and some do not exist."""
     if not case.make().takes_references or getattr(case.make(), "num_classes", None):
         pytest.skip("it takes no references")
@@ -132,26 +140,31 @@ def test_a_batch_that_must_not_be_asked(loss: str, labels: str, monkeypatch: pyt
         with monkeypatch.context() as patch:
             patch.setattr("likewise.engines.positives.can_read_values", lambda _: False)
             patch.setattr("likewise.miners.base.can_read_values", lambda _: False)
-            patch.setattr(all_triplets, "can_read_values", lambda _: False)
             torch.testing.assert_close(both(make(), embeddings, y), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_ties_share_their_gradient() -> None:
+@pytest.mark.parametrize("backend", ["auto", "dense", "chunked"])
+@pytest.mark.parametrize("miner", ["semi-hard", "batch hard", "easy positive", "easy positive, hard"])
+def test_ties_share_their_gradient(miner: str, backend: str) -> None:
     """Two negatives at one similarity: half of the gradient each; a named triplet gives all of it to the first."""
-    embeddings = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, 0.6], [0.8, 0.6]])
+    embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.6, 0.8]])
     y = torch.tensor([0, 0, 1, 2])
-    _, shared = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="chunked"), embeddings, y)
+    chosen = MINERS[miner]
+    value, shared = both(losses.TripletLoss(1.0, miner=chosen, backend=backend), embeddings, y)
     torch.testing.assert_close(shared[2], shared[3])
-    _, named = both(losses.TripletLoss(1.0, miner=miners.BatchHardMiner(), backend="dense"), embeddings, y)
+    triplets = Triplets(*chosen.triplets(embeddings, y))
+    expected, named = both(losses.TripletLoss(1.0, backend=backend), embeddings, relation=triplets)
+    torch.testing.assert_close(value, expected)
     assert not torch.allclose(named[2], named[3])
     torch.testing.assert_close(named[2] + named[3], shared[2] + shared[3])
+    torch.testing.assert_close(named[:2], shared[:2])
 
 
-def test_conditions_on_the_whole_batch_in_panels() -> None:
-    """A pair miner may refer to a number of the whole batch, which no panel knows by itself."""
+def test_conditions_on_the_whole_batch_in_chunks() -> None:
+    """A pair miner may refer to a number of the whole batch, which no chunk can compute."""
 
     class AboveMean(miners.PairMiner):
-        def keep(self):
+        def keep(self, similarity):
             mean = mean_over_batch(s, NEGATIVES)
             return s < where(largest(s, POSITIVES) > mean, 0.9, 0.8), mean < s
 
@@ -165,33 +178,45 @@ def test_pairs_by_name() -> None:
     positive, negative = Labels(y).masks()
     keep = torch.rand(60, 60, generator=torch.Generator().manual_seed(0)) < 0.5
     relation = Masks(positive & keep, negative & keep)
-    for make in (losses.TripletLoss, losses.FastAPLoss, losses.HistogramLoss, losses.AngularLoss, losses.MarginLoss):
+    for make in (
+        losses.TripletLoss,
+        losses.FastAPLoss,
+        losses.HistogramLoss,
+        losses.AngularLoss,
+        losses.LiftedStructureLoss,
+        losses.MarginLoss,
+    ):
         agree(make, embeddings, relation=relation)
 
 
-def test_a_form_that_does_not_stream_says_so() -> None:
-    embeddings, y = batch("few")
-    relation = Masks(*Labels(y).masks())
-    with pytest.raises(ValueError, match="backend must be 'auto' or 'dense' for a loss that is no formula") as caught:
-        losses.LiftedStructureLoss(backend="chunked")(embeddings, relation=relation)
+ROW_WISE = {
+    "FastAP": partial(losses.FastAPLoss, backend="triton"),
+    "weighted": partial(losses.WeightedPairLoss, lambda S, _rows, _positive: S, backend="triton"),
+}
+
+
+@pytest.mark.parametrize("make", ROW_WISE.values(), ids=ROW_WISE)
+def test_what_is_not_a_formula_refuses_kernels_when_it_is_called(make) -> None:
+    loss = make()
+    with pytest.raises(
+        TypeError, match=r"backend must be 'auto', 'chunked' or 'dense' .* but it is 'triton'"
+    ) as caught:
+        loss(*batch("few"))
     assert "\n" not in str(caught.value)
-    losses.LiftedStructureLoss()(embeddings, relation=relation)
 
 
 @pytest.mark.parametrize("make", [miners.DistanceWeightedMiner, partial(miners.RandomMiner, 500)])
-def test_random_miners_in_panels(make) -> None:
-    """Triplets of the batch, as many as without panels."""
+def test_random_miners_in_chunks(make) -> None:
+    """Triplets of the batch, as many as on the whole matrix."""
     embeddings, y = batch("few")
-    pair_batch = losses.module.batch_from_embeddings(
-        embeddings, y, None, None, None, losses.module.as_similarity("cosine")
-    )
+    pair_batch = batch_from_embeddings(embeddings, y, None, None, None, Cosine())
     positive, negative = Labels(y).masks()
-    whole = make(generator=torch.Generator().manual_seed(0)).refine(pair_batch, "dense")
-    drawn = make(generator=torch.Generator().manual_seed(0)).refine(pair_batch, "chunked")
+    whole = make(generator=torch.Generator().manual_seed(0)).choose(map_rows(pair_batch, "dense"))
+    drawn = make(generator=torch.Generator().manual_seed(0)).choose(map_rows(pair_batch, "chunked"))
     assert positive[drawn.anchors, drawn.positives].all()
     assert negative[drawn.anchors, drawn.negatives].all()
     assert len(drawn.anchors) == len(whole.anchors)
-    if isinstance(make, partial):  # the same draws: they are made before anybody looks into a panel
+    if isinstance(make, partial):  # the same draws: they are made before any chunk is computed
         assert torch.equal(drawn.anchors, whole.anchors)
         assert torch.equal(drawn.positives, whole.positives)
         assert torch.equal(drawn.negatives, whole.negatives)

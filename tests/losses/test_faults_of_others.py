@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from likewise import losses
+from likewise.engines import evaluate_declaration
 from likewise.formula import Cosine, Labels, PairBatch, SquaredEuclidean, Triplets
-from likewise.losses.base import value_of
 from likewise.testing import make_batch
 
 
@@ -113,8 +113,8 @@ def test_nan_shows_in_the_value_and_breaks_nothing():
     S = torch.eye(4)
     S[0, 1] = float("nan")
     for loss in (losses.FastAPLoss(), losses.HistogramLoss()):
-        batch = PairBatch(Labels(torch.tensor([0, 0, 1, 1])), similarities=-S)
-        assert value_of(loss.declare(), batch, "none", "dense").isnan().any()
+        batch = PairBatch(Labels(torch.tensor([0, 0, 1, 1])), matrix=-S)
+        assert evaluate_declaration(loss.declare(), batch, "none", "dense").isnan().any()
 
 
 def test_soft_triplets_count_alike_however_they_are_named():

@@ -124,3 +124,38 @@ def test_weights_of_binomial_deviance_on_paper():
     assert S.grad[0, 1].item() == pytest.approx(-2 * sigmoid(2 * (0.5 - AB)) / 2)
     assert S.grad[1, 2].item() == pytest.approx(50 * sigmoid(50 * (BC - 0.5)) / 2)
     assert S.grad[2].tolist() == [0.0, 0.0, 0.0]
+
+
+DISTANCES = {
+    # d = √(2 − 2s): positives cost d_ab; of the negatives within 1, a–c and b–c, both ways
+    "euclidean": distance(AB) + (2.0 - distance(AC) - distance(BC)) / 2,
+    # d² = 2 − 2s: 0.4 for positives, 1 − 0.8 and 1 − 0.08 for negatives
+    "squared_euclidean": 0.4 + (0.2 + 0.92) / 2,
+    # as below: the mean of 0.64 and 16; all negatives are beyond 1
+    "snr": 8.32,
+}
+
+
+@pytest.mark.parametrize("similarity", DISTANCES)
+def test_margins_of_a_distance_are_distances(similarity: str):
+    """By default positives are pulled to distance 0, and negatives pushed to distance 1."""
+    loss = losses.ContrastiveLoss(similarity=similarity)
+    assert (loss.positive_margin, loss.negative_margin) == (0.0, 1.0)
+    for same in (loss, losses.ContrastiveLoss(0.0, 1.0, similarity=similarity)):
+        assert same(EMBEDDINGS, LABELS).item() == pytest.approx(DISTANCES[similarity], abs=1e-12)
+
+
+def test_margins_of_a_similarity_are_similarities():
+    for similarity in ("cosine", "dot"):
+        loss = losses.ContrastiveLoss(similarity=similarity)
+        assert (loss.positive_margin, loss.negative_margin) == (1.0, 0.5)
+        assert loss(EMBEDDINGS, LABELS).item() == pytest.approx(CASES["ContrastiveLoss"], abs=1e-12)
+
+
+def test_one_margin_may_be_given():
+    """Distances: positives cost d − 0.5, negatives as by default."""
+    loss = losses.ContrastiveLoss(0.5, similarity="euclidean")
+    assert (loss.positive_margin, loss.negative_margin) == (0.5, 1.0)
+    assert loss(EMBEDDINGS, LABELS).item() == pytest.approx(DISTANCES["euclidean"] - 0.5, abs=1e-12)
+    wider = losses.ContrastiveLoss(negative_margin=1.5, similarity="euclidean")
+    assert wider(EMBEDDINGS, LABELS).item() == pytest.approx(DISTANCES["euclidean"] + 0.5, abs=1e-12)

@@ -118,9 +118,7 @@ ROWS = {
         lambda: losses.ContrastiveLoss(0.9, 0.1, reduction="mean"),
         lambda: theirs.ContrastiveLoss(0.9, 0.1, distance=COSINE, reducer=MeanReducer()),
     ),
-    "contrastive-euclidean": Row(
-        lambda: losses.ContrastiveLoss(0.0, -1.0, similarity="euclidean"), theirs.ContrastiveLoss
-    ),
+    "contrastive-euclidean": Row(lambda: losses.ContrastiveLoss(similarity="euclidean"), theirs.ContrastiveLoss),
     "triplet": Row(losses.TripletLoss, lambda: theirs.TripletMarginLoss(0.1, distance=COSINE)),
     "triplet-soft": Row(
         lambda: losses.TripletLoss(soft=True), lambda: theirs.TripletMarginLoss(0.1, smooth_loss=True, distance=COSINE)

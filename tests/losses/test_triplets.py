@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.engines import by_rows
-from likewise.engines.positives import find_positive_index
-from likewise.formula import SNR, Cosine, Labels, PairBatch
+from likewise.engines import map_rows, run
+from likewise.engines.hinges import count_active
+from likewise.formula import SNR, Cosine, Labels, Masks, PairBatch
 from likewise.losses import QuadrupletLoss, TripletLoss
-from likewise.losses.all_quadruplets import all_quadruplets
-from likewise.losses.all_triplets import triplet_counts
+from likewise.losses.quadruplets import sum_quadruplets
 from tests.memory import HIGH_WATER
 
 
@@ -43,7 +42,7 @@ def test_counts_with_many_ties(seed: int):
     positive, negative = kind == 0, kind == 1
     for margin, band in ((0.0, None), (0.25, None), (0.1, None), (0.25, 0.5), (0.5, 0.25), (0.1, 0.3), (-0.1, 0.3)):
         expected = brute_force_counts(S, positive, negative, margin, band)
-        counts, active = triplet_counts(S, positive, negative, margin, band)
+        counts, active = count_active(S, positive, negative, margin, band)
         assert torch.equal(counts, expected[0])
         assert torch.equal(active.long(), expected[1])
 
@@ -59,14 +58,15 @@ def test_quadruplets_with_many_ties(seed: int):
     if mutual:
         S = torch.maximum(S, S.T)
     # a similarity that is not mutual must be one that says so
-    batch = PairBatch(Labels(y), Cosine() if mutual else SNR(), similarities=S)
+    batch = PairBatch(Labels(y), Cosine() if mutual else SNR(), matrix=S)
     sums, units, active = [0.0] * n, [0] * n, [0] * n
     for a, p, i, k in itertools.product(range(n), repeat=4):
         if a != p and y[a] == y[p] and len({int(y[a]), int(y[i]), int(y[k])}) == 3:
             value = float(S[i, k] - S[a, p]) + 0.25
             sums[a], units[a], active[a] = sums[a] + max(value, 0.0), units[a] + 1, active[a] + (value > 0.0)
-    for slots in (None, find_positive_index(batch, "dense")):
-        part = all_quadruplets(batch, 0.25, slots, "dense")
+    masked = batch.under(Masks(*batch.relation.masks())).replace(labels=y)
+    for each, backend in itertools.product((batch, masked), ("dense", "chunked")):
+        [part] = sum_quadruplets(each, map_rows(each, backend), margin=0.25)
         assert part.total.tolist() == pytest.approx(sums)
         assert part.units.tolist() == units
         assert part.nonzero.tolist() == active
@@ -77,8 +77,8 @@ def test_more_active_triplets_than_32_bits_hold():
     torch.manual_seed(0)
     embeddings, y = torch.nn.functional.normalize(torch.randn(2560, 8)), torch.arange(2560) % 2
     batch = PairBatch(Labels(y), Cosine(normalize=False), anchors=embeddings)
-    loss = TripletLoss(0.5, reduction="sum")
-    (part,) = by_rows(batch, loss._all, "chunked")
+    term = TripletLoss(0.5).declare()
+    [counted], [part] = (run([term], batch, reduction, "chunked") for reduction in ("mean", "nonzero"))
     S = (embeddings @ embeddings.T).numpy()
     active, total = 0, 0.0
     for i in range(2560):
@@ -88,7 +88,7 @@ def test_more_active_triplets_than_32_bits_hold():
         above = np.append(np.cumsum(negatives[::-1].astype(np.float64))[::-1], 0.0)
         active += int((len(negatives) - first).sum())
         total += float((above[first] - (len(negatives) - first) * thresholds).sum())
-    assert int(part.units.sum()) == 2560 * 1279 * 1280
+    assert int(counted.units.sum()) == 2560 * 1279 * 1280
     assert active > 2**31
     assert int(part.nonzero.sum()) == pytest.approx(active, rel=1e-7)  # but for rounding at a threshold
     assert float(part.total.double().sum()) == pytest.approx(total, rel=1e-6)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise import losses, miners
-from likewise.formula import Masks, Triplets
+from likewise.formula import Masks, Pairs, Triplets
 from likewise.testing import make_batch
 from tests.oracles import miners as oracles
 
@@ -140,7 +140,32 @@ def test_a_pair_miner_refines_what_all_triplets_are_made_of():
 
 
 def _on_distances(miner: miners.PairMarginMiner) -> miners.PairMarginMiner:
-    """The same rule for minus the distance: s < m is −d < −√(2 − 2m)."""
+    """The same rule for distances: s < m is d > √(2 − 2m)."""
     return miners.PairMarginMiner(
-        -((2.0 - 2.0 * miner.positive_margin) ** 0.5), -((2.0 - 2.0 * miner.negative_margin) ** 0.5)
+        (2.0 - 2.0 * miner.positive_margin) ** 0.5, (2.0 - 2.0 * miner.negative_margin) ** 0.5
     )
+
+
+DISTANCES = {
+    "euclidean": lambda margin: (2.0 - 2.0 * margin) ** 0.5,
+    "squared_euclidean": lambda margin: 2.0 - 2.0 * margin,
+}
+
+
+@pytest.mark.parametrize("similarity", DISTANCES)
+def test_margins_of_a_distance_are_distances(similarity: str):
+    """Positives beyond one distance and negatives within another: the same pairs as by cosines, on every engine."""
+    embeddings, labels = make_batch("ragged")
+    cosines = 0.7, 0.1
+    distances = [DISTANCES[similarity](margin) for margin in cosines]
+    by_cosine, by_distance = miners.PairMarginMiner(*cosines), miners.PairMarginMiner(*distances)
+    expected = by_cosine.pairs(embeddings, labels)
+    found = by_distance.pairs(embeddings, labels, similarity=similarity)
+    for left, right in zip(found, expected, strict=True):
+        assert torch.equal(left, right)
+    assert all(len(indices) for indices in expected)
+    kept = Pairs(*expected)
+    for backend in ("dense", "chunked"):
+        loss = losses.ContrastiveLoss(similarity=similarity, miner=by_distance, backend=backend)
+        plain = losses.ContrastiveLoss(similarity=similarity)
+        torch.testing.assert_close(loss(embeddings, labels), plain(embeddings, relation=kept))

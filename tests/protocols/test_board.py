@@ -471,7 +471,7 @@ rooms = {{name.split(".")[1] for name in sys.modules if name.startswith("likewis
 print(sorted(after - before), sorted(rooms))
 """
         out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-        assert out.strip() == "[] ['distributed', 'formula', 'protocols']"
+        assert out.strip() == "[] ['distributed', 'formula', 'protocols', 'schema']"
 
 
 class TestSqliteBoard(BoardContract):

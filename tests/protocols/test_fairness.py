@@ -131,7 +131,15 @@ def leaves(tree: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}{key}", value
 
 
-IGNORED = ("config.loss.", "config.lens.", "config.out", "config.cache", "config.hold", "config.optimizer.lrs.proxies")
+IGNORED = (
+    "config.schema",
+    "config.loss.",
+    "config.lens.",
+    "config.out",
+    "config.cache",
+    "config.hold",
+    "config.optimizer.lrs.proxies",
+)
 UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.gamma")
 ENGINE = ("compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
 

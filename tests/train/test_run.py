@@ -135,6 +135,7 @@ def test_a_description_of_other_peoples_numbers(tmp_path, value, expected):
 
 def test_a_description_round_trips(tmp_path):
     said = {
+        "schema": 2,
         "created": "2025-01-01T00:00:00+00:00",
         "command": "likewise train --loss 'a b'",
         "config": {"on": "off", "yes": True, "number": "12", "empty": "", "text": "a: b\n- c\n", "float": "1e-3"},

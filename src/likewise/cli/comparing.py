@@ -10,6 +10,7 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.mistakes import Mistake
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, board_of, read_study
+from likewise.cli.train import open_run
 from likewise.data import aside
 from likewise.protocols import (
     Difference,
@@ -127,7 +128,7 @@ def _found(given: Namespace) -> list[Result | Run]:
                 result for result in board_of(place, read_study(place / FILE)).results() if result.status == "done"
             ]
         elif (place / "run.yaml").exists():
-            found.append(Run(place))
+            found.append(open_run(place))
         else:
             raise Mistake(f"{place} must be the folder of a study or of a run, but it is neither")
     if not found:

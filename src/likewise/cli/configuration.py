@@ -17,6 +17,7 @@ from likewise.cli.mistakes import Mistake
 from likewise.cli.objects import imported, needed
 from likewise.cli.refusals import refusal
 from likewise.data import RECIPES
+from likewise.schema import SCHEMA, upgrade
 from likewise.train import Optimizer, Plan, Schedule
 
 Hold = Literal["device", "memory", "disk"]
@@ -224,6 +225,7 @@ def print_config(request: Request) -> None:
     Examples:
         >>> from likewise.cli.layers import read_request
         >>> print_config(read_request(["--data", "Glyphs"]))
+        schema: 2
         data:
           class_path: likewise.data.Glyphs
         ...
@@ -238,13 +240,18 @@ def _parse(request: Request) -> tuple[Parser, Callable[[], Namespace]]:
 
 
 def check(tree: Tree) -> Tree:
-    """A configuration that was written down before, checked and completed.
+    """A configuration that was written down before, in any schema, checked and completed.
 
     Examples:
         >>> check({"data": {"class_path": "Glyphs"}, "loss": "CircleLoss"})["seed"]
         0
     """
-    resolved = with_paths(tree)
+    try:
+        present = upgrade(tree)
+    except ValueError as error:
+        raise Mistake(str(error)) from error
+    del present["schema"]
+    resolved = with_paths(present)
     parser = make_parser(Request(resolved, (), resolved, resolved))
     return _complete(_parsed(parser, lambda: parser.parse_object(resolved)))
 
@@ -256,7 +263,7 @@ def _parsed(parser: Parser, parse: Callable[[], Namespace]) -> Tree:
     except ArgumentError as error:
         raise error.__cause__ if isinstance(error.__cause__, Mistake) else Mistake(str(error)) from None
     tree.pop("config", None)
-    return tree
+    return {"schema": SCHEMA, **tree}
 
 
 def _complete(tree: Tree) -> Tree:

@@ -15,6 +15,7 @@ from typing import Any
 from likewise.cli.defaults import Tree, defaults_for, merged, other_class
 from likewise.cli.mistakes import Mistake, nearest, sentence
 from likewise.cli.objects import KINDS, Kind, resolve
+from likewise.schema import upgrade
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def read_request(words: Sequence[str]) -> Request:
 
 
 def read_file(name: str | None) -> Tree:
-    """A configuration file, with every class by its import path.
+    """A configuration file in the present schema, with every class by its import path.
 
     Examples:
         >>> read_file("nowhere.yaml")
@@ -141,7 +142,12 @@ def read_file(name: str | None) -> Tree:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise Mistake(f"{name} must have keys such as data, model and loss, but it is a {type(content).__name__}")
-    return with_paths(content)
+    try:
+        present = upgrade(content)
+    except ValueError as error:
+        raise Mistake(f"{name}: {error}") from error
+    del present["schema"]  # no option: what is read is of the present one
+    return with_paths(present)
 
 
 def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:

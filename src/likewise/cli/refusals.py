@@ -65,7 +65,7 @@ def refusal(message: str, error: BaseException | None, options: Iterable[Any]) -
 def _among_several(key: str, message: str) -> Refusal | None:
     """Where one of several classes may be given: the mistake in the one that was, or that it is none of them."""
     inner = re.search(
-        r"PairBatch with given class_path '[^']+':\s*(.+?)\s*(?=\n\s*-|\n\s*Given value)", message, re.DOTALL
+        r"Problem with given class_path '[^']+':\s*(.+?)\s*(?=\n\s*-|\n\s*Given value)", message, re.DOTALL
     )
     if inner:
         text = " ".join(inner[1].split())

@@ -31,6 +31,7 @@ from likewise.protocols import (
     fixed_share,
     k_fold,
 )
+from likewise.schema import SCHEMA, schema_of, upgrade_part, upgrade_setting
 
 FILE = "study.yaml"
 KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric", "board")
@@ -122,7 +123,7 @@ class StudyFile:
         given = merged(shared, changes)
         _left_to_the_protocol(given.get("split"), split)
         given = merged(given, {"split": split, "seed": seed})
-        config = check(merged(defaults_for(given), given))
+        config = check({"schema": SCHEMA, **merged(defaults_for(given), given)})
         config["out"] = None
         return config
 
@@ -166,7 +167,8 @@ class StudyFile:
     def to_dict(self) -> dict[str, Any]:
         """As it is written down."""
         said: dict[str, Any] = {key: copy.deepcopy(getattr(self, key)) for key in KEYS}
-        return said | {"seeds": list(self.seeds)}
+        said["base"] = {key: value for key, value in said["base"].items() if key != "schema"}
+        return {"schema": SCHEMA} | said | {"seeds": list(self.seeds)}
 
 
 def _check_trees(base: Any, methods: Any) -> None:
@@ -266,7 +268,7 @@ def _class_name(value: Any) -> str | None:
 
 
 def read_study(source: Path) -> StudyFile:
-    """Read a study file.
+    """Read a study file, of any schema.
 
     Examples:
         >>> read_study(Path("nowhere.yaml"))
@@ -282,13 +284,40 @@ def read_study(source: Path) -> StudyFile:
     if not isinstance(said, dict):
         raise Mistake(f"{source} must have keys such as name and methods, but it is a {type(said).__name__}")
     for key in said:
-        if key not in KEYS:
+        if key not in (*KEYS, "schema"):
             raise Mistake(f"{source}: there is no key {key} in a study{nearest(str(key), KEYS)}")
-    given = {key: value for key, value in said.items() if value is not None}  # an empty key says nothing
     try:
-        return StudyFile(**{"name": source.stem, "methods": {}, **given})
+        given = {"name": source.stem, "methods": {}, **_upgrade_study(said)}
+    except ValueError as error:
+        raise Mistake(f"{source}: {error}") from error
+    try:
+        return StudyFile(**given)
     except Mistake as mistake:
         raise Mistake(f"{source}: {mistake}") from mistake
+
+
+def _upgrade_study(said: Tree) -> Tree:
+    """What a study file says, in the present schema; what is no tree is left to be refused."""
+    schema = schema_of(said)
+
+    def part(tree: Any) -> Any:
+        if not isinstance(tree, dict):
+            return tree
+        own = schema_of({"schema": schema, **tree})  # a configuration that was pasted in may say its own
+        return upgrade_part({key: value for key, value in tree.items() if key != "schema"}, own)
+
+    given = {key: value for key, value in said.items() if value is not None and key != "schema"}  # empty says nothing
+    methods, vary = given.get("methods"), given.get("vary")
+    if "base" in given:
+        given["base"] = part(given["base"])
+    if isinstance(methods, dict):
+        given["methods"] = {name: part(changes) for name, changes in methods.items()}
+    if isinstance(vary, dict):
+        given["vary"] = dict(
+            upgrade_setting(key, values, schema) if isinstance(key, str) else (key, values)
+            for key, values in vary.items()
+        )
+    return given
 
 
 def presets() -> dict[str, Path]:
@@ -321,7 +350,8 @@ def begin(folder: Path, study: StudyFile) -> Board:
     trials = study.trials()  # whatever is refused is refused before there is a folder
     write_study(folder, study)
     board = board_of(folder, study)
-    board.add(trials)
+    there = {trial.upgrade().key for trial in board.trials()}  # a trial of an older schema has the key of that one
+    board.add([trial for trial in trials if trial.key not in there])
     board.again([result.key for result in board.results() if result.status == "failed"])
     return board
 

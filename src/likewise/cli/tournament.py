@@ -7,6 +7,7 @@ import io
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from likewise.cli.arguments import Arguments
@@ -59,7 +60,7 @@ def run(words: Sequence[str]) -> int:
         raise Mistake(f"there is no preset {given.preset}{nearest(given.preset, presets())}")
     study = read_study(given.study or presets()[given.preset])
     if given.board is not None:
-        study = StudyFile(**{**study.to_dict(), "board": given.board})
+        study = replace(study, board=given.board)
     workers = fitting() if given.workers is None else given.workers
     if workers < 0:
         raise Mistake(f"--workers must be a whole number ≥ 0, but it is {workers}")

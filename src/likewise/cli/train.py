@@ -69,7 +69,7 @@ def _go_on(folder: Path) -> int:
 
 
 def open_run(folder: Path) -> Run:
-    """A run, or a mistake that says that there is none.
+    """A run, or a mistake that says that there is none, or none that can be read.
 
     Examples:
         >>> open_run(Path("nowhere"))
@@ -77,9 +77,13 @@ def open_run(folder: Path) -> Run:
         likewise.cli.mistakes.Mistake: nowhere must be the folder of a run, but it has no run.yaml
     """
     try:
-        return Run(folder)
+        begun = Run(folder)
+        _ = begun.description
     except FileNotFoundError:
         raise Mistake(f"{folder} must be the folder of a run, but it has no run.yaml") from None
+    except ValueError as error:  # of a schema that nobody here knows
+        raise Mistake(str(error)) from error
+    return begun
 
 
 def config_of(begun: Run) -> Tree:

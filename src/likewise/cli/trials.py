@@ -36,13 +36,14 @@ def run_trial(trial: Trial, go_on: Callable[[Mapping[str, Any]], bool], *, folde
     """
     machine, place = this_machine(), folder / "runs" / trial.key
     about: dict[str, Any] = {"run": f"runs/{trial.key}", "machine": _words(machine), "command": _command(place)}
+    config = trial.upgrade().config
     try:
-        pieces = make_pieces(trial.config, machine)
+        pieces = make_pieces(config, machine)
         place.mkdir(parents=True, exist_ok=True)
         with aside(place / "config.yaml") as part:
-            part.write_text(yaml.safe_dump(dict(trial.config), sort_keys=False, allow_unicode=True), encoding="utf-8")
+            part.write_text(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True), encoding="utf-8")
         begun = (place / "run.yaml").exists()
-        run = pieces.train(place, trial.config, machine, resume=begun, go_on=go_on)
+        run = pieces.train(place, config, machine, resume=begun, go_on=go_on)
     except (Mistake, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
         return Result(trial, "failed", error=sentence(error), **about)
     [*_, end] = run.metrics("end")
@@ -74,9 +75,10 @@ def _on_test(run: Run, trial: Trial, machine: Machine) -> dict[str, float]:
     for line in run.evaluations():
         if line["part"] == "test":
             return {name: line["metrics"][name] for name in METRICS}
-    *_, part = parts_of(run, dict(trial.config), machine, test=Opening(f"the final trial {trial.key} of a study"))
+    config = dict(trial.upgrade().config)
+    *_, part = parts_of(run, config, machine, test=Opening(f"the final trial {trial.key} of a study"))
     found = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
-    if trial.config["split"].get("folds"):
+    if config["split"].get("folds"):
         is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
         with aside(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
             np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query)

@@ -188,9 +188,10 @@ class ColumnEngine(IndexedEngine):
         self.centers = similarity.pooled
         self.anchors = similarity.prepare(batch.anchors)
         rows, width = len(self.table), batch.shape[1]
-        everything = [slice(0, rows)]
-        self.cut = everything if whole else plan_chunks(rows, len(self.anchors), self.anchors, self.centers)
         self.columns = relation.positives.index
+        # all proxies of a class are in one chunk: a positive outside of it must not name the column of another one
+        together = self.centers * self.columns.shape[1]
+        self.cut = [slice(0, rows)] if whole else plan_chunks(rows, len(self.anchors), self.anchors, together)
         complete = relation.positives.exists is None
         known = PositiveColumns(self.columns, None, width)
         self.positives = known if complete else PositiveColumns.within(self.columns, slice(0, width))

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import warnings
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -30,7 +30,6 @@ from likewise.formula import (
     Declaration,
     Dot,
     Euclidean,
-    Folded,
     Formula,
     Labels,
     MatrixLoss,
@@ -48,9 +47,9 @@ from likewise.formula import (
     has_similarity_hook,
     one_of,
     reduce,
+    s,
     s_p,
     sort_declaration,
-    walk,
 )
 
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
@@ -83,7 +82,6 @@ class Plan(Enum):
     TRITON = "triton"
 
 
-@runtime_checkable
 class PairRule(Protocol):
     """A miner that keeps pairs by conditions."""
 
@@ -91,7 +89,6 @@ class PairRule(Protocol):
         """The conditions under which a positive and a negative pair are kept."""
 
 
-@runtime_checkable
 class TripletRule(Protocol):
     """A miner that chooses triplets."""
 
@@ -157,13 +154,16 @@ def _check_triton(batch: PairBatch) -> None:
         raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
 
 
-def make_engine(batch: PairBatch, backend: str = "auto", *, masked: bool = False) -> Engine:
+def make_engine(
+    batch: PairBatch, backend: str = "auto", *, masked: bool = False, positives: PositiveIndex | None = None
+) -> Engine:
     """An engine on a batch.
 
     Args:
         batch: the batch.
         backend: what the user asked for.
         masked: use masks, for folds over each positive that were not expanded.
+        positives: the positions of each anchor's positives, where they were found before.
 
     Examples:
         >>> import torch
@@ -181,18 +181,18 @@ def make_engine(batch: PairBatch, backend: str = "auto", *, masked: bool = False
     if plan is Plan.CHUNKED:
         if on_table:
             return ColumnEngine(batch)
-        return ChunkedEngine(batch, None if masked or backend != "auto" else _index_positives(batch))
+        return ChunkedEngine(batch, None if masked or backend != "auto" else _index_positives(batch, positives))
     if backend != "auto" or masked or has_similarity_hook() or torch.compiler.is_compiling():
         return DenseEngine(batch)
     if on_table and batch.relation.device.type == "cpu":
         return ColumnEngine(batch, whole=True)
-    positives = _index_positives(batch)
+    positives = _index_positives(batch, positives)
     if positives is None:
         return DenseEngine(batch)
     return IndexedMatrix(batch.similarities(), PositiveColumns.of_batch(positives, batch.shape[1], 0))
 
 
-def _index_positives(batch: PairBatch) -> PositiveIndex | None:
+def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> PositiveIndex | None:
     """The positions of each anchor's positives, where they pay: a large batch against itself on a CPU, without a miner."""
     relation, (m, n) = batch.relation, batch.shape
     if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
@@ -201,7 +201,7 @@ def _index_positives(batch: PairBatch) -> PositiveIndex | None:
     traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     if relation.device.type != "cpu" or m * n < INDEX_FROM or not local or traced:
         return None
-    return find_positive_index(batch, large=False)
+    return find_positive_index(batch, large=False) if found is None else found
 
 
 def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
@@ -214,7 +214,7 @@ def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str 
         >>> run([per_pair(NEGATIVES, s)], batch, "mean", backend="dense")[0].units
         tensor([1, 1])
     """
-    if not _folds_each_positive(terms):
+    if not any(term.folds_each_positive for term in terms):
         return run_on(terms, batch, make_engine(batch, backend), reduction)
     if batch.shards is not SINGLE_PROCESS:
         # an anchor and its positive may be on different ranks, and the fold inside is of all ranks together
@@ -227,7 +227,7 @@ def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str 
     positives = find_positive_index(batch, large=plan is not Plan.DENSE)
     expanded = None if positives is None else expand(terms, positives, batch)
     if expanded is not None:
-        return run_on(expanded, batch, make_engine(batch, backend), reduction)
+        return run_on(expanded, batch, make_engine(batch, backend, positives=positives), reduction)
     if backend == "triton":
         raise TypeError(
             "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not give them, "
@@ -236,13 +236,12 @@ def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str 
     return run_on(terms, batch, make_engine(batch, backend, masked=True), reduction)
 
 
-def _folds_each_positive(terms: list[Term]) -> bool:
-    roots = [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
-    return any(isinstance(node, Folded) and node.over.binds_positive for node in walk(*roots))
-
-
 def evaluate_declaration(
-    declaration: Declaration, batch: PairBatch, reduction: Reduction, backend: str = "auto", miner: object = None
+    declaration: Declaration,
+    batch: PairBatch,
+    reduction: Reduction,
+    backend: str = "auto",
+    miner: PairRule | TripletRule | None = None,
 ) -> Tensor:
     """What a loss declares, computed and reduced.
 
@@ -261,6 +260,8 @@ def evaluate_declaration(
         tensor(0.5000)
     """
     terms, regularizers, matrix_losses = sort_declaration(declaration)
+    if terms and matrix_losses and choose(batch, backend) is Plan.DENSE:
+        batch = batch.materialize()  # once for all
     if miner is not None:
         terms, batch = _mine(terms, batch, miner, backend, bool(matrix_losses))
     values: list[TermValues] = []
@@ -273,8 +274,7 @@ def evaluate_declaration(
     if terms:
         values += run(terms, batch, reduction, backend)
     for loss in matrix_losses:
-        rows = map_rows(batch, backend, loss)
-        values += loss.compute(rows.batch, rows)
+        values += loss.compute(batch, map_rows(batch, backend, loss))
     added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
     return reduce(values, added, reduction, batch.group)
 
@@ -302,25 +302,31 @@ def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = 
 
 
 def _mine(
-    terms: list[Term], batch: PairBatch, miner: object, backend: str, has_matrix_loss: bool
+    terms: list[Term], batch: PairBatch, miner: PairRule | TripletRule, backend: str, has_matrix_loss: bool
 ) -> tuple[list[Term], PairBatch]:
     """The terms and the relation that a miner leaves."""
-    if isinstance(miner, PairRule):
+    if hasattr(miner, "keep"):
         assert batch.similarity is not None
         return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
-    assert isinstance(miner, TripletRule)
-    if not any(isinstance(term, TripletTerm) for term in terms):
-        rows = map_rows(batch, "chunked" if backend == "triton" else backend)
-        return terms, rows.batch.under(miner.touch(rows))
-    choice = miner.choice()
-    if choice is not None and not has_matrix_loss and _sums_by_rule(choice, batch, backend):
+    on_triplets = any(isinstance(term, TripletTerm) for term in terms)
+    choice = miner.choice() if on_triplets and not has_matrix_loss else None
+    if choice is not None and _sums_by_rule(choice, batch, backend):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
     rows = map_rows(batch, "chunked" if backend == "triton" else backend)
+    rows.prepare()  # with its graph: mining has none, but the loss uses the same matrix
+    if not on_triplets:
+        return terms, rows.batch.under(miner.touch(rows))
     return terms, rows.batch.under(miner.choose(rows))
 
 
 def _sums_by_rule(choice: Choice, batch: PairBatch, backend: str) -> bool:
-    """Whether a rule is summed without naming triplets: no fold per positive is left, or positives are few."""
-    if choice.positive is not s_p or choice.keep is None or choice.negative.rank is not s_p.rank:
+    """Whether a rule is summed without naming triplets.
+
+    A rule that keeps all negatives in a band names too many.  One negative for each positive or anchor is named faster
+    where there is a matrix; without one it is a formula where no fold per positive is left, or positives are few.
+    """
+    if choice.negative is s:
         return True
-    return find_positive_index(batch, large=choose(batch, backend) is not Plan.DENSE) is not None
+    if choose(batch, backend) is Plan.DENSE:
+        return False
+    return choice.positive is not s_p or find_positive_index(batch, large=True) is not None

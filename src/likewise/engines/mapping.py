@@ -34,10 +34,15 @@ class WholeRows:
     large = False
 
     def __init__(self, batch: PairBatch, evaluate: Evaluate | None = None) -> None:
-        self.batch, self._evaluate = batch.materialize(), evaluate
+        self.batch, self._evaluate = batch, evaluate
+
+    def prepare(self) -> None:
+        """Make the matrix, with its graph, and keep it."""
+        self.batch = self.batch.materialize()
 
     def chunks(self) -> Iterator[RowChunk]:
-        """The whole as one chunk."""
+        """The whole as one chunk; the matrix is made on first use, and kept."""
+        self.prepare()
         yield RowChunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
@@ -77,6 +82,9 @@ class ChunkedRows(WholeRows):
         self.batch = batch if batch.matrix is not None else batch.prepare()
         self._evaluate = evaluate
         self._mined = settle_mining(batch)
+
+    def prepare(self) -> None:
+        """Nothing: factors are made, and chunks are computed one after the other."""
 
     def chunks(self) -> Iterator[RowChunk]:
         """Chunk after chunk, each with its rows of the matrix."""

@@ -30,6 +30,7 @@ from likewise.formula import (
     PositiveIndex,
     Rank,
     State,
+    Substitution,
     Sum,
     Term,
     TermValues,
@@ -114,17 +115,20 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
         if batch.group is SINGLE_PROCESS
         else _lengths(relation.labels[order] if relation.reference_labels is None else relation.reference_labels[order])
     )
-    needed = int(runs.max()) if len(order) and len(runs) else 0
+    needed, fewest = (
+        torch.stack([runs.max(), number.min()]).tolist() if len(order) and len(runs) and len(number) else (0, 0)
+    )
     if needed > most:
         return None
     width = next((few for few in FEW if few >= needed), needed)
     position = torch.arange(width, device=first.device)[None, :].expand(len(first), width)
-    exists = position < number[:, None]
+    exists = None if fewest >= width else position < number[:, None]
     if place is not None:
         position = position + (inside[:, None] & (position >= place[:, None])).long()
     if not len(order):
-        return PositiveIndex(torch.zeros_like(position), exists)
-    return PositiveIndex(order[torch.where(exists, first[:, None] + position, 0)], exists)
+        return PositiveIndex(torch.zeros_like(position), position < 0)
+    position = first[:, None] + position
+    return PositiveIndex(order[position if exists is None else torch.where(exists, position, 0)], exists)
 
 
 def _lengths(ordered: Tensor) -> Tensor:
@@ -205,7 +209,7 @@ class _Slot:
         column = similarity if exists is None else torch.where(exists, similarity, 0.0)
         self.similarity = PerAnchor(f"s_p{number + 1}", lambda _batch: column)
         self.exists = None if exists is None else PerAnchor(f"exists{number + 1}", lambda _batch: exists)
-        self.known: dict[Formula, Formula] = {s_p: self.similarity}
+        self.bind = Substitution({s_p: self.similarity})
 
     def keep(self, formula: Formula) -> Formula:
         return formula if self.exists is None else where(self.exists, formula, 0)
@@ -215,7 +219,7 @@ def _expand(folded: Folded, slots: list[_Slot]) -> Formula:
     """A fold over each positive as a sum over positives, each a plain formula."""
     if not mentions_positive(folded.curve):
         return _repeat(folded)
-    values = [substitute(folded.curve, slot.known) for slot in slots]
+    values = [slot.bind(folded.curve) for slot in slots]
     if isinstance(folded.fold, Count):
         values = [where(value, 1, 0) for value in values]
     kept = [slot.keep(value) for slot, value in zip(slots, values, strict=True)]

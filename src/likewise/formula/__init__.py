@@ -120,6 +120,7 @@ from likewise.formula.expressions import Folded as Folded
 from likewise.formula.expressions import Formula as Formula
 from likewise.formula.expressions import Operand as Operand
 from likewise.formula.expressions import Rank as Rank
+from likewise.formula.expressions import Substitution as Substitution
 from likewise.formula.expressions import Total as Total
 from likewise.formula.expressions import Variable as Variable
 from likewise.formula.expressions import apply as apply

@@ -589,31 +589,40 @@ def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
         >>> substitute(s_p - mean(s_p, EACH_POSITIVE), {s_p: Number(0.5)})
         0.5 - mean[each positive](s_p)
     """
-    return _substitute(node, by, frozenset(), {})
+    return Substitution(by)(node)
 
 
-def _substitute(
-    node: Formula,
-    by: Mapping[Formula, Formula],
-    bound: frozenset[Formula],
-    known: dict[tuple[Formula, frozenset[Formula]], Formula],
-) -> Formula:
-    if node in by and node not in bound:
-        return by[node]
-    key = node, bound
-    if key not in known:
+class Substitution:
+    """A replacement of free nodes in several formulas; what the formulas have in common stays one node.
+
+    Examples:
+        >>> from likewise.formula import relu, s, s_p
+        >>> replace, hinge = Substitution({s_p: Number(0.5)}), relu(s - s_p)
+        >>> replace(hinge) is replace(hinge + 1.0).arguments[0]
+        True
+    """
+
+    def __init__(self, by: Mapping[Formula, Formula]) -> None:
+        self._by = dict(by)
+        self._known: dict[tuple[Formula, frozenset[Formula]], Formula] = {}
+
+    def __call__(self, node: Formula, bound: frozenset[Formula] = frozenset()) -> Formula:
+        """The formula with its free nodes replaced; ``bound`` are variables that folds around it bind."""
+        if node in self._by and node not in bound:
+            return self._by[node]
+        if (node, bound) not in self._known:
+            self._known[node, bound] = self._rebuild(node, bound)
+        return self._known[node, bound]
+
+    def _rebuild(self, node: Formula, bound: frozenset[Formula]) -> Formula:
         if isinstance(node, Folded):
-            bound = bound | ({s_p if node.over.binds_positive else s} & by.keys())
-        parts = [_substitute(part, by, bound, known) for part in node.parts]
+            bound = bound | ({s_p if node.over.binds_positive else s} & self._by.keys())
+        parts = [self(part, bound) for part in node.parts]
         if all(new is old for new, old in zip(parts, node.parts, strict=True)):
-            known[key] = node
-        elif isinstance(node, Apply):
-            known[key] = Apply(node.operation, tuple(parts))
-        elif isinstance(node, Folded):
-            known[key] = Folded(node.fold, node.over, parts[0])
-        else:
-            known[key] = Total(parts[0])
-    return known[key]
+            return node
+        if isinstance(node, Apply):
+            return Apply(node.operation, tuple(parts))
+        return Folded(node.fold, node.over, parts[0]) if isinstance(node, Folded) else Total(parts[0])
 
 
 def ingredients(formula: Formula) -> list[Formula]:

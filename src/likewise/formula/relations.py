@@ -75,6 +75,11 @@ class PositiveIndex:
     index: Tensor
     exists: Tensor | None = None
 
+    @property
+    def mask(self) -> Tensor:
+        """Which of them are positives, ``(m, k)`` booleans."""
+        return torch.ones_like(self.index, dtype=torch.bool) if self.exists is None else self.exists
+
     def rows(self, rows: slice) -> PositiveIndex:
         """Those of some anchors."""
         return PositiveIndex(self.index[rows], None if self.exists is None else self.exists[rows])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from torch import Tensor
@@ -32,6 +33,7 @@ from likewise.formula.expressions import (
     s,
     s_p,
     substitute,
+    walk,
     where,
 )
 from likewise.formula.folds import EACH_POSITIVE, NEGATIVES, POSITIVES, Side, add_up, check_side, count
@@ -62,6 +64,12 @@ class Term:
     total: Formula
     units: Formula
     nonzero: Formula
+
+    @cached_property
+    def folds_each_positive(self) -> bool:
+        """Whether it has a fold over each positive."""
+        nodes = walk(self.total, self.units, self.nonzero)
+        return any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,7 +183,7 @@ class PairLoss(nn.Module):
 
     def value(self, batch: PairBatch) -> Tensor:
         """The loss of a checked batch."""
-        return evaluate_declaration(declared(self), batch, self.reduction, self.backend, self.miner)
+        return evaluate_declaration(declared(self), batch, self.reduction, self.backend, self.miner)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what can be declared anew."""

@@ -88,9 +88,8 @@ def _positives(batch: PairBatch, rows: RowMapper) -> tuple[Tensor, Tensor]:
     if positives is None:
         near, exists = rows.map(lambda chunk: (chunk.similarities, chunk.masks()[0]))
         return near, exists
-    assert positives.exists is not None
     anchors = torch.arange(batch.shape[0], device=positives.index.device)[:, None].expand_as(positives.index)
-    return similarities_at(batch, anchors, positives.index), positives.exists
+    return similarities_at(batch, anchors, positives.index), positives.mask
 
 
 def _thresholds(limits: Tensor, own: Tensor, batch: PairBatch) -> Thresholds:

@@ -80,8 +80,7 @@ class AngularLoss(PairLoss):
         """The pairs as anchors: ``x_a + x_p`` against the negatives of a, one log-sum-exp for each pair."""
         relation, (left, right) = batch.relation, batch.both_factors()
         assert isinstance(relation, Labels)
-        assert known.exists is not None
-        anchors, place = known.exists.nonzero(as_tuple=True)
+        anchors, place = known.mask.nonzero(as_tuple=True)
         positives = known.index[anchors, place]
         ends, mutual = anchors[None], relation.reference_labels is None or batch.local_rows is not None
         if mutual:  # a pair and its mirror image have the same negatives: once is enough

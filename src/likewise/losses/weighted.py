@@ -25,7 +25,6 @@ from likewise.formula import (
     Term,
     TermValues,
     Total,
-    check_side,
     count,
     evaluate,
     largest,
@@ -110,7 +109,8 @@ class WeightedPairLoss(PairLoss):
                 f"but it is a {type(self.weight_fn).__name__}"
             )
         for side in self.needs:
-            check_side(side)
+            if side not in (POSITIVES, NEGATIVES, BOTH):
+                raise TypeError(f"needs must contain POSITIVES, NEGATIVES or BOTH only, but it contains {side!r}")
         for name, formula in self._statistics().items():
             if not isinstance(formula, Formula) or formula.rank > Rank.ANCHOR:
                 what = f"the curve {formula!r}" if isinstance(formula, Formula) else f"a {type(formula).__name__}"

@@ -100,7 +100,8 @@ class SemiHardMiner(TripletMiner):
         """For each positive the hardest negative below it, or a condition on all negatives."""
         if self.margin is None:
             return _choose_hardest_below(s_p)
-        return Choice(keep=(s_p - self.margin < s) & (s < s_p))
+        # both similarities by name: torch.compile cannot fill in formulas that are defaults
+        return Choice(s_p, s, (s_p - self.margin < s) & (s < s_p))
 
     def touch(self, rows: WholeRows) -> Relation:
         """With a margin: the pairs of some triplet, without naming the triplets."""

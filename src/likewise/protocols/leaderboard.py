@@ -306,7 +306,8 @@ def entries_of(given: Sequence[Row | Result | Run] | Mapping[str, Run | Sequence
         if isinstance(each, Run):
             found.append((run_row(each), described(each)))
         elif isinstance(each, Result):
-            said = {"config": each.trial.config, "seed": each.trial.seed, "openings": each.openings}
+            config = each.trial.upgrade().config
+            said = {"config": config, "seed": each.trial.seed, "openings": each.openings}
             found.append((each.row(), {**said, "tuned_on_test": each.tuned_on_test}))
         elif isinstance(each, Mapping):
             found.append((each, None))

@@ -117,10 +117,13 @@ class Search:
     def point(self, trial: Trial) -> Point | None:
         """The point that a trial is of; ``None`` if it is not a trial of this search."""
         ours = (trial.method, trial.stage, trial.seed) == (self.method, "search", self.seed)
-        if not ours or trial.fold >= len(self.folds) or trial.labels.keys() != self.labels.keys() | self.space.keys():
+        if not ours or trial.fold >= len(self.folds):
+            return None
+        trial = trial.upgrade()  # the board may be of an older schema
+        if trial.labels.keys() != self.labels.keys() | self.space.keys():
             return None
         point = {path: trial.labels[path] for path in self.space}
-        return point if self._trial(point, trial.fold).key == trial.key else None
+        return point if self._trial(point, trial.fold).upgrade().key == trial.key else None
 
 
 def history(search: Search, board: Board) -> list[Tried]:

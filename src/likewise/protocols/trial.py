@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from likewise.formula import one_of, whole_number
+from likewise.schema import schema_of, upgrade, upgrade_label
 
 Stage = Literal["search", "final"]
 Status = Literal["done", "failed", "pruned"]
@@ -64,6 +65,26 @@ class Trial:
         """A checksum of all of it: the same trial has the same key, on every machine."""
         said = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    def upgrade(self) -> Trial:
+        """The trial in the present schema; if it is of an older one, the two have different keys.
+
+        Examples:
+            >>> old = Trial("gml", {"loss": {"init_args": {"neighbours": 8}}}, labels={"loss.neighbours": 8})
+            >>> old.upgrade().config["loss"], old.upgrade().labels
+            ({'init_args': {'neighbors': 8}}, {'loss.neighbors': 8})
+        """
+        return replace(self, config=upgrade(self.config), labels=self.upgrade_labels())
+
+    def upgrade_labels(self) -> dict[str, Label]:
+        """The labels, with settings by their names in the present schema.
+
+        Examples:
+            >>> Trial("gml", {}, labels={"dim": 8, "neighbours": 4}).upgrade_labels()
+            {'dim': 8, 'neighbors': 4}
+        """
+        schema = schema_of(self.config)
+        return dict(upgrade_label(name, value, schema) for name, value in self.labels.items())
 
     def to_dict(self) -> dict[str, Any]:
         """In the words of JSON."""
@@ -136,7 +157,7 @@ class Result:
             ('triplet', 64, 0.5)
         """
         trial = self.trial
-        row: dict[str, Label] = {"method": trial.method, **trial.labels}
+        row: dict[str, Label] = {"method": trial.method, **trial.upgrade_labels()}
         row |= {"seed": trial.seed, "fold": trial.fold, "stage": trial.stage, "status": self.status}
         row |= {f"{part} {name}": value for part in ("val", "test") for name, value in getattr(self, part).items()}
         row |= {"seconds": self.seconds, "openings": self.openings, "tuned_on_test": self.tuned_on_test}

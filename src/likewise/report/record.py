@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from likewise.schema import upgrade_description
+
 Row = dict[str, Any]
 
 
@@ -86,7 +88,11 @@ def _description(path: Path, gaps: list[str]) -> Row:
     if not isinstance(found, dict):
         gaps.append("run.yaml does not hold a description.")
         return {}
-    return found
+    try:
+        return upgrade_description(found)
+    except ValueError as error:
+        gaps.append(f"run.yaml is shown as it is: {error}.")
+        return found
 
 
 def _lines(path: Path, gaps: list[str]) -> list[Row]:

@@ -141,6 +141,24 @@ class MinerContract:
         assert leaf.grad is not None
         assert torch.isfinite(leaf.grad).all()
 
+    @pytest.mark.parametrize("batch", LABELS)
+    @pytest.mark.parametrize("loss", [TripletLoss, MarginLoss])
+    def test_choice_equals_the_triplets(self, case: MinerCase, batch: str, loss: Callable[..., Any]) -> None:
+        """A triplet loss is the same, value and gradient, on the miner's formulas and on the triplets that it names."""
+        miner = case.make()
+        if not isinstance(miner, TripletMiner) or miner.choice() is None:
+            return
+        embeddings, labels = make_batch(batch, seed=1)
+        named = Triplets(*miner.triplets(embeddings, labels, similarity=loss().similarity))
+        for backend in ("dense", "chunked"):
+            results = []
+            for options in ({"miner": miner}, {}):
+                leaf = embeddings.clone().requires_grad_()
+                call = {"labels": labels} if options else {"relation": named}
+                value = loss(backend=backend, **options)(leaf, **call)
+                results.append((value.detach(), *torch.autograd.grad(value, leaf)))
+            torch.testing.assert_close(*results, rtol=1e-9, atol=1e-9)
+
     @pytest.mark.parametrize("loss", [TripletLoss, MarginLoss, MultiSimilarityLoss])
     def test_does_not_synchronize(self, case: MinerCase, loss: Callable[..., Any]) -> None:
         """Inside a loss the miner reads no value of a tensor and no shape that depends on values."""

@@ -11,6 +11,7 @@ from torch import nn
 
 from likewise import __version__
 from likewise.data import ImageDataset
+from likewise.schema import SCHEMA
 from likewise.train.embedding import count
 from likewise.train.groups import Group
 from likewise.train.run import command_line, now, plain, surroundings
@@ -103,6 +104,7 @@ def describe(
     around = surroundings(device)
     parameters = list(model.parameters())
     return {
+        "schema": SCHEMA,
         "likewise": __version__,
         "created": now(),
         "command": command_line(),

@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from likewise.data import aside
 from likewise.formula import one_of
+from likewise.schema import upgrade_description
 
 Line = dict[str, Any]
 
@@ -84,9 +85,12 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What ``run.yaml`` says."""
+        """What ``run.yaml`` says, in the present schema."""
         said = yaml.safe_load((self.folder / "run.yaml").read_text(encoding="utf-8"))
-        return said if isinstance(said, dict) else {}
+        try:
+            return upgrade_description(said) if isinstance(said, dict) else {}
+        except ValueError as error:
+            raise ValueError(f"{self.folder / 'run.yaml'}: {error}") from error
 
     def metrics(self, kind: str | None = None) -> list[Line]:
         """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"lens"``, ``"note"``, ``"end"``."""

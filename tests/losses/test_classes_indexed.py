@@ -1,4 +1,4 @@
-"""Folds over rows whose positives have known places: what masks say, without a mask."""
+"""Folds over rows whose positives are known by index: what masks say, without a mask."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
-from likewise.engines import DenseEngine, chunked
-from likewise.engines.places import Places, finished, of_positives, of_the_rest
+from likewise.engines import DenseEngine, recompute
+from likewise.engines.indexed import PositiveColumns, fold_positives, start_others, start_positives
 from likewise.formula import (
     BOTH,
     NEGATIVES,
@@ -37,7 +37,7 @@ from likewise.losses.centers import blended, nearest
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 
 PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
-"""Losses that compare proxies with proxies, in panels."""
+"""Losses that compare proxies with proxies, in chunks of rows."""
 
 
 # -------------------------------------------------------------------------------------------------------- whole losses
@@ -47,7 +47,7 @@ PASSES_OF_THEIR_OWN = ("repulsion", "repulsion-through", "proxy-gml")
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_engine_with_masks_says_the_same(name: str, reduction: str):
     """Who looks on gets the engine for any pair_batch: it makes masks of labels, and a curve for every pair."""
-    ours = value_and_gradients(make(name, "dense", reduction=reduction))
+    ours = value_and_gradients(make(name, "auto", reduction=reduction))
     seen: list[Tensor] = []
     with similarity_hook(lambda pair_batch, matrix: (seen.append(matrix), matrix)[1]):
         general = value_and_gradients(make(name, "dense", reduction=reduction))
@@ -81,7 +81,7 @@ class Largest(TorchDispatchMode):
     "name", ["normalized", "sphere-face", "cos-face", "arc-face", "proxy-nca-pp", "sub-center", "soft-triple"]
 )
 def test_one_matrix_no_mask_and_a_margin_for_the_own_class_alone(name: str):
-    loss = make(name, "dense")
+    loss = make(name, "auto")
     embeddings, labels = batch()
     m = len(labels)
     with Largest() as seen:
@@ -126,8 +126,8 @@ def problem_of(columns: Tensor) -> tuple[Tensor, Masks, dict[Any, Tensor]]:
     generator = torch.Generator().manual_seed(0)
     matrix = torch.randn(M, N, dtype=torch.float64, generator=generator).requires_grad_()
     positive = torch.zeros(M, N, dtype=torch.bool)
-    for row, places in enumerate(columns.tolist()):
-        for place in places:
+    for row, known in enumerate(columns.tolist()):
+        for place in known:
             if place >= 0:
                 positive[row, place] = True
     numbers: dict[Any, Tensor] = {
@@ -156,7 +156,7 @@ COLUMNS = {
 @pytest.mark.parametrize("curve", CURVES)
 @pytest.mark.parametrize("fold", FOLDS)
 def test_folds_are_those_of_masks(fold: str, curve: str, columns: Tensor):
-    """Value and every gradient, from one matrix and from blocks of two, four and three columns."""
+    """Value and every gradient, from one matrix and from chunks of two, four and three columns."""
     for over in (POSITIVES, NEGATIVES, BOTH):
         check_fold(FOLDS[fold](CURVES[curve](), over), over, columns)
 
@@ -164,21 +164,21 @@ def test_folds_are_those_of_masks(fold: str, curve: str, columns: Tensor):
 def check_fold(term: Any, over: Any, columns: Tensor) -> None:
     matrix, masks, numbers = problem_of(columns)
     leaves = [matrix, *numbers.values(), LEARNED]
-    general = DenseEngine(PairBatch(masks, similarities=matrix)).fold([[term]], numbers)[term]
+    general = DenseEngine(PairBatch(masks, matrix=matrix)).fold([[term]], numbers)[term]
     numbers = {**numbers, **dict.fromkeys(_learned(term), LEARNED)}
     complete = bool((columns >= 0).all())
-    places = Places(columns, None, N) if complete else Places.within(columns, slice(0, N))
+    known = PositiveColumns(columns, None, N) if complete else PositiveColumns.within(columns, slice(0, N))
     if over is POSITIVES:
-        own = matrix.gather(1, places.columns)
-        state = of_positives([term], own, places, numbers)[term]
-        found = [finished([term], own, places, numbers)[term], term.fold.finish(state)]
+        own = matrix.gather(1, known.columns)
+        state = start_positives([term], own, known, numbers)[term]
+        found = [fold_positives([term], own, known, numbers)[term], term.fold.finish(state)]
     else:
-        states, own = of_the_rest([term], matrix, places, slice(0, N), numbers)
-        assert torch.equal(own, matrix.gather(1, places.columns))
+        states, own = start_others([term], matrix, known, slice(0, N), numbers)
+        assert torch.equal(own, matrix.gather(1, known.columns))
         merged = None
-        for block in (slice(0, 2), slice(2, 6), slice(6, 9)):
-            each = Places.within(columns, block)
-            state = of_the_rest([term], matrix[:, block], each, block, numbers)[0][term]
+        for chunk in (slice(0, 2), slice(2, 6), slice(6, 9)):
+            each = PositiveColumns.within(columns, chunk)
+            state = start_others([term], matrix[:, chunk], each, chunk, numbers)[0][term]
             merged = state if merged is None else term.fold.merge(merged, state)
         found = [term.fold.finish(states[term]), term.fold.finish(merged)]
     for value in found:
@@ -197,12 +197,12 @@ def _learned(term: Any) -> list[Any]:
 def test_counts_are_those_of_masks(condition: Any, over: Any, columns: Tensor):
     term = count(over, condition)
     matrix, masks, numbers = problem_of(columns)
-    expected = DenseEngine(PairBatch(masks, similarities=matrix)).fold([[term]], numbers)[term]
-    places = Places.within(columns, slice(0, N))
+    expected = DenseEngine(PairBatch(masks, matrix=matrix)).fold([[term]], numbers)[term]
+    known = PositiveColumns.within(columns, slice(0, N))
     if over is POSITIVES:
-        found = finished([term], matrix.gather(1, places.columns), places, {})[term]
+        found = fold_positives([term], matrix.gather(1, known.columns), known, {})[term]
     else:
-        found = term.fold.finish(of_the_rest([term], matrix, places, slice(0, N), {})[0][term])
+        found = term.fold.finish(start_others([term], matrix, known, slice(0, N), {})[0][term])
     assert torch.equal(found, expected)
     assert found.dtype == torch.int64
 
@@ -222,7 +222,9 @@ def test_second_derivatives_of_a_log_sum_exp(scale: Any, over: Any):
     if over is NEGATIVES:
         values = values.scatter(1, columns, -torch.inf)
     expected = torch.logsumexp(values, dim=1)
-    ours = term.fold.finish(of_the_rest([term], matrix, Places(columns, None, N), slice(0, N), numbers)[0][term])
+    ours = term.fold.finish(
+        start_others([term], matrix, PositiveColumns(columns, None, N), slice(0, N), numbers)[0][term]
+    )
     torch.testing.assert_close(ours, expected)
     direction = torch.randn(M, N, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     second = []
@@ -250,7 +252,7 @@ def test_far_below_the_peak_is_nothing():
     """Weights under e⁻⁸⁰ are zero, not denormal, and the logarithm does not notice."""
     matrix = torch.tensor([[0.0, 1.0, -0.3, 0.99]], requires_grad=True)
     term = logsumexp(100.0 * s, BOTH)
-    states, _ = of_the_rest([term], matrix, Places(torch.tensor([[0]]), None, 4), slice(0, 4), {})
+    states, _ = start_others([term], matrix, PositiveColumns(torch.tensor([[0]]), None, 4), slice(0, 4), {})
     value = term.fold.finish(states[term])
     value.backward()
     torch.testing.assert_close(value, torch.tensor([100.0 + math.log1p(math.exp(-1.0))]))
@@ -264,14 +266,14 @@ def test_far_below_the_peak_is_nothing():
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of two or three classes."""
-    monkeypatch.setitem(chunked.BUDGET, "cpu", 1)
-    monkeypatch.setattr(chunked, "LEAST_ROWS", 3)
+    """Chunks of two or three classes."""
+    monkeypatch.setitem(recompute.BUDGET, "cpu", 1)
+    monkeypatch.setattr(recompute, "LEAST_ROWS", 3)
 
 
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("name", [name for name in MAKERS if name not in PASSES_OF_THEIR_OWN])
-def test_a_gradient_penalty_through_blocks(name: str):
+def test_a_gradient_penalty_through_chunks(name: str):
     """The squared length of all gradients, added to the loss, has the gradient that the engine with masks finds."""
     results = []
     for backend in ("dense", "chunked"):
@@ -296,7 +298,7 @@ def test_a_gradient_penalty_through_blocks(name: str):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_gradient_penalty_through_blocks_is_the_slope_of_the_gradient():
+def test_a_gradient_penalty_through_chunks_is_the_slope_of_the_gradient():
     """Central differences of the first gradient along a direction, in embeddings and in proxies."""
     loss = make("arc-face", "chunked")
     embeddings, labels = batch()

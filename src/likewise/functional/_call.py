@@ -1,0 +1,147 @@
+"""Call the class of `likewise.losses` that declares a loss, with the caller's tensors as its parameters."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from likewise.formula import Relation, embeddings_as_given
+from likewise.losses import PairLoss, ProxyLoss
+
+PairInputs: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Relation | None]
+"""Embeddings, labels, references, reference labels and relation, as the caller gave them."""
+
+
+def call_pair_loss(
+    kind: type[nn.Module],
+    inputs: PairInputs,
+    tensors: dict[str, Tensor] | None = None,
+    **options: Any,
+) -> Tensor:
+    """Compute a loss on pairs, or on embeddings alone.
+
+    Args:
+        kind: the class.
+        inputs: the batch.
+        tensors: values of the parameters, by their names.
+        options: arguments of the class.
+
+    Examples:
+        >>> from likewise.losses import NTXentLoss
+        >>> embeddings, labels = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]), torch.tensor([0, 0, 1])
+        >>> call_pair_loss(NTXentLoss, (embeddings, labels, None, None, None), temperature=0.07)
+        tensor(1.2192)
+    """
+    *batch, relation = inputs
+    module = _find(kind, options)
+    value: Tensor = (
+        functional_call(module, tensors, tuple(batch), {"relation": relation})
+        if tensors
+        else module(*batch, relation=relation)
+    )
+    return value
+
+
+def call_proxy_loss(
+    kind: type[ProxyLoss],
+    inputs: tuple[Tensor, Tensor, Tensor],
+    tensors: dict[str, Tensor] | None = None,
+    **options: Any,
+) -> Tensor:
+    """Compute a loss with proxies; the numbers of classes and dimensions follow from ``proxies`` and ``centers``.
+
+    Args:
+        kind: the class.
+        inputs: embeddings, labels and proxies.
+        tensors: values of the other parameters, by their names.
+        options: arguments of the class.
+
+    Examples:
+        >>> from likewise.losses import CosFaceLoss
+        >>> call_proxy_loss(CosFaceLoss, (torch.eye(2), torch.tensor([0, 1]), torch.eye(2)), margin=0.0, scale=1.0)
+        tensor(0.3133)
+    """
+    embeddings, labels, proxies = inputs
+    rows, dim = embeddings_as_given("proxies", proxies).shape
+    centers = options.get("centers", 1)
+    # what is no number of centers is refused by the class
+    classes = max(rows // centers, 1) if isinstance(centers, int) and centers > 0 else rows
+    module = _find(kind, {"num_classes": classes, "embedding_dim": dim, **options})
+    if rows != classes * centers:
+        raise ValueError(f"proxies must have {centers} rows for each class, but there are {rows} rows")
+    value: Tensor = functional_call(module, {"proxies": proxies, **(tensors or {})}, (embeddings, labels))
+    return value
+
+
+def call_with_function(kind: type[PairLoss], inputs: PairInputs, **options: Any) -> Tensor:
+    """Compute a loss one of whose options is a function; what that function holds is not kept after the call.
+
+    Examples:
+        >>> from likewise.losses import WeightedPairLoss
+        >>> inputs = torch.eye(2), torch.tensor([0, 1]), None, None, None
+        >>> call_with_function(
+        ...     WeightedPairLoss, inputs, weight_fn=lambda similarities, rows, is_positive: similarities + 1.0
+        ... )
+        tensor(0.)
+    """
+    if torch.compiler.is_compiling():
+        # the compiler breaks its graph here and makes the call outside; under fullgraph=True it shows the sentence
+        raise NotImplementedError(
+            f"{kind.__name__} must be made before torch.compile to be part of a graph, but it is called as a function"
+        )
+    *batch, relation = inputs
+    value: Tensor = _make(kind, **options)(*batch, relation=relation)
+    return value
+
+
+def _find(kind: Callable[..., nn.Module], options: dict[str, Any]) -> Any:
+    if torch.compiler.is_compiling():
+        return getattr(_TRACED, _trace(kind, **{name: _specialize(value) for name, value in options.items()}))
+    try:
+        hash(tuple(options.values()))
+    except TypeError:  # a miner or a similarity that cannot be a key
+        return _make(kind, **options)
+    return _kept(kind, threading.get_ident(), **options)
+
+
+def _make(kind: Callable[..., nn.Module], **options: Any) -> Any:
+    """Make a module whose parameters have no values: that draws no random numbers and takes no memory."""
+    with torch.device("meta"):
+        return kind(**options)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _kept(kind: Callable[..., nn.Module], thread: int, **options: Any) -> Any:
+    """Keep modules by class and options; each thread has its own, because ``functional_call`` changes one for a while."""
+    return _make(kind, **options)
+
+
+class _Traced:
+    """Modules that ``torch.compile`` traced, as attributes: it can guard these, but not what a function returns."""
+
+
+_TRACED = _Traced()
+
+
+def _specialize(value: Any) -> Any:
+    """Turn a number that ``torch.compile`` holds as a symbol into a constant of the graph, for which a module is made."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return operator.index(value)
+    return float.fromhex(value.hex()) if isinstance(value, float) else value
+
+
+def _trace(kind: Callable[..., nn.Module], **options: Any) -> str:
+    name = f"module_{len(vars(_TRACED))}"
+    setattr(_TRACED, name, _make(kind, **options))
+    return name
+
+
+# what torch.compiler.assume_constant_result does; calling that imports the compiler, which takes seconds
+vars(_trace)["_dynamo_marked_constant"] = True

@@ -1,0 +1,287 @@
+"""What schema 1 wrote is read: a file, a run, a model, an index and a study, each as it was written then."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import save_file
+
+from likewise.cli import main
+from likewise.cli.configuration import check, configure
+from likewise.cli.layers import read_request
+from likewise.cli.study import begin, board_of, read_study
+from likewise.losses import ProxyGMLLoss
+from likewise.protocols.file_board import FileBoard
+from likewise.protocols.trial import Result, Trial
+from likewise.report.record import read_run
+from likewise.schema import SCHEMA
+from likewise.search import Index
+from likewise.train import Run
+from likewise.trunks import Embedder, read_card
+from tests.cli.conftest import TRAIN
+
+CONFIG = """
+data: {class_path: likewise.data.ImageFolder, init_args: {root: photos, name: null, extensions: [.avif, .bmp, .gif, .jfif,
+      .jpeg, .jpg, .pgm, .png, .ppm, .tif, .tiff, .webp]}}
+split: {validation: null, test: 0.2, seed: 0, folds: null, fold: 0, contiguous: false}
+images: glyphs
+model: {trunk: convnet, weights: null, dim: 8, pool: avg, head: linear, normalize: true, freeze_bn: false, layer_norm: false,
+    in_channels: null}
+loss: {class_path: likewise.losses.ProxyGMLLoss, init_args: {centers: 3, neighbours: 4, weight: 0.3, reduction: mean,
+      backend: streamed, sampled: null, corrected: false, sparse: false, generator: null}}
+memory: null
+sampler: {class_path: likewise.data.PerClassSampler, init_args: {classes: 4, per_class: 3, steps: null}}
+optimizer: {name: AdamW, lr: 0.003, lrs: {}, weight_decay: 0.0001, momentum: 0.0, betas: [0.9, 0.999], alpha: 0.99, eps: 1.0e-08}
+schedule: {name: cosine, warmup: 0.0, step: 10, gamma: 0.1, floor: 0.0}
+plan: {epochs: 2, validate_every: 1, metric: MAP@R, patience: null, trunk_warmup: 0, accumulate: 1, chunk: null, clip: null,
+    ema: null, precision: 'no', compile: false, channels_last: null, graph: null, checkpoint_minutes: 5.0, log_every: 1,
+    trackers: [], on_collapse: stop}
+lens: {every: 0, beside: null}
+seed: 0
+out: null
+cache: null
+hold: memory
+"""
+"""What ``likewise train --print_config`` printed under schema 1."""
+
+FLAGS = ("--loss", "ProxyGMLLoss", "--loss.neighbors", "4", "--loss.backend", "chunked")
+"""What the same training is asked for with now."""
+
+CARD = """{"format": 1, "trunk": {"name": "convnet", "in_channels": 1}, "dim": 8, "pool": "avg", "head": "linear",
+"normalize": true, "freeze_bn": false, "layer_norm": false, "preprocessing": {"mean": [0.5], "std": [0.5], "white": 1.0,
+"order": "L", "size": 32}, "classes": ["$", "+"], "metrics": {"R@1": 0.25, "MAP@R": 0.125}, "torch": "2.13.0+cpu"}"""
+
+MANIFEST = """{"format": 1, "name": "idx", "dim": 8, "storage": "float32", "similarity": "cosine", "segments": [{"id": "SEGMENT",
+"rows": 3, "thumbnails": false}], "gone": null, "next_id": 3, "model": {"file": "model-e998f370.safetensors", "name":
+"best.safetensors", "sha256": "e998f37014fe54305cc56cd2100e3b1d8cad3fce5712438eb1c8993829e724a4", "images": "glyphs", "card":
+CARD}, "near": null, "loss": null, "calibration": null, "root": "photos", "created": 1794887897.7478378, "changed":
+1794887897.9552784, "revision": 1}"""
+
+STUDY = """
+name: small
+what: ''
+base:
+  data: {class_path: ImageFolder, init_args: {root: photos}}
+  images: glyphs
+  model: {trunk: convnet, dim: 8, weights: null, freeze_bn: false}
+  sampler: {class_path: PerClassSampler, init_args: {classes: 4, per_class: 3}}
+  optimizer: {lr: 0.003}
+  plan: {epochs: 2, log_every: 1}
+  hold: memory
+methods:
+  gml: {loss: {class_path: ProxyGMLLoss, init_args: {backend: streamed}}}
+vary: {loss.neighbours: [4, 8]}
+seeds: [0]
+protocol: own-validation
+metric: MAP@R
+board: null
+"""
+
+
+def old() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(CONFIG)
+    return found
+
+
+def make_older(run: Path) -> None:
+    """Write a run's description as schema 1 did."""
+    said = yaml.safe_load((run / "run.yaml").read_text())
+    assert said.pop("schema") == said["config"].pop("schema") == SCHEMA
+    assert {**said["config"], "out": None, "loss": None} == {**old(), "loss": None}
+    said["config"] |= {"loss": old()["loss"]}
+    (run / "run.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
+
+
+def now(*words: str) -> dict[str, Any]:
+    return configure(read_request([*TRAIN[1:], *FLAGS, *words]))
+
+
+# ---- files
+
+
+def test_a_configuration_means_what_it_meant(here: Path):
+    assert check(old()) == now()
+    (here / "old.yaml").write_text(CONFIG)
+    assert configure(read_request(["--config", "old.yaml"])) == now()
+    assert configure(read_request(["--config", "old.yaml", "--loss.neighbors", "5"])) == now("--loss.neighbors", "5")
+
+
+def test_flags_have_the_present_names_alone(capsys: pytest.CaptureFixture[str]):
+    assert main([*TRAIN, "--loss", "ProxyGMLLoss", "--loss.neighbours", "4"]) == 2
+    assert "neighbors" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [("train", "--config", "new.yaml"), ("tournament", "new.yaml")])
+def test_a_file_of_a_later_schema_is_refused(command: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]):
+    (here / "new.yaml").write_text("schema: 3\n" + (STUDY if command[0] == "tournament" else CONFIG))
+    assert main(list(command)) == 2
+    told = "new.yaml: schema must be a whole number from 1 to 2, but it is 3; a newer likewise may read it"
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+# ---- a run
+
+
+def numbers(run: Path) -> list[Any]:
+    clock = ("seconds", "images_per_s")
+    return [{name: value for name, value in line.items() if name not in clock} for line in Run(run).metrics()]
+
+
+def test_a_run_goes_on_and_is_read(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Stopped in the middle, taken for one of schema 1: it ends with the numbers of one that was never stopped."""
+    assert main([*TRAIN, *FLAGS, "--out", "whole"]) == 0
+    forward, calls = ProxyGMLLoss.forward, []
+
+    def interrupting(self: ProxyGMLLoss, *given: Any, **named: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return forward(self, *given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProxyGMLLoss, "forward", interrupting)
+        assert main([*TRAIN, *FLAGS, "--out", "run"]) == 130
+    make_older(here / "run")
+    assert main(["train", "--resume", "run"]) == 0
+    assert numbers(here / "run") == numbers(here / "whole")
+
+    description = Run(here / "run").description
+    assert description["config"] == now("--out", "run")
+    assert read_run(here / "run").description == description
+    capsys.readouterr()
+    assert main(["evaluate", "run"]) == 0
+    assert main(["leaderboard", "run", "whole", "--metric", "val MAP@R", "--by", "run"]) == 0
+
+
+def test_a_run_of_a_later_schema_is_refused(run: Path, capsys: pytest.CaptureFixture[str]):
+    text = (run / "run.yaml").read_text()
+    (run / "run.yaml").write_text(text.replace("schema: 2", "schema: 3", 1))
+    for command in (["evaluate", "run"], ["train", "--resume", "run"], ["leaderboard", "run"]):
+        assert main(command) == 2
+        assert "run/run.yaml: schema must be a whole number from 1 to 2" in " ".join(capsys.readouterr().err.split())
+    assert "run.yaml is shown as it is: schema must be" in read_run(run).gaps[0]
+
+
+# ---- a model and an index
+
+
+def write_model(file: Path) -> Embedder:
+    torch.manual_seed(0)
+    embedder = Embedder("convnet", 8)
+    card = " ".join(CARD.split("\n"))
+    save_file(dict(embedder.state_dict()), file, metadata={"format": "pt", "likewise": card})
+    return embedder.eval()
+
+
+def test_a_model_is_read(here: Path):
+    written = write_model(here / "old.safetensors")
+    card = read_card(here / "old.safetensors")
+    assert (card.dim, card.classes, card.metrics) == (8, ("$", "+"), {"R@1": 0.25, "MAP@R": 0.125})
+    images = torch.rand(2, 1, 32, 32)
+    with torch.no_grad():
+        assert torch.equal(Embedder.load(here / "old.safetensors").eval()(images), written(images))
+
+
+def test_an_index_is_read(here: Path):
+    folder, vectors = here / "old.index", np.eye(3, 8, dtype=np.float32)
+    Index.create(folder, dim=8).add(vectors, ["a.png", "b.png", "c.png"])
+    [segment] = json.loads((folder / "manifest.json").read_text())["segments"]
+    (folder / "manifest.json").write_text(MANIFEST.replace("SEGMENT", segment["id"]).replace("CARD", CARD))
+    write_model(folder / "model-e998f370.safetensors")
+    index = Index.open(folder)
+    assert (index.name, len(index)) == ("idx", 3)
+    assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
+
+
+# ---- a study
+
+
+@pytest.fixture
+def trials() -> list[Trial]:
+    """The two trainings of the study, as schema 1 put them on a board."""
+    made = []
+    for neighbors in (4, 8):
+        config = old()
+        config["loss"]["init_args"]["neighbours"] = neighbors
+        labels = {"data": "ImageFolder", "trunk": "convnet", "dim": 8, "neighbours": neighbors}
+        made.append(Trial("gml", config, labels=labels))
+    return made
+
+
+def write_older_study(folder: Path, trials: list[Trial]) -> FileBoard:
+    folder.mkdir()
+    (folder / "study.yaml").write_text(STUDY)
+    board = FileBoard(folder / "board")
+    board.add(trials)
+    return board
+
+
+def test_a_study_goes_on_where_it_was(here: Path, trials: list[Trial], capsys: pytest.CaptureFixture[str]):
+    """One of two trainings was done: the other one is trained now, and neither is planned again."""
+    board = write_older_study(here / "study", trials)
+    measured = dict.fromkeys(("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP"), 0.5)
+    board.finish(Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1))
+    assert main(["tournament", "study/study.yaml", "--out", "study", "--workers", "0"]) == 0
+    assert [trial.key for trial in board_of(here / "study", read_study(here / "study/study.yaml")).trials()] == [
+        trial.key for trial in trials
+    ]
+    assert main(["work", "study"]) == 0
+    first, second = board.results()
+    assert (first.test["MAP@R"], second.status, second.run) == (0.5, "done", f"runs/{trials[1].key}")
+    assert Run(here / "study" / second.run).description["config"] == now("--loss.neighbors", "8")
+    capsys.readouterr()
+    assert main(["leaderboard", "study", "--by", "neighbors"]) == 0
+    assert "not recorded: search budget" in capsys.readouterr().out
+
+
+def test_the_trials_of_a_study_are_those_of_before(here: Path, trials: list[Trial]):
+    (here / "study.yaml").write_text(STUDY)
+    planned = read_study(here / "study.yaml").trials()
+    assert planned == [trial.upgrade() for trial in trials]
+    assert [trial.labels["neighbors"] for trial in planned] == [4, 8]
+
+
+def test_a_study_that_is_begun_again_is_the_same(here: Path):
+    (here / "old.yaml").write_text(STUDY)
+    study = read_study(here / "old.yaml")
+    begin(here / "study", study)
+    assert begin(here / "study", study).counts()["waiting"] == 2
+    assert yaml.safe_load((here / "study" / "study.yaml").read_text())["schema"] == SCHEMA
+    assert read_study(here / "study" / "study.yaml").to_dict() == study.to_dict()
+
+
+def test_a_configuration_inside_a_study_may_say_its_own_schema(here: Path):
+    said = yaml.safe_load(STUDY) | {"vary": {}}
+    said["methods"] = {"gml": {"schema": SCHEMA, "loss": now()["loss"]}}
+    (here / "study.yaml").write_text(yaml.safe_dump(said))
+    [trial] = read_study(here / "study.yaml").trials()
+    assert trial.config["loss"] == now()["loss"]
+
+
+def test_a_search_goes_on_where_it_was(here: Path, make_search: Callable[[], Any]):
+    search = make_search()
+    board = FileBoard(here / "board")
+    config = old()
+    config["loss"]["init_args"]["neighbours"] = 9
+    trial = Trial("gml", config, 0, 0, "search", {"loss.neighbours": 9})
+    board.add([trial])
+    board.finish(Result(trial, val={"MAP@R": 0.5}))
+    from likewise.protocols.search import history
+
+    assert [(dict(one.point), one.value) for one in history(search, board)] == [({"loss.neighbors": 9}, 0.5)]
+
+
+@pytest.fixture
+def make_search() -> Callable[[], Any]:
+    from likewise.protocols.search import Search
+    from likewise.protocols.space import Range
+
+    return lambda: Search("gml", now(), {"loss.neighbors": Range(1, 20, whole=True)})
