@@ -10,7 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from likewise import engines
-from likewise.engines import run
+from likewise.engines import ChunkedEngine, DenseEngine, run
+from likewise.engines.chunked import plan_rows
+from likewise.engines.dispatch import make_engine
+from likewise.engines.indexed import IndexedMatrix
 from likewise.engines.positives import find_positive_index
 from likewise.formula import (
     BOTH,
@@ -47,6 +50,7 @@ from likewise.formula import (
     where,
 )
 from likewise.losses import PairLoss
+from likewise.miners import BatchHardMiner, SemiHardMiner, TripletMiner
 
 DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dispatch", "recompute"))
 
@@ -156,6 +160,16 @@ def outcome(value: Tensor, inputs: list[Tensor], rows: Tensor) -> list[Tensor]:
     gradients = torch.autograd.grad((kept * weights).sum(), inputs, allow_unused=True)
     filled = [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients, strict=True)]
     return [kept.detach(), *filled]
+
+
+def test_these_are_different_ways() -> None:
+    """Expanded or general, on the matrix, in three chunks, and with positives known by index."""
+    known, unknown = (PairBatch(relate(LABELS), Cosine(), anchors=embed(9)) for relate in (Labels, masks_of))
+    assert find_positive_index(known, large=False) is not None
+    assert find_positive_index(unknown, large=False) is None
+    assert len(plan_rows(known)) == 3
+    kinds = [type(make_engine(known, backend)) for backend in ("dense", "chunked", "auto")]
+    assert kinds == [DenseEngine, ChunkedEngine, IndexedMatrix]
 
 
 @pytest.mark.parametrize("over", [NEGATIVES, POSITIVES, BOTH], ids=lambda side: side.value)
@@ -465,6 +479,31 @@ def test_a_soft_rank_in_three_lines(labels: Tensor, backend: str) -> None:
         leaf = embeddings.clone().requires_grad_()
         value = SmoothAP(backend=backend)(leaf, relation=relation)
         torch.testing.assert_close(outcome(value[None], [leaf], torch.arange(1)), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("miner", [SemiHardMiner(0.5), SemiHardMiner(), BatchHardMiner()], ids=repr)
+def test_a_soft_rank_of_what_a_triplet_miner_touches(miner: TripletMiner) -> None:
+    """A loss without triplets takes the pairs of the triplets."""
+    embeddings = embed(9)
+    touched = Masks(*miner(unit_products(embeddings), LABELS).masks())
+    assert touched.positive.any()
+    found = []
+    for backend in ("dense", "chunked", "auto"):
+        for options, given in (({}, {"relation": touched}), ({"miner": miner}, {"labels": LABELS})):
+            leaf = embeddings.clone().requires_grad_()
+            value = SmoothAP(backend=backend, **options)(leaf, **given)
+            found.append(outcome(value[None], [leaf], torch.arange(1)))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("relate", [Labels, masks_of])
+def test_sharded_references_are_refused(relate: Callable) -> None:
+    """The positive and its negatives may be on different ranks: one sentence, in place of a wrong number."""
+    batch = PairBatch(relate(LABELS), Cosine(), anchors=embed(9), shards=object())
+    with pytest.raises(TypeError, match="a fold over EACH_POSITIVE must see all references") as caught:
+        engines.run([as_term(FORMULAS["expands"])], batch, "sum")
+    assert "\n" not in str(caught.value)
 
 
 def test_kernels_do_not_take_any_number_of_positives() -> None:

@@ -216,6 +216,11 @@ def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str 
     """
     if not any(term.folds_each_positive for term in terms):
         return run_on(terms, batch, make_engine(batch, backend), reduction)
+    if batch.shards is not SINGLE_PROCESS:
+        # an anchor and its positive may be on different ranks, and the fold inside is of all ranks together
+        raise TypeError(
+            "a fold over EACH_POSITIVE must see all references of an anchor, but they are sharded over processes"
+        )
     plan = choose(batch, backend)
     if plan is Plan.DENSE:
         batch = batch.materialize()  # the matrix is needed anyway; its entries need not be computed twice
