@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise.engines.dense import last_uses
 from likewise.engines.schedule import Engine
 from likewise.formula import (
     Apply,
@@ -230,6 +231,7 @@ def start_others(
     states: dict[Folded, State] = {}
     masks: dict[Side, Tensor] = {}
     own: Tensor | None = None
+    ends = last_uses(folds)
     for each in folds:
         if _is_count(each):
             states[each] = (positives.counted(each.over),)
@@ -240,6 +242,8 @@ def start_others(
             if each.over not in masks:
                 masks[each.over] = positives.mask(each.over)
             states[each] = each.fold.start(_matrix(each.curve, pairs), masks[each.over])
+        for node in ends.get(each, ()):
+            pairs.pop(node, None)
     return states, similarities.gather(1, positives.columns) if own is None else own
 
 
