@@ -87,7 +87,7 @@ def keeping(*conditions: Any) -> PairMiner:
     """A miner that is nothing but its conditions."""
 
     class Keeping(PairMiner):
-        def keep(self) -> Any:
+        def keep(self, similarity: Any) -> Any:
             return conditions
 
         def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise import losses, miners
+from likewise.engines import evaluate_declaration
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -30,7 +31,6 @@ from likewise.formula import (
 )
 from likewise.formula.similarities import Cosine, SquaredEuclidean
 from likewise.losses import PairLoss
-from likewise.losses.base import value_of
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 ROUNDING = {torch.float32: 2.0**-21, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
@@ -229,7 +229,7 @@ def proxies_in_half_precision() -> None:
                     anchors, references = leaves[::-1] if turned else leaves
                     pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references)
                     pair_batch.half = dtype
-                    value = value_of(declaration, pair_batch, "mean", backend)
+                    value = evaluate_declaration(declaration, pair_batch, "mean", backend)
                     slopes = torch.autograd.grad(value, leaves)
                     # losses store the gradient of half precision in half precision
                     found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in slopes]])

@@ -12,11 +12,11 @@ from torch import Tensor
 from triton.runtime import interpreter
 
 from likewise import losses, miners
+from likewise.engines import evaluate_declaration
 from likewise.engines.triton.rows import Factor
 from likewise.formula import Labels, PairBatch
 from likewise.formula.batch import batch_from_embeddings, same_half
 from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
-from likewise.losses.base import value_of
 from tests.engines.triton_common import EPS, WAYS, batch, check, errors, operands, outcome, take
 
 
@@ -219,7 +219,7 @@ def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.M
         pair_batch.half = torch.float16
         if backend == "triton":
             assert operands.compared(pair_batch).manner.scaled
-        value = value_of(declaration, pair_batch, "mean", backend)
+        value = evaluate_declaration(declaration, pair_batch, "mean", backend)
         found.append([value.detach(), *torch.autograd.grad(value, leaves)])
     fused, true, dense = found
     for own, theirs in zip(errors(fused, true), errors(dense, true), strict=True):
