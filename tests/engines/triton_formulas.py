@@ -22,6 +22,7 @@ from likewise.formula import (
     add_up,
     apply,
     at_least,
+    cos,
     count,
     exp,
     hyper,
@@ -34,6 +35,7 @@ from likewise.formula import (
     relu,
     s,
     sigmoid,
+    sin,
     smallest,
     softplus,
     sqrt,
@@ -58,7 +60,7 @@ def three_passes() -> Formula:
     """A fold of a fold of a fold, with every operation somewhere on the way."""
     hardest = largest(s, NEGATIVES)
     soft = logsumexp(4.0 * (s - hardest) / at_least(exp(-s), 0.6), NEGATIVES)  # the second pass
-    pull = softplus(soft - 3.0 * s) + sigmoid(s) * stop_gradient(square(s)) - sqrt(1.5 + s)
+    pull = softplus(soft - 3.0 * s) + sigmoid(s) * stop_gradient(square(s)) - sqrt(1.5 + s) * cos(sin(s))
     kept = where((0.1 * soft < s + 2.0) & apply("nonzero", s), relu(pull + 0.4), -s / 3.0)
     return add_up(kept, POSITIVES) + mean(s * smallest(s, POSITIVES), BOTH)  # the third
 
@@ -94,6 +96,8 @@ def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pyt
             "square": lambda: square(x + 2.0),
             "sqrt": lambda: sqrt(x - 0.1),
             "exp": lambda: exp(x),
+            "cos": lambda: cos(2.0 * x),
+            "sin": lambda: sin(2.0 * x),
             "softplus": lambda: softplus(30.0 * x),
             "sigmoid": lambda: sigmoid(30.0 * x),
             "at_least": lambda: at_least(x, 0.2),

@@ -334,7 +334,7 @@ def is_number(node: Formula, value: float) -> bool:
     """Whether a node is a plain number of this value.
 
     Examples:
-        >>> is_number(Number(1), 1.0), is_number(Number(torch.tensor(1.0)), 1.0)
+        >>> is_number(Number(1), 1.0), is_number(s, 1.0)
         (True, False)
     """
     return isinstance(node, Number) and not isinstance(node.value, Tensor) and node.value == value
