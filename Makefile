@@ -40,8 +40,8 @@ docs: $(DOCS) ## Build the pages into site/
 docs-serve: $(DOCS) ## Serve the pages on this machine, rebuilt as they change
 	$(BIN)/mkdocs serve
 
-lens: $(DEV) ## Make the losses of the lens's page, and the pictures of docs/lens.md, anew
-	$(BIN)/python -m likewise.analysis.script
+lens: $(DEV) ## Print the losses of the lens page, and make the pictures of docs/lens.md
+	$(BIN)/python -c 'from likewise.analysis import write_scripts; print(write_scripts())'
 	OMP_NUM_THREADS=1 $(BIN)/python tools/lens_figures.py
 
 bench: $(DEV) ## Measure the losses: speed and memory

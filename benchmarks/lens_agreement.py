@@ -2,7 +2,7 @@
 
     python benchmarks/lens_agreement.py [--batches 1000]
 
-Every loss of the catalog, with hyper-parameters from the whole of their sliders: what `tests/analysis/test_script.py`
+Every loss of the catalog, with hyper-parameters from the whole of their sliders: what `tests/analysis/test_lens.py`
 asks of fewer batches.  The result is `benchmarks/results/lens-agreement.json`.
 """
 
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
 
 from likewise.analysis.catalog import catalog
-from likewise.analysis.script import PAGE
+from likewise.analysis.lens import PAGE
 
 RESULT = Path(__file__).parent / "results" / "lens-agreement.json"
 SAMPLES, CLASSES = 200, 10

@@ -39,7 +39,7 @@ MAY_IMPORT = {
         "tqdm",
         "filelock",
     },
-    "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy", "sympy"},
+    "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
     "report": {"formula", "metrics", "schema", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "search": {
         *("formula", "metrics", "data", "trunks"),

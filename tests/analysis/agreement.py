@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from likewise.analysis.catalog import Entry
 from likewise.analysis.weights import weigh
+from likewise.miners import TripletMiner
 
 NODE = shutil.which("node")
 TIES_ARE_FREE = {"ProxyGML"}
@@ -84,6 +85,7 @@ def batches(entry: Any, number: int, seed: int, *, ties: bool = True) -> list[di
                 "proxies": proxies if centers else None,
                 "classes": classes,
                 "values": list(values.values()),
+                "ties": kind == "coinciding",
             }
         )
     return found
@@ -132,6 +134,8 @@ def _drawn(parameter: Mapping[str, Any], chance: random.Random) -> float:
         return float(chance.choice(parameter["choices"]))
     if chance.random() < 0.3:
         return float(chance.choice((parameter["value"], parameter["least"], parameter["most"])))
+    if parameter["whole"]:
+        return float(chance.randint(parameter["least"], parameter["most"]))
     if parameter["log"]:
         return math.exp(chance.uniform(math.log(parameter["least"]), math.log(parameter["most"])))
     return chance.uniform(parameter["least"], parameter["most"])
@@ -155,6 +159,10 @@ def in_python(entry: Entry, parameters: list[Mapping[str, Any]], batch: Mapping[
     if batch["proxies"] is not None:
         with torch.no_grad():
             loss.proxies.copy_(batch["proxies"])
+    if batch["ties"] and isinstance(getattr(loss, "miner", None), TripletMiner):
+        # of several pairs at the chosen similarity a rule gives each its share, as on the page; a small batch names the first
+        declared = loss.declare().chosen_by(loss.miner.choice())
+        loss.miner, loss.declare = None, lambda: declared
     return said_by(loss, batch)
 
 
@@ -165,17 +173,21 @@ def said_by(loss: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
     if batch["proxies"] is not None:
         value = loss(batch["samples"], batch["labels"])
         (by_proxies,) = torch.autograd.grad(value, [loss.proxies], allow_unused=True, materialize_grads=True)
+    # a matrix that the loss made several times is one matrix with the sum of the slopes
+    matrices: dict[str, dict[str, Any]] = {}
+    for matrix in weighing.matrices:
+        slopes = matrix.slopes + (matrices[matrix.between]["slopes"] if matrix.between in matrices else 0.0)
+        matrices[matrix.between] = {"s": matrix.similarities, "slopes": slopes}
     return {
         "value": weighing.value.item(),
         "matrices": [
             {
-                "between": matrix.between,
-                "rows": matrix.slopes.shape[0],
-                "columns": matrix.slopes.shape[1],
-                "s": matrix.similarities.flatten().tolist(),
-                "slopes": matrix.slopes.flatten().tolist(),
+                "between": between,
+                "rows": each["s"].shape[0],
+                "columns": each["s"].shape[1],
+                **{name: values.flatten().tolist() for name, values in each.items()},
             }
-            for matrix in weighing.matrices
+            for between, each in matrices.items()
         ],
         "gradient": weighing.gradient.flatten().tolist(),
         "proxyGradient": None if by_proxies is None else by_proxies.flatten().tolist(),

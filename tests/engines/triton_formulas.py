@@ -41,8 +41,9 @@ from likewise.formula import (
     stop_gradient,
     where,
 )
-from likewise.formula.expressions import OPERATIONS, Folded, Formula, Number, walk
+from likewise.formula.expressions import Folded, Formula, Number, walk
 from likewise.formula.folds import Fold, Sum
+from likewise.formula.operations import OPERATIONS
 from likewise.losses import PairLoss
 from tests.engines.triton_common import WAYS, batch, check, declared, keeping, take
 from tests.test_outside import MeanVersusHardest

@@ -19,6 +19,7 @@ from likewise.formula import (
     add_up,
     apply,
     at_least,
+    cos,
     count,
     derivative,
     evaluate,
@@ -30,6 +31,7 @@ from likewise.formula import (
     s,
     s_p,
     sigmoid,
+    sin,
     softplus,
     sqrt,
     square,
@@ -37,7 +39,8 @@ from likewise.formula import (
     substitute,
     where,
 )
-from likewise.formula.expressions import OPERATIONS, ingredients
+from likewise.formula.expressions import ingredients
+from likewise.formula.operations import OPERATIONS
 
 # one curve for every operation of the table, so that a new operation without a slope cannot slip in
 CURVES = {
@@ -53,6 +56,8 @@ CURVES = {
     "square": square(s),
     "sqrt": sqrt(1.0 - s * s),
     "exp": exp(-s),
+    "cos": cos(2.0 * s),
+    "sin": sin(2.0 * s),
     "softplus": softplus(50.0 * s),
     "sigmoid": sigmoid(3.0 * s),
     "at_least": at_least(s, 0.2),

@@ -13,6 +13,7 @@ from likewise.analysis.equivalence import (
 )
 from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity
 from likewise.analysis.forces import Forces, Rolled, forces, roll
+from likewise.analysis.lens import LossScript, script_of, write_scripts
 from likewise.analysis.motion import animate, draw_forces
 from likewise.analysis.recorder import Recorder
 from likewise.analysis.signs import NegativeWeight, negative_weights
@@ -28,6 +29,7 @@ __all__ = [
     "Entry",
     "Follows",
     "Forces",
+    "LossScript",
     "NegativeWeight",
     "PairDifference",
     "Recorder",
@@ -53,10 +55,12 @@ __all__ = [
     "no_closed_form",
     "pair_weights",
     "roll",
+    "script_of",
     "sensitivities",
     "sensitivity",
     "similarity_table",
     "weigh",
     "weight_curves",
     "weight_formulas",
+    "write_scripts",
 ]

@@ -11,18 +11,8 @@ from likewise.formula.expressions import (
     Number,
     PerAnchor,
     PerReference,
-    at_least,
-    derivative,
-    exp,
-    relu,
     s,
     s_p,
-    sigmoid,
-    softplus,
-    sqrt,
-    square,
-    stop_gradient,
-    where,
 )
 from likewise.formula.folds import (
     BOTH,
@@ -37,6 +27,20 @@ from likewise.formula.folds import (
     smallest,
 )
 from likewise.formula.hyperparameters import hyper, option
+from likewise.formula.operations import (
+    at_least,
+    cos,
+    derivative,
+    exp,
+    relu,
+    sigmoid,
+    sin,
+    softplus,
+    sqrt,
+    square,
+    stop_gradient,
+    where,
+)
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
 from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
@@ -74,6 +78,7 @@ __all__ = [
     "add_up",
     "at_least",
     "check_values",
+    "cos",
     "count",
     "derivative",
     "exp",
@@ -91,6 +96,7 @@ __all__ = [
     "s_p",
     "sigmoid",
     "similarity_hook",
+    "sin",
     "smallest",
     "softplus",
     "sqrt",
@@ -114,7 +120,6 @@ from likewise.formula.checks import labels_of as labels_of
 from likewise.formula.checks import one_of as one_of
 from likewise.formula.checks import same_device as same_device
 from likewise.formula.checks import whole_number as whole_number
-from likewise.formula.expressions import OPERATIONS as OPERATIONS
 from likewise.formula.expressions import Apply as Apply
 from likewise.formula.expressions import Folded as Folded
 from likewise.formula.expressions import Formula as Formula
@@ -124,9 +129,8 @@ from likewise.formula.expressions import Substitution as Substitution
 from likewise.formula.expressions import Total as Total
 from likewise.formula.expressions import Variable as Variable
 from likewise.formula.expressions import apply as apply
-from likewise.formula.expressions import evaluate as evaluate
 from likewise.formula.expressions import ingredients as ingredients
-from likewise.formula.expressions import is_nonzero as is_nonzero
+from likewise.formula.expressions import is_number as is_number
 from likewise.formula.expressions import mentions_positive as mentions_positive
 from likewise.formula.expressions import substitute as substitute
 from likewise.formula.expressions import walk as walk
@@ -143,6 +147,9 @@ from likewise.formula.folds import check_side as check_side
 from likewise.formula.hyperparameters import Hyper as Hyper
 from likewise.formula.hyperparameters import check_hyperparameters as check_hyperparameters
 from likewise.formula.hyperparameters import hyperparameters as hyperparameters
+from likewise.formula.operations import OPERATIONS as OPERATIONS
+from likewise.formula.operations import evaluate as evaluate
+from likewise.formula.operations import is_nonzero as is_nonzero
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation

@@ -4,7 +4,7 @@ A loss of this library is a formula, not a program.  Four kinds of things can be
 
 * ``s``, the similarity of one anchor and one reference, and ``s_p``, that of the anchor and the positive at hand;
 * numbers: hyper-parameters, learned scalars, one number per anchor;
-* arithmetic on them, with the handful of functions below;
+* arithmetic on them, with the handful of functions of `likewise.formula.operations`;
 * folds (`likewise.formula.folds`): what is left of a whole row of pairs, one number per anchor.
 
 A formula has a *rank*: `Rank.PAIR` where it still contains a bare ``s``, `Rank.POSITIVE` where it contains a bare
@@ -15,7 +15,7 @@ A fold over positives, negatives or both binds ``s``.  If its curve also contain
 each positive of each anchor: the soft rank of a positive, the hinges of its triplets.  A fold over each positive
 (`likewise.formula.EACH_POSITIVE`) binds ``s_p`` and gives one number per anchor.
 
-Formulas are immutable data.  Engines evaluate them (`evaluate`), differentiate them (`slope`: a kernel has no autograd)
+Formulas are immutable data.  Engines evaluate them (`evaluate`), differentiate them (`derivative`: a kernel has no autograd)
 and print them; no engine knows which loss it runs.
 
     >>> from likewise.formula import s, softplus, derivative
@@ -30,9 +30,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
-import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ class PerReference(Formula):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Apply(Formula):
-    """An operation of the table `OPERATIONS` on other formulas."""
+    """An operation of the table `likewise.formula.operations.OPERATIONS` on other formulas."""
 
     operation: str
     arguments: tuple[Formula, ...]
@@ -218,7 +217,7 @@ class Apply(Formula):
         return self.arguments
 
     def __repr__(self) -> str:
-        symbol = OPERATIONS[self.operation].symbol
+        symbol = _symbol(self)
         words = [repr(a) if _is_atom(a) else f"({a!r})" for a in self.arguments]
         if symbol and len(words) == 2:
             return f"{words[0]} {symbol} {words[1]}"
@@ -227,8 +226,14 @@ class Apply(Formula):
         return f"{self.operation}({', '.join(map(repr, self.arguments))})"
 
 
+def _symbol(node: Apply) -> str:
+    from likewise.formula.operations import OPERATIONS  # later, because the table refers to the nodes
+
+    return OPERATIONS[node.operation].symbol
+
+
 def _is_atom(node: Formula) -> bool:
-    return not (isinstance(node, Apply) and OPERATIONS[node.operation].symbol)
+    return not (isinstance(node, Apply) and _symbol(node))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -306,75 +311,6 @@ class Total(Formula):
         return f"total({self.of!r})"
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One row of `OPERATIONS`: how to compute an operation, and its slope in each argument."""
-
-    compute: Callable[..., Any]
-    derivatives: tuple[Callable[..., Operand], ...]
-    symbol: str = ""
-
-
-def _softplus(x: Tensor) -> Tensor:
-    # torch switches to the identity at 20, an error of 2e-9 that float64 can see; at 50 it cannot
-    return torch.nn.functional.softplus(x, threshold=50.0)
-
-
-def safe_sqrt(x: Tensor) -> Tensor:
-    """``√max(x, 0)`` with slope zero, not infinite, where ``x ≤ 0``: the inner mask keeps autograd away from 1/0.
-
-    Examples:
-        >>> import torch
-        >>> safe_sqrt(torch.tensor([4.0, -1e-9]))
-        tensor([2., 0.])
-    """
-    positive = x > 0
-    return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
-
-
-def is_nonzero(x: Tensor) -> Tensor:
-    """Where a value is not zero: further from it than the rounding of a similarity, so that equal embeddings are equal.
-
-    Examples:
-        >>> import torch
-        >>> is_nonzero(torch.tensor([0.0, 1e-7, -0.1]))
-        tensor([False, False,  True])
-    """
-    return x.detach().abs() > 8.0 * torch.finfo(x.dtype).eps
-
-
-def _detach(x: Any) -> Any:
-    return x.detach() if isinstance(x, Tensor) else x
-
-
-# steps are whole numbers, 1 and 0: they take the dtype of whatever they multiply
-OPERATIONS: dict[str, Operation] = {
-    "add": Operation(lambda a, b: a + b, (lambda a, b: 1.0, lambda a, b: 1.0), "+"),
-    "sub": Operation(lambda a, b: a - b, (lambda a, b: 1.0, lambda a, b: -1.0), "-"),
-    "mul": Operation(lambda a, b: a * b, (lambda a, b: b, lambda a, b: a), "*"),
-    "div": Operation(lambda a, b: a / b, (lambda a, b: 1.0 / b, lambda a, b: -a / (b * b)), "/"),
-    "neg": Operation(lambda a: -a, (lambda a: -1.0,), "-"),
-    "less": Operation(lambda a, b: a < b, (lambda a, b: 0.0, lambda a, b: 0.0), "<"),
-    "nonzero": Operation(is_nonzero, (lambda x: 0.0,)),
-    "both": Operation(lambda a, b: a & b, (lambda a, b: 0.0, lambda a, b: 0.0), "&"),
-    "relu": Operation(torch.relu, (lambda x: where(x > 0.0, 1, 0),)),
-    "square": Operation(torch.square, (lambda x: 2.0 * x,)),
-    "sqrt": Operation(safe_sqrt, (lambda x: where(x > 0.0, 0.5 / sqrt(where(x > 0.0, x, 1.0)), 0.0),)),
-    "exp": Operation(torch.exp, (lambda x: exp(x),)),
-    "softplus": Operation(_softplus, (lambda x: sigmoid(x),)),
-    "sigmoid": Operation(torch.sigmoid, (lambda x: sigmoid(x) * (1.0 - sigmoid(x)),)),
-    "at_least": Operation(
-        lambda x, floor: torch.clamp_min(x, floor),
-        (lambda x, floor: where(x < floor, 0, 1), lambda x, floor: where(x < floor, 1, 0)),
-    ),
-    "where": Operation(
-        torch.where,
-        (lambda c, a, b: 0.0, lambda c, a, b: where(c, 1, 0), lambda c, a, b: where(c, 0, 1)),
-    ),
-    "stop_gradient": Operation(_detach, (lambda x: 0.0,)),
-}
-
-
 def as_formula(operand: Operand) -> Formula:
     """Wrap a plain number or a tensor without dimensions; formulas pass through.
 
@@ -394,6 +330,16 @@ def as_formula(operand: Operand) -> Formula:
     return Number(operand)
 
 
+def is_number(node: Formula, value: float) -> bool:
+    """Whether a node is a plain number of this value.
+
+    Examples:
+        >>> is_number(Number(1), 1.0), is_number(Number(torch.tensor(1.0)), 1.0)
+        (True, False)
+    """
+    return isinstance(node, Number) and not isinstance(node.value, Tensor) and node.value == value
+
+
 def apply(operation: str, *operands: Operand) -> Formula:
     """Write down an operation.
 
@@ -404,177 +350,9 @@ def apply(operation: str, *operands: Operand) -> Formula:
     """
     # formulas are built at every call of a loss: a list and a plain test are the quick way
     arguments = tuple([operand if isinstance(operand, Formula) else as_formula(operand) for operand in operands])
-    if operation == "mul" and _is(arguments[0], 1.0):
+    if operation == "mul" and is_number(arguments[0], 1.0):
         return arguments[1]  # a scale of one is no work
     return Apply(operation, arguments)
-
-
-def relu(x: Operand) -> Formula:
-    """``max(x, 0)``, the hinge ``[x]₊``; its slope at zero is zero.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> relu(s - 0.5)
-        relu(s - 0.5)
-    """
-    return apply("relu", x)
-
-
-def square(x: Operand) -> Formula:
-    """``x²``.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> derivative(square(s), s)
-        2.0 * s
-    """
-    return apply("square", x)
-
-
-def sqrt(x: Operand) -> Formula:
-    """``√max(x, 0)``, with slope zero where ``x ≤ 0``, so that a cosine of exactly 1 has a finite gradient.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> sqrt(1.0 - s * s)
-        sqrt(1.0 - (s * s))
-    """
-    return apply("sqrt", x)
-
-
-def exp(x: Operand) -> Formula:
-    """``eˣ``.  Sums of exponentials belong into `likewise.formula.logsumexp`, which cannot overflow.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> exp(-s)
-        exp(-s)
-    """
-    return apply("exp", x)
-
-
-def softplus(x: Operand) -> Formula:
-    """``log(1 + eˣ)``: with a log-sum-exp inside it is the ``log(1 + Σ e^…)`` of many losses.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> derivative(softplus(s), s)
-        sigmoid(s)
-    """
-    return apply("softplus", x)
-
-
-def sigmoid(x: Operand) -> Formula:
-    """``1 / (1 + e⁻ˣ)``.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> sigmoid(s)
-        sigmoid(s)
-    """
-    return apply("sigmoid", x)
-
-
-def at_least(x: Operand, floor: float) -> Formula:
-    """``max(x, floor)``.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> at_least(s, 1.0)
-        at_least(s, 1.0)
-    """
-    return apply("at_least", x, floor)
-
-
-def where(condition: Operand, then: Operand, otherwise: Operand) -> Formula:
-    """``then`` where the condition holds, else ``otherwise``.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> where(0.5 < s, s, 0.0)
-        where(0.5 < s, s, 0.0)
-    """
-    return apply("where", condition, then, otherwise)
-
-
-def stop_gradient(x: Operand) -> Formula:
-    """The value of ``x``, taken as a constant by the gradient (Circle's self-paced weights).
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> derivative(stop_gradient(s) * s, s)
-        stop_gradient(s)
-    """
-    return apply("stop_gradient", x)
-
-
-def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
-    """Evaluate a formula with torch; ``known`` holds what `s` and the folds are, and remembers what was computed.
-
-    Shapes are the caller's choice as long as they broadcast: engines give pairs as ``(m, n)``, anchors as ``(m, 1)``.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import s
-        >>> evaluate(2.0 * s + 1.0, {s: torch.tensor([[0.5]])})
-        tensor([[2.]])
-    """
-    if node in known:
-        return known[node]
-    if isinstance(node, Number):
-        return node.value
-    if node is s:
-        raise ValueError(
-            "a loss must be one number per anchor, but its formula has an s outside of every fold; "
-            "fold it with mean, add_up or logsumexp, or use per_pair"
-        )
-    if node is s_p or (isinstance(node, Folded) and node.rank is Rank.POSITIVE):
-        raise ValueError(
-            "a loss must be one number per anchor, but its formula has an s_p outside of every fold over EACH_POSITIVE; "
-            "fold it with mean, add_up or logsumexp, or use per_triplet"
-        )
-    if not isinstance(node, Apply):
-        raise KeyError(f"the formula needs {node!r}, which was not computed")
-    arguments = [evaluate(argument, known) for argument in node.arguments]
-    value = OPERATIONS[node.operation].compute(*arguments)
-    known[node] = value
-    return value
-
-
-def derivative(node: Formula, by: Formula) -> Formula:
-    """The derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
-
-    Folds are opaque: they are numbers per anchor here, and their own slopes are the engines' business.
-
-    Examples:
-        >>> from likewise.formula import relu, s
-        >>> derivative(relu(0.2 - s), s)
-        where(0.0 < (0.2 - s), 1, 0) * -1.0
-    """
-    if node is by:
-        return Number(1.0)
-    if not isinstance(node, Apply):
-        return Number(0.0)
-    result: Formula = Number(0.0)
-    for argument, rule in zip(node.arguments, OPERATIONS[node.operation].derivatives, strict=True):
-        inner = derivative(argument, by)
-        if not _is(inner, 0.0):
-            result = _plus(result, _times(as_formula(rule(*node.arguments)), inner))
-    return result
-
-
-def _is(node: Formula, value: float) -> bool:
-    return isinstance(node, Number) and not isinstance(node.value, Tensor) and node.value == value
-
-
-def _plus(a: Formula, b: Formula) -> Formula:
-    return b if _is(a, 0.0) else a if _is(b, 0.0) else a + b
-
-
-def _times(a: Formula, b: Formula) -> Formula:
-    if _is(a, 0.0) or _is(b, 0.0):
-        return Number(0.0)
-    return b if _is(a, 1.0) else a if _is(b, 1.0) else a * b
 
 
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:

@@ -45,6 +45,25 @@ class Hyper:
             and (self.at_most is None or value <= self.at_most)
         )
 
+    def range(self, value: float) -> tuple[float, float]:
+        """The range of a slider: that of a search, else the limits, else around a value; the value is inside.
+
+        Examples:
+            >>> Hyper("a margin", search=(0.0, 1.0)).range(2.0), Hyper("a scale", above=0.0, at_most=1.0).range(0.5)
+            ((0.0, 2.0), (0.001, 1.0))
+        """
+        around = sorted((value / 4.0, value * 4.0)) if value else (-1.0, 1.0)
+        limits = tuple(
+            next((limit for limit in side if limit is not None), default)
+            for side, default in zip(((self.at_least, self.above), (self.at_most, self.below)), around, strict=True)
+        )
+        least, most = self.search or limits
+        least, most = min(least, value), max(most, value)
+        step = (most - least) / 1000.0
+        least = least if self.allows(least) else least + step  # a limit that may not be reached
+        most = most if self.allows(most) else most - step
+        return (round(least), round(most)) if isinstance(value, int) else (least, most)
+
 
 def hyper(
     *,

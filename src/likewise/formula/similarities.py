@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from likewise.formula.checks import autocast_is_on, one_of
-from likewise.formula.expressions import safe_sqrt
+from likewise.formula.operations import safe_sqrt
 
 
 def unit(vectors: Tensor) -> Tensor:

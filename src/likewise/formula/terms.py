@@ -27,15 +27,14 @@ from likewise.formula.expressions import (
     Total,
     apply,
     as_formula,
-    at_least,
     mentions_positive,
     s,
     s_p,
     substitute,
     walk,
-    where,
 )
 from likewise.formula.folds import EACH_POSITIVE, NEGATIVES, POSITIVES, Side, add_up, check_side, count
+from likewise.formula.operations import at_least, where
 from likewise.formula.relations import PositiveIndex
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from likewise.formula import (
     PerAnchor,
     Similarity,
     SimilarityLike,
+    cos,
     hyper,
     logsumexp,
     mean,
@@ -24,6 +25,7 @@ from likewise.formula import (
     per_anchor,
     per_pair,
     s,
+    sin,
     softplus,
     sqrt,
 )
@@ -98,8 +100,8 @@ class TupletMarginLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Negatives are folded first; every positive then meets that fold."""
-        margin = math.radians(self.margin)
-        shifted = math.cos(margin) * s + math.sin(margin) * sqrt((1.0 - s) * (1.0 + s))
+        margin = self.margin * (math.pi / 180.0)
+        shifted = cos(margin) * s + sin(margin) * sqrt((1.0 - s) * (1.0 + s))
         negatives = logsumexp(self.scale * s, NEGATIVES)
         return per_pair(POSITIVES, softplus(negatives - self.scale * shifted), needs=(NEGATIVES,))
 

@@ -20,10 +20,12 @@ from likewise.formula import (
     PerAnchor,
     PerReference,
     Regularizer,
+    cos,
     full_precision,
     hyper,
     option,
     s,
+    sin,
     sqrt,
     unit,
     where,
@@ -201,9 +203,9 @@ def arc_logit(margin: float, scale: float) -> Formula:
         >>> arc_logit(0.0, 1.0).rank.name
         'PAIR'
     """
-    m = math.radians(margin)
-    shifted = math.cos(m) * s - math.sin(m) * sqrt((1.0 - s) * (1.0 + s))
-    return scale * where(s < Number(-math.cos(m)), s - m * math.sin(m), shifted)
+    m = margin * (math.pi / 180.0)
+    shifted = cos(m) * s - sin(m) * sqrt((1.0 - s) * (1.0 + s))
+    return scale * where(s < -cos(m), s - m * sin(m), shifted)
 
 
 class ArcFaceLoss(ProxyLoss):

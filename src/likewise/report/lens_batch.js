@@ -126,7 +126,7 @@ const Batch = (() => {
       return this.loss.run(this.x, this.labels, this.angles.length, 2, proxies, this.classes, this.values);
     }
 
-    // Run, and keep what came of it: the next run writes into the same memory.
+    // Run, and keep what came of it.
     measure() {
       const made = this.run();
       this.value = made.value;

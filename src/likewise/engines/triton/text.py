@@ -6,13 +6,13 @@ a user may turn (hyper-parameters) are arguments of the kernel, so that a search
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from likewise.formula import Apply, Folded, Formula, Number, PerAnchor, PerReference, Total, Variable
+from likewise.formula import OPERATIONS, Apply, Folded, Formula, Number, PerAnchor, PerReference, Total, Variable
 
 LITERALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
 """Numbers that belong to the shape of a formula; every other one is an argument."""
@@ -88,28 +88,6 @@ class _Shape:
         return len(self.key) - 1
 
 
-# how each operation of `likewise.formula.expressions.OPERATIONS` is written in a kernel
-SPELLING: dict[str, Callable[..., str]] = {
-    "add": lambda a, b: f"{a} + {b}",
-    "sub": lambda a, b: f"{a} - {b}",
-    "mul": lambda a, b: f"{a} * {b}",
-    "div": lambda a, b: f"{a} / {b}",
-    "neg": lambda a: f"-{a}",
-    "less": lambda a, b: f"{a} < {b}",
-    "nonzero": lambda a: f"tl.abs({a}) > 9.5367431640625e-07",  # eight times float32's rounding
-    "both": lambda a, b: f"{a} & {b}",
-    "relu": lambda a: f"tl.maximum({a}, 0.0)",
-    "square": lambda a: f"{a} * {a}",
-    "sqrt": lambda a: f"tl.sqrt(tl.maximum({a}, 0.0))",
-    "exp": lambda a: f"tl.exp({a})",
-    "softplus": lambda a: f"_softplus({a})",
-    "sigmoid": lambda a: f"_sigmoid({a})",
-    "at_least": lambda a, floor: f"tl.maximum({a}, {floor})",
-    "where": lambda c, a, b: f"tl.where({c}, {a}, {b})",
-    "stop_gradient": lambda a: a,
-}
-
-
 class Writer:
     """Writes formulas as lines of a kernel, each value once.
 
@@ -140,7 +118,9 @@ class Writer:
             assert not isinstance(node.value, Tensor)
             return repr(float(node.value))
         assert isinstance(node, Apply), f"{node!r} is known to nobody"
-        name = self.write(SPELLING[node.operation](*[self.value(argument) for argument in node.arguments]))
+        name = self.write(
+            OPERATIONS[node.operation].triton.format(*[self.value(argument) for argument in node.arguments])
+        )
         self.names[node] = name
         return name
 

@@ -1,0 +1,429 @@
+"""Losses as JavaScript: what a loss declares with named hyper-parameters, printed for the lens page."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import torch
+
+from likewise.analysis.catalog import Entry
+from likewise.engines import javascript
+from likewise.formula import (
+    SIMILARITIES,
+    Declaration,
+    Formula,
+    Hyper,
+    MatrixLoss,
+    Number,
+    PerAnchor,
+    PerReference,
+    SimilarityLike,
+    Term,
+    Total,
+    TripletTerm,
+    as_similarity,
+    at_least,
+    hyperparameters,
+    per_triplet,
+    sort_declaration,
+    substitute,
+    walk,
+)
+from likewise.losses import PairLoss, ProxyLoss
+from likewise.miners import PairMiner, TripletMiner
+
+BY_HAND = (files(__package__) / "by_hand.js").read_text(encoding="utf-8")
+"""Functions for what is no formula, named after the class that they belong to."""
+
+MANY = 4
+"""How many values a hyper-parameter has at most that has a formula for each."""
+
+CENTERS = 5
+"""How many proxies of a class a page can show, unless more are the default."""
+
+CLOSE = 1e-8
+
+
+class NotPrintableError(TypeError):
+    """A loss, or a part of one, that has no JavaScript.
+
+    Examples:
+        >>> raise NotPrintableError("its similarity has no JavaScript")
+        Traceback (most recent call last):
+        ...
+        likewise.analysis.printing.NotPrintableError: its similarity has no JavaScript
+    """
+
+
+@dataclass(frozen=True)
+class Adjustable:
+    """A hyper-parameter of a loss, or of its miner.
+
+    Args:
+        hyper: its declaration.
+        value: its default.
+
+    Examples:
+        >>> Adjustable(Hyper("proxies of each class", at_least=1, search=(1, 12)), 3).range("centers")
+        (1, 5)
+    """
+
+    hyper: Hyper
+    value: float
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a whole number."""
+        return isinstance(self.value, int)
+
+    def range(self, name: str) -> tuple[float, float]:
+        """The range of its slider."""
+        least, most = self.hyper.range(self.value)
+        return (least, min(most, max(CENTERS, self.value))) if name == "centers" else (least, most)
+
+    def inside(self, name: str) -> float:
+        """A value off the ends, and off round numbers, at which nothing special happens."""
+        least, most = self.range(name)
+        if self.hyper.log and least > 0:
+            return float(least * (most / least) ** 0.4142)
+        return least + (most - least) * 0.4142
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A loss that can be made with any hyper-parameters.
+
+    Args:
+        kind: its class.
+        adjustable: its hyper-parameters; those of a miner that it was given are called ``miner.…``.
+        build: makes it from hyper-parameters by name.
+
+    Examples:
+        >>> from likewise.losses import TripletLoss
+        >>> list(subject_of(TripletLoss).adjustable)
+        ['margin']
+    """
+
+    kind: type[PairLoss] | type[ProxyLoss]
+    adjustable: Mapping[str, Adjustable]
+    build: Callable[[Mapping[str, float]], PairLoss | ProxyLoss]
+
+
+def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[ProxyLoss]) -> Subject:
+    """A loss, its class or an entry of the catalog, to be made with other hyper-parameters.
+
+    Examples:
+        >>> from likewise.analysis.catalog import catalog
+        >>> list(subject_of(catalog()["Multi-similarity + its miner"]).adjustable)
+        ['alpha', 'beta', 'base', 'miner.epsilon']
+    """
+    if isinstance(source, type):
+        source = Entry(source.__name__, source)
+    example: Any = source.make(num_classes=3, embedding_dim=2) if isinstance(source, Entry) else source
+    if isinstance(source, Entry):
+        entry = source
+        defaults: dict[str, Any] = {
+            field.name: field.default for field in dataclasses.fields(example) if "hyper" in field.metadata
+        }
+        # without a default the loss decides
+        own = {key: getattr(example, key) if value is None else value for key, value in defaults.items()}
+        mined = "miner" in dict(entry.options)
+
+        def build(values: Mapping[str, float]) -> Any:
+            made = {key: value for key, value in values.items() if key in own}
+            return _with_miner(entry.make(num_classes=3, embedding_dim=2, **made), values)
+
+    else:
+        own = {key: _number(type(source).__name__, key, getattr(example, key)) for key in hyperparameters(example)}
+        mined = dataclasses.is_dataclass(example.miner) if isinstance(example, PairLoss) else False
+
+        def build(values: Mapping[str, float]) -> Any:
+            made = copy.deepcopy(example)
+            for key in values.keys() & own.keys():
+                if not isinstance(getattr(made, key), torch.Tensor):  # what is learned is no number of the formula
+                    setattr(made, key, values[key])
+            return _with_miner(made, values)
+
+    declared = hyperparameters(example)
+    adjustable = {key: Adjustable(declared[key], value) for key, value in own.items()}
+    if mined:
+        for key, hyper in hyperparameters(example.miner).items():
+            adjustable[f"miner.{key}"] = Adjustable(hyper, getattr(example.miner, key))
+    return Subject(type(example), adjustable, build)
+
+
+def _number(name: str, key: str, value: Any) -> float:
+    """A hyper-parameter as a number; one that is learned is what it is now."""
+    if not isinstance(value, torch.Tensor):
+        return float(value) if isinstance(value, float) else int(value)
+    if value.numel() > 1:
+        raise NotPrintableError(f"{key} of {name} is one number for each class, which has no JavaScript")
+    return float(value.detach())
+
+
+def _with_miner(loss: Any, values: Mapping[str, float]) -> Any:
+    changed = {name.removeprefix("miner."): value for name, value in values.items() if name.startswith("miner.")}
+    if changed:
+        loss.miner = dataclasses.replace(loss.miner, **changed)
+    return loss
+
+
+# ------------------------------------------------------------------------------------------------ the text
+
+
+@dataclass(frozen=True, eq=False)
+class Printed:
+    """A loss as JavaScript.
+
+    Args:
+        names: the hyper-parameters that it depends on, in the order in which ``run`` takes their values.
+        choices: the hyper-parameters by which Python decides, and the values that they can have.
+        run: the function, as text.
+
+    Examples:
+        >>> from likewise.losses import ContrastiveLoss
+        >>> print_loss(subject_of(ContrastiveLoss)).names
+        ('positive_margin', 'negative_margin')
+    """
+
+    names: tuple[str, ...]
+    choices: Mapping[str, tuple[float, ...]]
+    run: str
+
+
+def print_loss(subject: Subject) -> Printed:
+    """Print a loss.
+
+    Examples:
+        >>> from likewise.losses import MultiSimilarityLoss
+        >>> "softplus(f0[i]) / h_alpha" in print_loss(subject_of(MultiSimilarityLoss)).run
+        True
+    """
+    choices = {name: _choices(subject, name) for name in subject.adjustable if _python_decides(subject, name)}
+    chosen = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    texts = [_text(subject.build({**_symbols(subject), **values})) for values in chosen]
+    # a function by hand may read any of them, and the number of centers is in the shape of the matrix
+    by_hand = any(f"{subject.kind.__name__}_" in text for text in texts)
+    names = tuple(
+        name
+        for name in subject.adjustable
+        if by_hand or name in (*choices, "centers") or any(f"h[{json.dumps(name)}]" in text for text in texts)
+    )
+    versions = [f"lossOf({{ names: {json.dumps(names)}, {text} }})" for text in texts]
+    if not choices:
+        return Printed(names, choices, versions[0])
+    places, listed = [names.index(name) for name in choices], ",\n".join(versions)
+    return Printed(
+        names, choices, f"choose({json.dumps(places)}, {json.dumps(list(choices.values()))}, [\n{listed}\n])"
+    )
+
+
+def _symbols(subject: Subject) -> dict[str, float]:
+    """Hyper-parameters by name; whole numbers are numbers."""
+    return {
+        name: each.value if each.whole else javascript.Symbol(each.inside(name), javascript.Parameter(name))
+        for name, each in subject.adjustable.items()
+    }
+
+
+def _text(loss: Any) -> str:
+    """What ``lossOf`` is given for a loss: its matrices, and functions of its points alone."""
+    alone, matrices = [], []
+    for between, declaration in _declarations(loss).items():
+        terms, regularizers, whole = sort_declaration(declaration)
+        if regularizers:
+            alone.append(_by_hand(loss, "alone", "a regularizer"))
+        terms, mine = _mined(loss, terms, whole)
+        value, given = _value(terms, loss.reduction)
+        functions = [javascript.print_value(value, given)] if terms else []
+        if whole:
+            name = _by_hand(loss, "matrix", "a function of the matrix")
+            functions.append(f"averaged({json.dumps(loss.reduction)}, {name})")
+        made = [_by_hand(loss, node.compute.__name__.strip("_"), repr(node)) for node in given]
+        pool = _pool(loss, between)
+        matrices.append(
+            f"{{ between: {json.dumps(between)}, similarity: {_similarity(loss, between)}, pool: {pool}, mine: {mine}, "
+            f"given: [{', '.join(made)}], functions: [{', '.join(functions)}] }}"
+        )
+    return f"alone: [{', '.join(alone)}], matrices: [{', '.join(matrices)}]"
+
+
+def _declarations(loss: Any) -> dict[str, Declaration]:
+    declared = loss.declare()
+    if isinstance(loss, ProxyLoss):
+        return {between.value: declaration for between, declaration in declared.items()}
+    return {"samples against samples": declared}
+
+
+def _mined(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[list[Term], str]:
+    """Terms over what a miner chooses, and its conditions on pairs as a function."""
+    miner = getattr(loss, "miner", None)
+    if miner is None:
+        return terms, "null"
+    if isinstance(miner, PairMiner):
+        return terms, javascript.print_conditions(*miner.keep(as_similarity(loss.similarity)))
+    choice = miner.choice() if isinstance(miner, TripletMiner) else None
+    triplets = [term for term in terms if isinstance(term, TripletTerm)]
+    if choice is None or whole or len(triplets) < len(terms):
+        raise NotPrintableError(f"what {type(miner).__name__} chooses is no formula of this loss")
+    return [term.chosen_by(choice) for term in triplets], "null"
+
+
+def _value(terms: list[Term], reduction: str) -> tuple[Formula, list[Any]]:
+    """The reduced sum of all terms, and what the batch gives to their anchors and references."""
+    value: Formula | None = None
+    for term in terms:
+        number: Formula = Total(term.total)
+        if reduction in ("mean", "nonzero"):
+            number = number / at_least(Total(term.units if reduction == "mean" else term.nonzero), 1)
+        value = number if value is None else value + number
+    value = Number(0.0) if value is None else value
+    return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference)]
+
+
+def _by_hand(loss: Any, role: str, what: str) -> str:
+    name = f"{type(loss).__name__}_{role}"
+    if f"function {name}(" not in BY_HAND and f"const {name} =" not in BY_HAND:
+        raise NotPrintableError(f"{what} of {type(loss).__name__} is a Python function that has no JavaScript")
+    return name
+
+
+def _pool(loss: Any, between: str) -> str:
+    if "pooled" not in between:
+        return "null"
+    return "nearest" if type(loss).pool is ProxyLoss.pool else _by_hand(loss, "pool", "the pooling")
+
+
+def _similarity(loss: Any, between: str) -> str:
+    similarity = as_similarity(loss.similarity)
+    if between == "proxies against proxies":
+        similarity, compared = loss.between_proxies(torch.zeros(2, loss.embedding_dim), loss.proxies)
+        if compared is not loss.proxies:
+            raise NotPrintableError(f"how {type(loss).__name__} compares proxies has no JavaScript")
+    kind = next((name for name, known in SIMILARITIES.items() if type(known) is type(similarity)), None)
+    if kind is None:
+        raise NotPrintableError(f"the similarity {similarity!r} has no JavaScript")
+    return f"{{ kind: {json.dumps(kind)}, normalize: {json.dumps(similarity.normalize)} }}"
+
+
+def similarity_name(similarity: SimilarityLike) -> str:
+    """The name of a similarity, where it has one.
+
+    Examples:
+        >>> from likewise.formula import Cosine, Dot
+        >>> similarity_name(Cosine()), similarity_name(Dot(normalize=True))
+        ('cosine', 'Dot(normalize=True)')
+    """
+    if isinstance(similarity, str):
+        return similarity
+    return next((name for name, known in SIMILARITIES.items() if known == similarity), repr(similarity))
+
+
+# ------------------------------------------------------------------------------------------------ hyper-parameters
+
+
+def _python_decides(subject: Subject, name: str) -> bool:
+    """Whether a formula depends on a hyper-parameter otherwise than through the numbers that are printed with its name."""
+    each = subject.adjustable[name]
+    symbols = _symbols(subject)
+    plain = {key: float(value) if isinstance(value, javascript.Symbol) else value for key, value in symbols.items()}
+    loss = subject.build(symbols)
+    least, most = each.range(name)
+    tried = _choices(subject, name) if each.whole else (least, most, each.value, 0.17 * least + 0.83 * most)
+    return not all(_agrees(loss, subject, {**plain, name: value}) for value in tried if each.hyper.allows(value))
+
+
+def _choices(subject: Subject, name: str) -> tuple[float, ...]:
+    """Few values of a hyper-parameter that has a formula for each: round ones, the ends and the default."""
+    each = subject.adjustable[name]
+    least, most = each.range(name)
+    if not each.whole:
+        return tuple(sorted({least, (least + most) / 2.0, most, each.value}))
+    if most - least < MANY:
+        return tuple(range(int(least), int(most) + 1))
+    rounded = {digit * 10**power for power in range(7) for digit in (1, 2, 5)}
+    needed = {least, most, each.value}
+    values = sorted({value for value in rounded if least <= value <= most} | needed)
+    while len(values) > MANY:  # those go first that are nearest to the one before them
+        spare = [k for k, value in enumerate(values) if value not in needed]
+        del values[min(spare, key=lambda k: values[k] / values[k - 1])]
+    return tuple(values)
+
+
+def _agrees(symbolic: Any, subject: Subject, values: Mapping[str, float]) -> bool:
+    """Whether formulas with names mean, for some hyper-parameters, what the loss declares with these."""
+    loss: Any = subject.build(values)
+    here, there = _declarations(symbolic), _declarations(loss)
+    formulas = [_at(each, values, Number) for each in _formulas(here, symbolic)]
+    if repr(formulas) == repr(_formulas(there, loss)):
+        return True
+    of_miner = [_at(each, values, Number) for each in _formulas({}, symbolic)]
+    if repr(of_miner) != repr(_formulas({}, loss)):
+        return False
+    keys = {between.value: between for between in loss.declare()} if isinstance(loss, ProxyLoss) else {}
+    replaced = {keys.get(between): _replaced(here[between], there[between], values) for between in there}
+    return _same_values(loss, replaced if keys else replaced[None])
+
+
+def _formulas(declarations: Mapping[str, Declaration], loss: Any) -> list[Formula]:
+    """Every formula of what a loss declares, and of its miner."""
+    miner = getattr(loss, "miner", None)
+    found = list(miner.keep(as_similarity(loss.similarity))) if isinstance(miner, PairMiner) else []
+    for declaration in declarations.values():
+        terms, _, _ = sort_declaration(declaration)
+        found += [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
+    return found
+
+
+def _at(formula: Formula, values: Mapping[str, float], make: Callable[[Any], Formula]) -> Formula:
+    """A formula with the numbers that its symbols are for some hyper-parameters."""
+    made: dict[Formula, Formula] = {}
+    for node in walk(formula):
+        if isinstance(node, Number) and isinstance(node.value, javascript.Symbol):
+            made[node] = make(javascript.value_at(node.value, values))
+    return substitute(formula, made)
+
+
+def _replaced(symbolic: Declaration, plain: Declaration, values: Mapping[str, float]) -> Declaration:
+    """A declaration whose terms are those with names, at some hyper-parameters, and whose other items are as they are."""
+
+    def tensor(value: float) -> Formula:
+        return Number(torch.tensor(value, dtype=torch.float64))
+
+    def at(formula: Formula) -> Formula:
+        return _at(formula, values, tensor)
+
+    terms, _, _ = sort_declaration(symbolic)
+    _, regularizers, whole = sort_declaration(plain)
+    made = [
+        per_triplet(*map(at, term.values))
+        if isinstance(term, TripletTerm)
+        else Term(at(term.total), at(term.units), at(term.nonzero))
+        for term in terms
+    ]
+    return (*made, *regularizers, *whole)
+
+
+def _same_values(loss: Any, declaration: Any) -> bool:
+    """Whether a loss has the same values and gradients with another declaration."""
+    loss, other = loss.double(), copy.deepcopy(loss).double()
+    other.declare = lambda: declaration
+    draw = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        embeddings = torch.randn(12, 2, generator=draw, dtype=torch.float64).requires_grad_()
+        labels = torch.randint(3, (12,), generator=draw)
+        found = []
+        for each in (loss, other):
+            value = each(embeddings, labels).sum()
+            gradient = torch.autograd.grad(value, embeddings, allow_unused=True, materialize_grads=True)[0]
+            found.append(torch.cat([value.detach()[None], gradient.flatten()]))
+        if not torch.allclose(found[0], found[1], rtol=CLOSE, atol=CLOSE):
+            return False
+    return True

@@ -1,0 +1,23 @@
+"""JavaScript printed from declarations, for pages that compute what the library computes."""
+
+from importlib.resources import files
+
+from likewise.engines.javascript.folds import FOLDS, FoldSpelling
+from likewise.engines.javascript.printer import number_text, print_conditions, print_value
+from likewise.engines.javascript.symbols import Parameter, Symbol, formula_of, value_at
+
+RUNTIME = (files(__package__) / "runtime.js").read_text(encoding="utf-8")
+"""What printed functions need around them: similarities, relations, and the backward pass from a matrix to points."""
+
+__all__ = [
+    "FOLDS",
+    "RUNTIME",
+    "FoldSpelling",
+    "Parameter",
+    "Symbol",
+    "formula_of",
+    "number_text",
+    "print_conditions",
+    "print_value",
+    "value_at",
+]

@@ -1,0 +1,64 @@
+"""The folds in JavaScript: how each takes in a value, and its derivative by each value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from likewise.formula import Count, Fold, LogSumExp, Max, Mean, Min, Sum
+
+
+@dataclass(frozen=True)
+class FoldSpelling:
+    """A fold as pieces of a loop over values ``v``.
+
+    Args:
+        start: declares the state.
+        step: takes in one value.
+        finish: the number, an expression of the state.
+        kept: the parts of the state that the derivative needs.
+        slope: the derivative of the number by ``v``, an expression of ``v`` and what was kept; ``None``: zero.
+
+    Examples:
+        >>> FOLDS[Sum].step_of("2 * s")
+        ['const v = 2 * s;', 'sum += v;']
+    """
+
+    start: str
+    step: str
+    finish: str
+    kept: tuple[str, ...] = ()
+    slope: str | None = None
+
+    def step_of(self, value: str) -> list[str]:
+        """The lines that take in a value, given as an expression."""
+        if "v" in self.step:
+            return [f"const v = {value};", self.step]
+        return [self.step] if value == "1" else [f"if ({value}) {self.step}"]
+
+
+def _extreme(sign: str, worst: str) -> FoldSpelling:
+    return FoldSpelling(
+        f"let best = {worst}, ties = 0;",
+        f"if (v {sign} best) {{ best = v; ties = 1; }} else if (v === best) ties++;",
+        "best",
+        ("best", "ties"),
+        "(v === best ? 1 / ties : 0)",
+    )
+
+
+FOLDS: dict[type[Fold], FoldSpelling] = {
+    LogSumExp: FoldSpelling(
+        "let peak = -Number.MAX_VALUE, total = 0;",
+        "if (v > peak) { total = total * Math.exp(peak - v) + 1; peak = v; } else total += Math.exp(v - peak);",
+        "Math.log(Math.max(total, 1)) + peak",
+        ("peak", "total"),
+        "(Math.exp(v - peak) / total)",
+    ),
+    Sum: FoldSpelling("let sum = 0;", "sum += v;", "sum", (), "1"),
+    Mean: FoldSpelling(
+        "let sum = 0, count = 0;", "sum += v; count++;", "sum / Math.max(count, 1)", ("count",), "(1 / count)"
+    ),
+    Max: _extreme(">", "-Infinity"),
+    Min: _extreme("<", "Infinity"),
+    Count: FoldSpelling("let count = 0;", "count++;", "count"),
+}

@@ -1,0 +1,106 @@
+"""Hyper-parameters that keep their names: numbers to Python, expressions to a printer."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from likewise.formula import Apply, Formula, Number, Rank, apply, evaluate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Parameter(Formula):
+    """A hyper-parameter by name.
+
+    Examples:
+        >>> Parameter("alpha")
+        alpha
+    """
+
+    name: str
+    rank = Rank.NUMBER
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Symbol(float):
+    """A number that remembers how it was computed from hyper-parameters.
+
+    A loss that is made with symbols declares its formula as always: Python compares a symbol by its value, arithmetic with
+    numbers gives another symbol, and in a formula it is a number with a name.  A function that Python applies to the plain
+    value, such as `math.log`, gives a plain number; the functions of `likewise.formula` give formulas.
+
+    Args:
+        value: the number.
+        formula: how it was computed.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> margin = Symbol(0.1, Parameter("margin"))
+        >>> margin < 0.2, (1.0 + margin) * s
+        (True, (1.0 + margin) * s)
+    """
+
+    formula: Formula
+
+    def __new__(cls, value: float, formula: Formula) -> Symbol:
+        """A float that remembers."""
+        made = super().__new__(cls, value)
+        made.formula = formula
+        return made
+
+    def __neg__(self) -> Symbol:
+        return Symbol(-float(self), apply("neg", self.formula))
+
+    def __repr__(self) -> str:
+        text = repr(self.formula)
+        return f"({text})" if isinstance(self.formula, Apply) and " " in text else text
+
+
+def formula_of(value: float) -> Formula:
+    """The formula of a number: that of a symbol, or the number itself.
+
+    Examples:
+        >>> formula_of(2.0), formula_of(-Symbol(0.1, Parameter("margin")))
+        (2.0, -margin)
+    """
+    return value.formula if isinstance(value, Symbol) else Number(value)
+
+
+def value_at(value: float, given: Mapping[str, float]) -> float:
+    """The value of a symbol for other hyper-parameters; a plain number is what it is.
+
+    Examples:
+        >>> value_at(1.0 - Symbol(0.1, Parameter("margin")), {"margin": 0.25})
+        0.75
+    """
+    if not isinstance(value, Symbol):
+        return value
+    names = [node for node in _leaves(value.formula) if isinstance(node, Parameter)]
+    return float(evaluate(value.formula, {node: torch.tensor(given[node.name], dtype=torch.float64) for node in names}))
+
+
+def _leaves(node: Formula) -> list[Formula]:
+    return [leaf for part in node.parts for leaf in _leaves(part)] if node.parts else [node]
+
+
+def _method(name: str, turned: bool = False) -> Callable[..., Any]:
+    compute = {"div": operator.truediv}.get(name) or getattr(operator, name)
+
+    def method(self: Symbol, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented  # a formula or a tensor takes it as a number
+        left, right = (other, self) if turned else (self, other)
+        return Symbol(compute(float(left), float(right)), apply(name, formula_of(left), formula_of(right)))
+
+    return method
+
+
+for _name, _python in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv")):
+    setattr(Symbol, f"__{_python}__", _method(_name))
+    setattr(Symbol, f"__r{_python}__", _method(_name, turned=True))

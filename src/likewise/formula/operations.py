@@ -1,0 +1,307 @@
+"""The operations of formulas: one table, from which engines compute, differentiate and print.
+
+A new operation is one row of `OPERATIONS`, and a function that writes it down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from likewise.formula.expressions import (
+    Apply,
+    Folded,
+    Formula,
+    Number,
+    Operand,
+    Rank,
+    apply,
+    as_formula,
+    is_number,
+    s,
+    s_p,
+)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row of `OPERATIONS`: an operation as torch computes it, its derivatives, and its spelling elsewhere.
+
+    Args:
+        compute: the operation on tensors.
+        derivatives: the derivative by each argument, as a formula of the arguments.
+        triton: the expression in a Triton kernel, with a place for each argument.
+        javascript: the same in JavaScript.
+        symbol: the infix sign in a printed formula; without one it is printed as a function.
+    """
+
+    compute: Callable[..., Any]
+    derivatives: tuple[Callable[..., Operand], ...]
+    triton: str
+    javascript: str
+    symbol: str = ""
+
+
+def _softplus(x: Tensor) -> Tensor:
+    # torch switches to the identity at 20, an error of 2e-9 that float64 can see; at 50 it cannot
+    return torch.nn.functional.softplus(x, threshold=50.0)
+
+
+def safe_sqrt(x: Tensor) -> Tensor:
+    """``√max(x, 0)`` with slope zero, not infinite, where ``x ≤ 0``: the inner mask keeps autograd away from 1/0.
+
+    Examples:
+        >>> import torch
+        >>> safe_sqrt(torch.tensor([4.0, -1e-9]))
+        tensor([2., 0.])
+    """
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
+
+
+def is_nonzero(x: Tensor) -> Tensor:
+    """Where a value is not zero: further from it than the rounding of a similarity, so that equal embeddings are equal.
+
+    Examples:
+        >>> import torch
+        >>> is_nonzero(torch.tensor([0.0, 1e-7, -0.1]))
+        tensor([False, False,  True])
+    """
+    return x.detach().abs() > 8.0 * torch.finfo(x.dtype).eps
+
+
+def _detach(x: Any) -> Any:
+    return x.detach() if isinstance(x, Tensor) else x
+
+
+# steps are whole numbers, 1 and 0: they take the dtype of whatever they multiply; a value is zero within eight times the
+# rounding of its dtype, which is float32 in a kernel and float64 in JavaScript
+OPERATIONS: dict[str, Operation] = {
+    "add": Operation(lambda a, b: a + b, (lambda a, b: 1.0, lambda a, b: 1.0), "{} + {}", "{} + {}", "+"),
+    "sub": Operation(lambda a, b: a - b, (lambda a, b: 1.0, lambda a, b: -1.0), "{} - {}", "{} - {}", "-"),
+    "mul": Operation(lambda a, b: a * b, (lambda a, b: b, lambda a, b: a), "{} * {}", "{} * {}", "*"),
+    "div": Operation(lambda a, b: a / b, (lambda a, b: 1.0 / b, lambda a, b: -a / (b * b)), "{} / {}", "{} / {}", "/"),
+    "neg": Operation(lambda a: -a, (lambda a: -1.0,), "-{}", "-{}", "-"),
+    "less": Operation(lambda a, b: a < b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} < {}", "{} < {}", "<"),
+    "both": Operation(lambda a, b: a & b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} & {}", "{} && {}", "&"),
+    "nonzero": Operation(
+        is_nonzero, (lambda x: 0.0,), "tl.abs({}) > 9.5367431640625e-07", "Math.abs({}) > 1.7763568394002505e-15"
+    ),
+    "relu": Operation(torch.relu, (lambda x: where(x > 0.0, 1, 0),), "tl.maximum({}, 0.0)", "Math.max({}, 0)"),
+    "square": Operation(torch.square, (lambda x: 2.0 * x,), "{0} * {0}", "square({})"),
+    "sqrt": Operation(
+        safe_sqrt,
+        (lambda x: where(x > 0.0, 0.5 / sqrt(where(x > 0.0, x, 1.0)), 0.0),),
+        "tl.sqrt(tl.maximum({}, 0.0))",
+        "Math.sqrt(Math.max({}, 0))",
+    ),
+    "exp": Operation(torch.exp, (lambda x: exp(x),), "tl.exp({})", "Math.exp({})"),
+    "cos": Operation(torch.cos, (lambda x: -sin(x),), "tl.cos({})", "Math.cos({})"),
+    "sin": Operation(torch.sin, (lambda x: cos(x),), "tl.sin({})", "Math.sin({})"),
+    "softplus": Operation(_softplus, (lambda x: sigmoid(x),), "_softplus({})", "softplus({})"),
+    "sigmoid": Operation(torch.sigmoid, (lambda x: sigmoid(x) * (1.0 - sigmoid(x)),), "_sigmoid({})", "sigmoid({})"),
+    "at_least": Operation(
+        lambda x, floor: torch.clamp_min(x, floor),
+        (lambda x, floor: where(x < floor, 0, 1), lambda x, floor: where(x < floor, 1, 0)),
+        "tl.maximum({}, {})",
+        "Math.max({}, {})",
+    ),
+    "where": Operation(
+        torch.where,
+        (lambda c, a, b: 0.0, lambda c, a, b: where(c, 1, 0), lambda c, a, b: where(c, 0, 1)),
+        "tl.where({}, {}, {})",
+        "{} ? {} : {}",
+    ),
+    "stop_gradient": Operation(_detach, (lambda x: 0.0,), "{}", "{}"),
+}
+
+
+def relu(x: Operand) -> Formula:
+    """``max(x, 0)``, the hinge ``[x]₊``; its slope at zero is zero.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> relu(s - 0.5)
+        relu(s - 0.5)
+    """
+    return apply("relu", x)
+
+
+def square(x: Operand) -> Formula:
+    """``x²``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> derivative(square(s), s)
+        2.0 * s
+    """
+    return apply("square", x)
+
+
+def sqrt(x: Operand) -> Formula:
+    """``√max(x, 0)``, with slope zero where ``x ≤ 0``, so that a cosine of exactly 1 has a finite gradient.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> sqrt(1.0 - s * s)
+        sqrt(1.0 - (s * s))
+    """
+    return apply("sqrt", x)
+
+
+def exp(x: Operand) -> Formula:
+    """``eˣ``.  Sums of exponentials belong into `likewise.formula.logsumexp`, which cannot overflow.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> exp(-s)
+        exp(-s)
+    """
+    return apply("exp", x)
+
+
+def cos(x: Operand) -> Formula:
+    """``cos x``, of an angle in radians; that of a plain number is a number.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> cos(0.0) * s, derivative(cos(s), s)
+        (s, -sin(s))
+    """
+    return Number(math.cos(x)) if type(x) is float or type(x) is int else apply("cos", x)
+
+
+def sin(x: Operand) -> Formula:
+    """``sin x``, of an angle in radians; that of a plain number is a number.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> derivative(sin(s), s)
+        cos(s)
+    """
+    return Number(math.sin(x)) if type(x) is float or type(x) is int else apply("sin", x)
+
+
+def softplus(x: Operand) -> Formula:
+    """``log(1 + eˣ)``: with a log-sum-exp inside it is the ``log(1 + Σ e^…)`` of many losses.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> derivative(softplus(s), s)
+        sigmoid(s)
+    """
+    return apply("softplus", x)
+
+
+def sigmoid(x: Operand) -> Formula:
+    """``1 / (1 + e⁻ˣ)``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> sigmoid(s)
+        sigmoid(s)
+    """
+    return apply("sigmoid", x)
+
+
+def at_least(x: Operand, floor: float) -> Formula:
+    """``max(x, floor)``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> at_least(s, 1.0)
+        at_least(s, 1.0)
+    """
+    return apply("at_least", x, floor)
+
+
+def where(condition: Operand, then: Operand, otherwise: Operand) -> Formula:
+    """``then`` where the condition holds, else ``otherwise``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> where(0.5 < s, s, 0.0)
+        where(0.5 < s, s, 0.0)
+    """
+    return apply("where", condition, then, otherwise)
+
+
+def stop_gradient(x: Operand) -> Formula:
+    """The value of ``x``, taken as a constant by the gradient (Circle's self-paced weights).
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> derivative(stop_gradient(s) * s, s)
+        stop_gradient(s)
+    """
+    return apply("stop_gradient", x)
+
+
+def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
+    """Evaluate a formula with torch; ``known`` holds what `s` and the folds are, and remembers what was computed.
+
+    Shapes are the caller's choice as long as they broadcast: engines give pairs as ``(m, n)``, anchors as ``(m, 1)``.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import s
+        >>> evaluate(2.0 * s + 1.0, {s: torch.tensor([[0.5]])})
+        tensor([[2.]])
+    """
+    if node in known:
+        return known[node]
+    if isinstance(node, Number):
+        return node.value
+    if node is s:
+        raise ValueError(
+            "a loss must be one number per anchor, but its formula has an s outside of every fold; "
+            "fold it with mean, add_up or logsumexp, or use per_pair"
+        )
+    if node is s_p or (isinstance(node, Folded) and node.rank is Rank.POSITIVE):
+        raise ValueError(
+            "a loss must be one number per anchor, but its formula has an s_p outside of every fold over EACH_POSITIVE; "
+            "fold it with mean, add_up or logsumexp, or use per_triplet"
+        )
+    if not isinstance(node, Apply):
+        raise KeyError(f"the formula needs {node!r}, which was not computed")
+    arguments = [evaluate(argument, known) for argument in node.arguments]
+    value = OPERATIONS[node.operation].compute(*arguments)
+    known[node] = value
+    return value
+
+
+def derivative(node: Formula, by: Formula) -> Formula:
+    """The derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
+
+    Folds are opaque: they are numbers per anchor here, and their own slopes are the engines' business.
+
+    Examples:
+        >>> from likewise.formula import relu, s
+        >>> derivative(relu(0.2 - s), s)
+        where(0.0 < (0.2 - s), 1, 0) * -1.0
+    """
+    if node is by:
+        return Number(1.0)
+    if not isinstance(node, Apply):
+        return Number(0.0)
+    result: Formula = Number(0.0)
+    for argument, rule in zip(node.arguments, OPERATIONS[node.operation].derivatives, strict=True):
+        inner = derivative(argument, by)
+        if not is_number(inner, 0.0):
+            result = _plus(result, _times(as_formula(rule(*node.arguments)), inner))
+    return result
+
+
+def _plus(a: Formula, b: Formula) -> Formula:
+    return b if is_number(a, 0.0) else a if is_number(b, 0.0) else a + b
+
+
+def _times(a: Formula, b: Formula) -> Formula:
+    if is_number(a, 0.0) or is_number(b, 0.0):
+        return Number(0.0)
+    return b if is_number(a, 1.0) else a if is_number(b, 1.0) else a * b

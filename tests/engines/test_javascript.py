@@ -1,0 +1,182 @@
+"""The JavaScript printer: the value and every derivative of a printed formula are those of the dense engine."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from likewise.engines import javascript
+from likewise.engines.javascript import FOLDS, Parameter, Symbol, print_conditions, print_value, value_at
+from likewise.formula import (
+    BOTH,
+    EACH_POSITIVE,
+    NEGATIVES,
+    OPERATIONS,
+    POSITIVES,
+    Count,
+    Fold,
+    Folded,
+    Formula,
+    LogSumExp,
+    Max,
+    Mean,
+    Min,
+    PerAnchor,
+    Sum,
+    Term,
+    Total,
+    add_up,
+    count,
+    largest,
+    logsumexp,
+    mean,
+    mean_over_batch,
+    relu,
+    s,
+    s_p,
+    sigmoid,
+    smallest,
+    softplus,
+    sqrt,
+    square,
+    stop_gradient,
+    where,
+)
+from likewise.losses import PairLoss
+from tests.analysis.agreement import NODE, evaluated
+from tests.formula.test_expressions import CURVES
+from tests.report.browser import CHROMIUM
+
+pytestmark = pytest.mark.skipif(NODE is None and CHROMIUM is None, reason="there is no node or Chromium to run it in")
+
+ALPHA = Symbol(2.0, Parameter("alpha"))
+RANK = 1.0 + add_up(sigmoid((s - s_p) / 0.1), BOTH)
+FORMULAS: dict[str, Formula] = {
+    **{f"operation {name}": add_up(curve, POSITIVES) for name, curve in CURVES.items()},
+    "operation stop_gradient": add_up(stop_gradient(s) * s, POSITIVES),
+    **{
+        f"{fold.name} over {side.value}": where(count(side) > 0.0, Folded(fold, side, ALPHA * s * s), 0.0)
+        for fold in (LogSumExp(), Sum(), Mean(), Max(), Min(), Count())
+        for side in (POSITIVES, NEGATIVES, BOTH)
+    },
+    "a fold inside a curve": mean(softplus(logsumexp(ALPHA * s, NEGATIVES) - ALPHA * s), POSITIVES),
+    "a total inside a curve": add_up(square(relu(s - (1.0 + ALPHA) * mean_over_batch(s, NEGATIVES))), NEGATIVES),
+    "a total of a fold that has a total": add_up(square(s - Total(add_up(s * mean_over_batch(s, BOTH), BOTH))), BOTH),
+    "triplets": add_up(add_up(relu(s - s_p + ALPHA), NEGATIVES), EACH_POSITIVE),
+    "a fold per positive inside a curve per positive": add_up(
+        softplus(largest(where(s < s_p, s, -9.0), NEGATIVES)), EACH_POSITIVE
+    ),
+    "average precision": add_up((1.0 + add_up(sigmoid((s - s_p) / 0.1), POSITIVES)) / RANK, EACH_POSITIVE),
+    "largest over each positive": where(count(POSITIVES) > 0.0, Folded(Max(), EACH_POSITIVE, RANK), 0.0),
+    "a fold per positive that sees a fold per anchor": mean(square(RANK - logsumexp(s, NEGATIVES)), EACH_POSITIVE),
+    "conditions": where(
+        (smallest(s, BOTH) < 0.1) & (largest(s, BOTH) > 0.2), sqrt(count(BOTH) * mean(s * s, BOTH)), 3.0
+    ),
+}
+
+
+class Mine(PairLoss):
+    """Whatever is given."""
+
+    def declare(self):
+        return Term(self.formula, count(BOTH) > -1.0, count(BOTH) > -1.0)
+
+
+def batch(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Similarities, some of them equal, and labels; one class has one sample."""
+    draw = torch.Generator().manual_seed(seed)
+    S = torch.rand(7, 7, generator=draw, dtype=torch.float64) * 2.0 - 1.0
+    S[:, 3], S[0, 4] = S[:, 2], S[0, 5]
+    return S, torch.tensor([0, 0, 0, 1, 1, 1, 2]) if seed % 2 else torch.tensor([0, 0, 1, 1, 1, 1, 2])
+
+
+def printed(functions: list[str], cases: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    program = f"""{javascript.RUNTIME}
+    const functions = [{",".join(functions)}];
+    const cases = {json.dumps(cases)};
+    const answers = cases.map(({{ S, labels, h }}, k) => {{
+      const n = labels.length, matrix = matrixOf(n, n, Float64Array.from(S));
+      const given = [matrixOf(n, 1, Float64Array.from(labels, (_, i) => i / n))];
+      const found = functions[k](matrix, relate(labels, labels, true), h, given);
+      return typeof found === "number" ? {{ value: found, slopes: Array.from(matrix.grad), given: Array.from(given[0].grad) }} : Array.from(found.kinds);
+    }});"""
+    return list(json.loads(evaluated(program, "JSON.stringify(answers)", folder)))
+
+
+def test_values_and_derivatives_are_those_of_the_dense_engine(tmp_path: Path):
+    functions, cases, expected = [], [], []
+    for k, formula in enumerate(FORMULAS.values()):
+        S, labels = batch(k)
+        loss = Mine(reduction="sum", backend="dense")
+        loss.formula = formula
+        leaf = S.clone().requires_grad_()
+        value = loss.from_similarity(leaf, labels)
+        slopes = torch.autograd.grad(value, leaf)[0] if value.requires_grad else torch.zeros_like(S)
+        functions.append(print_value(Total(formula)))
+        cases.append({"S": S.flatten().tolist(), "labels": labels.tolist(), "h": {"alpha": 2.0}})
+        expected.append((value.item(), slopes.flatten()))
+    for name, found, (value, slopes) in zip(FORMULAS, printed(functions, cases, tmp_path), expected, strict=True):
+        assert found["value"] == pytest.approx(value, rel=1e-12, abs=1e-12), name
+        torch.testing.assert_close(
+            torch.tensor(found["slopes"], dtype=torch.float64), slopes, rtol=1e-10, atol=1e-12, msg=name
+        )
+
+
+def test_every_operation_and_every_fold_is_spelled():
+    assert {f"operation {name}" for name in OPERATIONS} <= set(FORMULAS)
+    assert set(FOLDS) == {LogSumExp, Sum, Mean, Max, Min, Count}
+
+
+def test_what_is_given_to_anchors_gets_its_derivative(tmp_path: Path):
+    S, labels = batch(1)
+    given = PerAnchor("given", lambda batch: None)
+    text = print_value(Total(given * add_up(s, NEGATIVES)), [given])
+    [found] = printed([text], [{"S": S.flatten().tolist(), "labels": labels.tolist(), "h": {}}], tmp_path)
+    negative = labels[:, None] != labels[None, :]
+    sums = torch.where(negative, S, 0.0).sum(dim=1)
+    place = torch.arange(7, dtype=torch.float64) / 7
+    assert found["value"] == pytest.approx(float((place * sums).sum()))
+    torch.testing.assert_close(torch.tensor(found["given"], dtype=torch.float64), sums)
+    torch.testing.assert_close(torch.tensor(found["slopes"], dtype=torch.float64).view(7, 7), place[:, None] * negative)
+
+
+def test_conditions_keep_pairs(tmp_path: Path):
+    S, labels = batch(2)
+    text = print_conditions(s - ALPHA < largest(s, NEGATIVES), s > smallest(s, POSITIVES))
+    [found] = printed([text], [{"S": S.flatten().tolist(), "labels": labels.tolist(), "h": {"alpha": 0.1}}], tmp_path)
+    same = (labels[:, None] == labels[None, :]) & ~torch.eye(7, dtype=torch.bool)
+    other = labels[:, None] != labels[None, :]
+    near = same & (torch.where(other, S, -math.inf).amax(dim=1, keepdim=True) > S - 0.1)
+    far = other & (torch.where(same, S, math.inf).amin(dim=1, keepdim=True) < S)
+    assert found == (near.long() + 2 * far.long()).flatten().tolist()
+
+
+def test_what_cannot_be_printed_is_refused_in_a_sentence():
+    class Median(Fold):
+        name = "median"
+        start = merge = finish = derivative = None  # type: ignore[assignment]
+
+    Median.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"a fold must be one of logsumexp, sum, .* as JavaScript, but it is median"):
+        print_value(Total(Folded(Median(), BOTH, s)))
+    with pytest.raises(
+        TypeError, match="norm is a Python function of the batch, and a formula with it has no JavaScript"
+    ):
+        print_value(Total(PerAnchor("norm", lambda batch: None)))
+
+
+def test_symbols_are_numbers_that_keep_their_names():
+    margin, scale = Symbol(0.25, Parameter("margin")), Symbol(8.0, Parameter("scale"))
+    assert isinstance(margin, float)
+    assert margin < 0.3
+    combined = (1.0 - margin) / scale + 2.0 * -margin
+    assert repr(combined) == "(((1.0 - margin) / scale) + (2.0 * (-margin)))"
+    assert combined == 0.75 / 8.0 - 0.5
+    assert value_at(combined, {"margin": 0.5, "scale": 2.0}) == 0.25 - 1.0
+    assert repr(relu(margin - scale * s)) == "relu(margin - (scale * s))"
+    assert type(math.sqrt(margin)) is float  # what Python computes has no name
