@@ -70,7 +70,7 @@ def test_without_a_gpu_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_triton_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(dispatch, "_triton_is_there", lambda: False)
+    monkeypatch.setattr(dispatch, "_has_triton", lambda: False)
     with pytest.raises(ImportError, match=r"needs Triton.*pip install triton") as caught:
         losses.MultiSimilarityLoss(backend="triton")(EMBEDDINGS, LABELS)
     assert "\n" not in str(caught.value)

@@ -227,8 +227,7 @@ def proxies_in_half_precision() -> None:
                     leaves = [x.to(dtype).to(wide).requires_grad_() for x in (samples, proxies)]
                     relation = Labels(everyone, labels) if turned else Labels(labels, everyone, ordered=True)
                     anchors, references = leaves[::-1] if turned else leaves
-                    pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references)
-                    pair_batch.half = dtype
+                    pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references, half=dtype)
                     value = evaluate_declaration(declaration, pair_batch, "mean", backend)
                     slopes = torch.autograd.grad(value, leaves)
                     # losses store the gradient of half precision in half precision

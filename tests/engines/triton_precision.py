@@ -145,7 +145,9 @@ def test_norms_are_not_rounded(name: str, monkeypatch: pytest.MonkeyPatch) -> No
         expected = products / 2.0
     torch.set_float32_matmul_precision("high")
     take(monkeypatch, "general")
-    loss = losses.ContrastiveLoss(0.3, 0.2, similarity=similarity, backend="triton", reduction="mean")
+    loss = losses.ContrastiveLoss(
+        similarity.threshold(0.3), similarity.threshold(0.2), similarity=similarity, backend="triton", reduction="mean"
+    )
     value = loss(embeddings, labels)
     off = ~torch.eye(19, dtype=torch.bool)
     same = (labels[:, None] == labels) & off
@@ -215,8 +217,7 @@ def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.M
         leaves = [x.half().to(wide).requires_grad_() for x in (samples, proxies)]
         relation = Labels(torch.arange(10), labels) if turned else Labels(labels, torch.arange(10), ordered=True)
         anchors, references = leaves[::-1] if turned else leaves
-        pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references)
-        pair_batch.half = torch.float16
+        pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references, half=torch.float16)
         if backend == "triton":
             assert operands.compared(pair_batch).manner.scaled
         value = evaluate_declaration(declaration, pair_batch, "mean", backend)

@@ -35,6 +35,7 @@ from likewise.formula import (
     MatrixLoss,
     Mined,
     PairBatch,
+    Pooled,
     PositiveIndex,
     Reduction,
     Relation,
@@ -174,6 +175,11 @@ def make_engine(
     plan = choose(batch, backend, formulas=not masked)
     if plan is Plan.TRITON:
         _check_triton(batch)
+        if isinstance(batch.similarity, Pooled):
+            raise TypeError(
+                "backend must be 'auto', 'chunked' or 'dense' where centers are pooled, which is not a formula, "
+                "but it is 'triton'"
+            )
         from likewise.engines.triton import TritonEngine
 
         return TritonEngine(batch)
@@ -288,7 +294,7 @@ def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = 
         >>> type(map_rows(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)))).__name__
         'WholeRows'
     """
-    if backend == "triton" and (loss is None or loss.row_wise):
+    if backend == "triton" and not (loss is not None and loss.evaluates_formulas):
         raise TypeError(
             "backend must be 'auto', 'chunked' or 'dense' for a loss that is not a formula, but it is 'triton'"
         )

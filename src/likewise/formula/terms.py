@@ -10,8 +10,7 @@ A declaration is a value: it names no engine, and it does not see the batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from torch import Tensor
@@ -64,11 +63,13 @@ class Term:
     units: Formula
     nonzero: Formula
 
-    @cached_property
-    def folds_each_positive(self) -> bool:
-        """Whether it has a fold over each positive."""
+    folds_each_positive: bool = field(init=False)
+    """Whether it has a fold over each positive."""
+
+    def __post_init__(self) -> None:
         nodes = walk(self.total, self.units, self.nonzero)
-        return any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
+        found = any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
+        object.__setattr__(self, "folds_each_positive", found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +267,7 @@ class MatrixLoss:
     Args:
         compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reaches the matrix through the
             mapper, in one phase or several, so that it runs on chunks too.
-        row_wise: whether an anchor's value depends on that anchor's row of the matrix only.
+        evaluates_formulas: whether it leaves the work to formulas (`RowMapper.evaluate`), so that kernels can do it.
 
     Examples:
         >>> import torch
@@ -283,15 +284,12 @@ class MatrixLoss:
     """
 
     compute: Callable[[PairBatch, RowMapper], list[TermValues]]
-    row_wise: bool = False
+    evaluates_formulas: bool = False
 
     @classmethod
     def by_rows(cls, function: Callable[[Tensor, Tensor, Tensor], list[TermValues]]) -> Self:
         """A loss whose value for an anchor depends on that anchor's row: a function of S and the two masks."""
-        return cls(
-            lambda _batch, rows: map_values(rows, lambda chunk: function(chunk.similarities, *chunk.masks())),
-            row_wise=True,
-        )
+        return cls(lambda _batch, rows: map_values(rows, lambda chunk: function(chunk.similarities, *chunk.masks())))
 
 
 def map_values(rows: RowMapper, function: Callable[[RowChunk], list[TermValues]]) -> list[TermValues]:

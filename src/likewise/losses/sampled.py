@@ -12,7 +12,6 @@ logarithms: the corrected loss is too small on average, by about half the varian
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from numbers import Real
 
 import torch
@@ -122,9 +121,7 @@ def reweigh(term: Term, log_weights: Tensor) -> Term:
     """
     weights = PerReference("log(weight)", lambda batch: log_weights.to(batch.dtype))
     made: dict[Formula, Formula] = {}
-    return replace(
-        term, **{name: _reweigh(getattr(term, name), weights, made) for name in ("total", "units", "nonzero")}
-    )
+    return Term(*(_reweigh(formula, weights, made) for formula in (term.total, term.units, term.nonzero)))
 
 
 def _reweigh(node: Formula, log_weights: PerReference, made: dict[Formula, Formula]) -> Formula:

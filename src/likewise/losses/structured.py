@@ -64,7 +64,7 @@ class AngularLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """Few positives: each pair is an anchor; many: one matrix product for all pairs."""
-        return MatrixLoss(self._compute)
+        return MatrixLoss(self._compute, evaluates_formulas=True)
 
     def only_from_embeddings(self) -> str | None:
         """Positives meet negatives, and both are references."""

@@ -127,7 +127,7 @@ class WeightedPairLoss(PairLoss):
 
     def declare(self) -> Declaration:
         """A Python function is not a formula: it sees rows of the matrix."""
-        return MatrixLoss(self._compute, row_wise=True)
+        return MatrixLoss(self._compute)
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
         settled = self._settle(batch, rows)

@@ -204,7 +204,10 @@ def _side(over: Side) -> str:
 
 def _sides(pairing: Pairing) -> list[str]:
     """Pairs by side; from codes a pair may be on both (triplets that contradict each other), and counts once for both."""
-    return [_side(over) for over in (Side if pairing.coded else (Side.POSITIVES, Side.NEGATIVES))]
+    return [
+        _side(over)
+        for over in ((Side.POSITIVES, Side.NEGATIVES, Side.BOTH) if pairing.coded else (Side.POSITIVES, Side.NEGATIVES))
+    ]
 
 
 def forward_source(recipe: Recipe, terms: list[TileFold], tiles: Tiles, *, alone: bool = False) -> str:
