@@ -16,7 +16,7 @@ from measure import Step, relative, summary, take_turns
 from pairings import HEADS, Call, find, make_batch
 from torch import Tensor, nn
 
-from likewise.engines import few, graphs
+from likewise.engines import dispatch, graphs
 
 Row = dict[str, Any]
 
@@ -358,12 +358,12 @@ def device_time(task: Callable[[], Any], bench: Bench) -> Row:
 @contextmanager
 def few_positives_at_any_size(asked: bool) -> Iterator[None]:
     """Let ``"auto"`` look few positives up whether it pays or not."""
-    before = few.FROM
-    few.FROM = 0 if asked else before
+    before = dispatch.INDEX_FROM
+    dispatch.INDEX_FROM = 0 if asked else before
     try:
         yield
     finally:
-        few.FROM = before
+        dispatch.INDEX_FROM = before
 
 
 def measure_auto(bench: Bench, key: Row) -> Row:
