@@ -66,7 +66,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: NTXentLoss(reduction="average"), "reduction must be one of 'mean', 'nonzero', 'sum', 'none'"),
         (lambda: NTXentLoss(backend="cuda"), f"backend must be one of {BACKEND_NAMES}, but it is 'cuda'"),
         (lambda: NTXentLoss(similarity="l2"), "similarity must be one of"),
-        (lambda: NTXentLoss(miner=SemiHardMiner), "but it is the class SemiHardMiner, to be called"),
+        (lambda: NTXentLoss(miner=SemiHardMiner), "but it is the class SemiHardMiner, not an object"),
         (lambda: WeightedSum([NTXentLoss()]), "losses must be a mapping from at least one loss to its weight"),
         (lambda: Matryoshka(NTXentLoss(), 5), "dims must be several whole numbers, but it is a int"),
         (
@@ -131,7 +131,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             lambda: Matryoshka(NTXentLoss(), [8])(E, Y),
             "embeddings must have at least the 8 dimensions of dims, but have 3",
         ),
-        (lambda: Matryoshka(SoftmaxLoss(2, 3), [2]), "loss must work in any dimension, but a SoftmaxLoss has one"),
+        (lambda: Matryoshka(SoftmaxLoss(2, 3), [2]), "loss must work in any dimension, but a SoftmaxLoss has a fixed one"),
         (lambda: WeightedSum({}), "losses must be a mapping from at least one loss"),
         (
             lambda: LanguageGuidance(NTXentLoss(), E[:1])(E, Y),
@@ -150,7 +150,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: NTXentLoss().from_similarity(E, Y), "relation must be a Relation where similarities are not square"),
         (
             lambda: TripletLoss(miner=DistanceWeightedMiner()).from_similarity(E @ E.T, Y),
-            "dim must be given where DistanceWeightedMiner sees similarities alone",
+            "dim must be given where DistanceWeightedMiner mines a matrix of similarities",
         ),
         (
             lambda: TripletLoss(miner=DistanceWeightedMiner(), similarity="dot")(E, Y),
