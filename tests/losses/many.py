@@ -228,7 +228,7 @@ def value_of(loss: nn.Module, case: Case, leaf: Tensor, labels: Tensor, own: sli
         n = len(everyone)
         positive = torch.arange(n)[:, None] % 4 == torch.arange(n)[None, :] % 3
         matrix = leaf @ everyone.T / 10.0
-        group = losses.gathered.together() if isinstance(loss, losses.Gathered) else torch.enable_grad()
+        group = losses.gathered.join_batch() if isinstance(loss, losses.Gathered) else torch.enable_grad()
         with group:
             value = inner.from_similarity(matrix, Masks(positive[own], ~positive[own]))
     else:
