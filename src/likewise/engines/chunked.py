@@ -125,7 +125,7 @@ class ChunkedEngine(Engine):
             return tuple(each for each in of_rows(chunk, rows, values, False) if each is not None)
 
         results, _ = TableChunks(table, plan_rows(batch), compute, [references, *numbers]).run()
-        return [torch.cat(pieces) for pieces in zip(*results, strict=True)]
+        return [torch.cat(chunks) for chunks in zip(*results, strict=True)]
 
     def _engine(self, chunk: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
         """The engine of one chunk."""

@@ -144,9 +144,9 @@ class Graphs:
         recording = None if compute is None else self._record(compute, request)
         known[key] = recording
         if recording is not None and self.held(request.place) > self.budget:
-            alone = len(self._at(request.place)) == 1
+            is_only = len(self._at(request.place)) == 1
             self._drop(request.place)
-            known[key] = None if alone else self.after
+            known[key] = None if is_only else self.after
             return None
         return recording
 

@@ -332,7 +332,7 @@ def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
         >>> import torch
         >>> from likewise.formula import per_triplet, relu
         >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> batch = PairBatch(Triplets(zero, one, two).sized(3, 3), matrix=torch.tensor([[1.0, 0.2, 0.5]] * 3))
+        >>> batch = PairBatch(Triplets(zero, one, two).with_shape(3, 3), matrix=torch.tensor([[1.0, 0.2, 0.5]] * 3))
         >>> sum_triplets(per_triplet(relu(s - s_p)), batch).total
         tensor([0.3000, 0.0000, 0.0000])
     """

@@ -113,7 +113,7 @@ def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
     device = request.place[0]
     # the caller's hooks on saved tensors (checkpoints, offloading) must not apply to the recording
     keep = torch.autograd.graph.saved_tensors_hooks(_same, _same)
-    with torch.inference_mode(False), _as_recorded(device, request.modes), keep:
+    with torch.inference_mode(False), _recording_modes(device, request.modes), keep:
         inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in request.tensors]
         leaves = [own.detach().requires_grad_(want) for own, want in zip(inputs, request.wanted, strict=True)]
 
@@ -165,7 +165,7 @@ def _is_repeatable(pool: Pool, run: Callable[[], Outputs], inputs: list[Tensor],
 
 
 @contextmanager
-def _as_recorded(device: torch.device, modes: Modes) -> Iterator[None]:
+def _recording_modes(device: torch.device, modes: Modes) -> Iterator[None]:
     """The caller's autocast without its cache, because a tensor cast during a capture exists only in that graph."""
     autocast: AbstractContextManager[object] = torch.autocast(
         device.type, dtype=modes.autocast_dtype, enabled=modes.autocast, cache_enabled=False
@@ -203,7 +203,7 @@ def _differentiable_gradients(ctx: Any, grad: Tensor) -> list[Tensor | None]:
             "gradient cannot be differentiated again"
         )
     wanted = [tensor for tensor, needed in zip(ctx.inputs, ctx.needs_input_grad[1:], strict=True) if needed]
-    with _as_recorded(ctx.device, ctx.modes):
+    with _recording_modes(ctx.device, ctx.modes):
         value = ctx.compute(*ctx.inputs)
         found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True, allow_unused=True))
     return [next(found) if needed else None for needed in ctx.needs_input_grad[1:]]

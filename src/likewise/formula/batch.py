@@ -63,7 +63,7 @@ class PairBatch:
     A batch holds the similarity matrix only if `materialize` or the caller computes it: some engines work without it.
 
     Args:
-        relation: which pairs are positive and negative, sized.
+        relation: which pairs are positive and negative, with a shape.
         similarity: how embeddings are compared; ``None`` where only similarities are known.
         anchors: embeddings, ``(m, d)``.
         references: embeddings, ``(n, d)``, of any float dtype; ``None`` where the references are the anchors.
@@ -269,7 +269,7 @@ def batch_from_embeddings(
     if group is not SINGLE_PROCESS:
         batch = _gather_references(anchors, references, relation, similarity, group)
     else:
-        batch = PairBatch(relation.sized(m, n), similarity, anchors=anchors, references=references)
+        batch = PairBatch(relation.with_shape(m, n), similarity, anchors=anchors, references=references)
     return batch if half is None else batch.replace(half=half)
 
 
@@ -293,7 +293,7 @@ def _gather_references(
     reference_rows = anchor_rows if references is None else group.rows(references)
     gathered = group.gather(anchors if references is None else references, reference_rows)
     return PairBatch(
-        relation.gathered(group, reference_rows).sized(len(anchors), reference_rows.count),
+        relation.gather(group, reference_rows).with_shape(len(anchors), reference_rows.count),
         similarity,
         anchors=anchors,
         references=gathered,
@@ -349,7 +349,7 @@ def batch_from_similarities(
         raise ValueError(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
-    return PairBatch(relation.sized(m, n), similarity, matrix=matrix, group=group)
+    return PairBatch(relation.with_shape(m, n), similarity, matrix=matrix, group=group)
 
 
 def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:

@@ -43,12 +43,12 @@ class Relation(ABC):
         """The relation of some of the anchors to all references; the chunked engine uses it."""
         raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
 
-    def gathered(self, group: ProcessGroup, references: RowPartition) -> Relation:
+    def gather(self, group: ProcessGroup, references: RowPartition) -> Relation:
         """The relation of this rank's anchors to the references of all ranks; masks and indices already cover all ranks."""
         return self
 
     @abstractmethod
-    def sized(self, anchors: int, references: int) -> Relation:
+    def with_shape(self, anchors: int, references: int) -> Relation:
         """The relation for these numbers of anchors and references; an error if its size differs."""
 
 
@@ -162,7 +162,7 @@ class Labels(Relation):
         if self.reference_labels is None:
             own = torch.arange(len(self.labels), device=self.labels.device)
         references = self.labels if self.reference_labels is None else self.reference_labels
-        return _unchecked(
+        return _make_unchecked(
             Labels,
             labels=self.labels[rows],
             reference_labels=references,
@@ -172,14 +172,14 @@ class Labels(Relation):
             positives=None if self.positives is None else self.positives.rows(rows),
         )
 
-    def gathered(self, group: ProcessGroup, references: RowPartition) -> Labels:
+    def gather(self, group: ProcessGroup, references: RowPartition) -> Labels:
         """The labels of the references of all ranks, and the index of each anchor among them."""
         if self.reference_labels is None:
             own: Tensor | None = torch.arange(len(self.labels), device=self.labels.device) + references.offset
         else:
             own = None if self.own is None else torch.where(self.own < 0, -1, self.own + references.offset)
         local = self.labels if self.reference_labels is None else self.reference_labels
-        return _unchecked(
+        return _make_unchecked(
             Labels,
             labels=self.labels,
             reference_labels=group.gather(local, references),
@@ -189,7 +189,7 @@ class Labels(Relation):
             positives=None,
         )
 
-    def sized(self, anchors: int, references: int) -> Labels:
+    def with_shape(self, anchors: int, references: int) -> Labels:
         """Check the numbers of labels."""
         shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
         if shape != (anchors, references):
@@ -239,9 +239,9 @@ class Masks(Relation):
 
     def rows(self, rows: slice) -> Masks:
         """Some rows of the masks."""
-        return _unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
+        return _make_unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
 
-    def sized(self, anchors: int, references: int) -> Masks:
+    def with_shape(self, anchors: int, references: int) -> Masks:
         """Check the shape."""
         if self.positive.shape != (anchors, references):
             raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
@@ -256,7 +256,7 @@ def _equal(left: Tensor, right: Tensor) -> Tensor:
     return torch.eq(left, right, out=result).view(torch.bool)
 
 
-def _touched(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
+def _mark_pairs(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
     """A boolean matrix that is true at the valid (row, column) pairs; computed without synchronizing."""
     # bytes, because CUDA does not scatter booleans; an invalid entry writes a zero, which changes nothing
     flat = torch.zeros(shape[0] * shape[1], dtype=torch.uint8, device=rows.device)
@@ -289,7 +289,7 @@ def _store(relation: object, **fields: object) -> None:
 Kind = TypeVar("Kind", bound=Relation)
 
 
-def _unchecked(kind: type[Kind], **fields: object) -> Kind:
+def _make_unchecked(kind: type[Kind], **fields: object) -> Kind:
     """A relation made without checks, from one that was checked."""
     relation = object.__new__(kind)
     _store(relation, **fields)
@@ -303,7 +303,7 @@ class Pairs(Relation):
     Examples:
         >>> import torch
         >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> Pairs(zero, one, zero, two).sized(1, 3).masks()[1].tolist()
+        >>> Pairs(zero, one, zero, two).with_shape(1, 3).masks()[1].tolist()
         [[False, False, True]]
     """
 
@@ -328,14 +328,14 @@ class Pairs(Relation):
         return self.anchors.device
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Pairs of indices have no size before `sized`."""
-        raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
+        """Pairs of indices have no size before `with_shape`."""
+        raise TypeError("Pairs have no masks before with_shape(anchors, references)")
 
     def rows(self, rows: slice) -> Relation:
-        """Pairs of indices have no size before `sized`."""
-        raise TypeError("Pairs have no rows before sized(anchors, references) says how many there are")
+        """Pairs of indices have no size before `with_shape`."""
+        raise TypeError("Pairs have no rows before with_shape(anchors, references)")
 
-    def sized(self, anchors: int, references: int) -> Masks:
+    def with_shape(self, anchors: int, references: int) -> Masks:
         """Convert the pairs to masks."""
         for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
             _check_range(name, index, anchors, "anchors")
@@ -343,8 +343,8 @@ class Pairs(Relation):
             _check_range(name, index, references, "references")
         shape = (anchors, references)
         return Masks(
-            _touched(self.anchors, self.positives, None, shape),
-            _touched(self.negative_anchors, self.negatives, None, shape),
+            _mark_pairs(self.anchors, self.positives, None, shape),
+            _mark_pairs(self.negative_anchors, self.negatives, None, shape),
         )
 
 
@@ -359,12 +359,12 @@ class Triplets(Relation):
         positives: indices of references, ``(t,)``.
         negatives: indices of references, ``(t,)``.
         valid: which of them count; a miner on a GPU leaves gaps to avoid synchronizing.
-        shape: how many anchors and references there are; set by `sized`.
+        shape: how many anchors and references there are; set by `with_shape`.
 
     Examples:
         >>> import torch
         >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> Triplets(zero, one, two).sized(3, 3).masks()[0].nonzero().tolist()
+        >>> Triplets(zero, one, two).with_shape(3, 3).masks()[0].nonzero().tolist()
         [[0, 1]]
     """
 
@@ -399,19 +399,19 @@ class Triplets(Relation):
         part = self if rows is None and self.shape is not None else self.rows(rows or _ALL)
         assert part.shape is not None
         columns = columns or _ALL
-        positive = _touched(part.anchors, part.positives, part.valid, part.shape)
-        negative = _touched(part.anchors, part.negatives, part.valid, part.shape)
+        positive = _mark_pairs(part.anchors, part.positives, part.valid, part.shape)
+        negative = _mark_pairs(part.anchors, part.negatives, part.valid, part.shape)
         return positive[:, columns], negative[:, columns]
 
     def rows(self, rows: slice) -> Triplets:
         """The triplets of some anchors; the others stay as gaps, because counting them would synchronize."""
         if self.shape is None:
-            raise TypeError("Triplets have no masks before sized(anchors, references) says how many there are")
+            raise TypeError("Triplets have no masks before with_shape(anchors, references)")
         first, end, _ = rows.indices(self.shape[0])
         if (first, end) == (0, self.shape[0]):
             return self
         inside = (self.anchors >= first) & (self.anchors < end)
-        chosen = _unchecked(
+        chosen = _make_unchecked(
             Triplets,
             anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
             positives=self.positives,
@@ -421,7 +421,7 @@ class Triplets(Relation):
         )
         return chosen.compact()
 
-    def sized(self, anchors: int, references: int) -> Triplets:
+    def with_shape(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
         _check_range("anchors", self.anchors, anchors, "anchors")
         _check_range("positives", self.positives, references, "references")
@@ -467,10 +467,10 @@ class Mined(Relation):
         """The same conditions on fewer rows."""
         return Mined(self.base.rows(rows), self.keep_positive, self.keep_negative)
 
-    def gathered(self, group: ProcessGroup, references: RowPartition) -> Mined:
+    def gather(self, group: ProcessGroup, references: RowPartition) -> Mined:
         """The same conditions on the references of all ranks."""
-        return Mined(self.base.gathered(group, references), self.keep_positive, self.keep_negative)
+        return Mined(self.base.gather(group, references), self.keep_positive, self.keep_negative)
 
-    def sized(self, anchors: int, references: int) -> Mined:
+    def with_shape(self, anchors: int, references: int) -> Mined:
         """Check the underlying relation."""
-        return Mined(self.base.sized(anchors, references), self.keep_positive, self.keep_negative)
+        return Mined(self.base.with_shape(anchors, references), self.keep_positive, self.keep_negative)

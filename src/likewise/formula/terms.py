@@ -317,7 +317,7 @@ _HAS = {side: count(POSITIVES if side.binds_positive else side) > 0.0 for side i
 _STEEP = ("mul", "div", "square", "exp", "sqrt")
 
 
-def _guarded(value: Operand, needs: tuple[Side, ...]) -> Formula:
+def _guard_empty(value: Operand, needs: tuple[Side, ...]) -> Formula:
     """The formula with zero in place of a fold over an empty side that the loss needs, where infinity would be harmful.
 
     The anchor is not counted, but its value is still computed and differentiated: an infinity there would make the
@@ -359,7 +359,7 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         >>> per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)).total
         where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
-    value = _guarded(value, needs)
+    value = _guard_empty(value, needs)
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
@@ -379,7 +379,7 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
         sum[positives](relu(1.0 - s))
     """
     check_side(over)
-    value = _guarded(value, needs)
+    value = _guard_empty(value, needs)
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]

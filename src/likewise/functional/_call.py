@@ -108,7 +108,7 @@ def _find(kind: Callable[..., nn.Module], options: dict[str, Any]) -> Any:
         hash(tuple(options.values()))
     except TypeError:  # a miner or a similarity that is not hashable
         return _make(kind, **options)
-    return _cached(kind, threading.get_ident(), **options)
+    return _cached_module(kind, threading.get_ident(), **options)
 
 
 def _make(kind: Callable[..., nn.Module], **options: Any) -> Any:
@@ -118,7 +118,7 @@ def _make(kind: Callable[..., nn.Module], **options: Any) -> Any:
 
 
 @lru_cache(maxsize=256, typed=True)
-def _cached(kind: Callable[..., nn.Module], thread: int, **options: Any) -> Any:
+def _cached_module(kind: Callable[..., nn.Module], thread: int, **options: Any) -> Any:
     """Cache modules by class, options and thread, because ``functional_call`` temporarily changes a module."""
     return _make(kind, **options)
 

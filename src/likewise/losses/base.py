@@ -180,7 +180,7 @@ class PairLoss(nn.Module):
         """
         reason = self.only_from_embeddings()
         if reason is not None:
-            raise TypeError(f"{type(self).__name__} cannot be computed from similarities alone: {reason}")
+            raise TypeError(f"{type(self).__name__} cannot be computed from similarities only: {reason}")
         with full_precision(similarities):
             similarity = as_similarity(self.similarity)
             return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))

@@ -37,8 +37,8 @@ class _Nearest(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         similarities, best = (each.detach() for each in ctx.saved_tensors)
         reach = similarities.clone().eq_(best[:, :, None])  # one where the maximum is reached
-        slope: Tensor = reach * (grad / reach.sum(dim=2))[:, :, None]
-        return slope
+        shared: Tensor = reach * (grad / reach.sum(dim=2))[:, :, None]
+        return shared
 
 
 def blend_centers(similarities: Tensor, temperature: float) -> Tensor:

@@ -223,7 +223,7 @@ class ProxyLoss(nn.Module):
     def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
         """Raise an error: the similarities of a batch do not contain the proxies."""
         raise TypeError(
-            f"{type(self).__name__} cannot be computed from similarities alone: {self.only_from_embeddings()}"
+            f"{type(self).__name__} cannot be computed from similarities only: {self.only_from_embeddings()}"
         )
 
     def forward(

@@ -145,8 +145,8 @@ class SphereFaceLoss(ProxyLoss):
         multiple = _chebyshev(self.margin)
         psi: Formula = multiple
         for j in range(1, self.margin):
-            piece = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
-            psi = where(s < Number(math.cos(j * math.pi / self.margin)), piece, psi)
+            branch = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
+            psi = where(s < Number(math.cos(j * math.pi / self.margin)), branch, psi)
         length: Formula | float = self.scale
         if not self.normalize:
             length = self.scale * PerAnchor("‖x‖", _norm)

@@ -231,7 +231,7 @@ class LanguageGuidance(nn.Module):
     $$\mathcal L+\omega\,\frac1B\sum_i\mathrm{KL}\bigl(\sigma(S^i_I)\,\Vert\,\sigma(S^i_L+\gamma)\bigr)$$
 
     $S_I$ are the cosines of the embeddings, $S_L$ those of their classes' language embeddings, σ a softmax over a row.
-    Roth et al. 2022; Eq. 28 to 30 of the overview.  The shift γ by itself does not change a softmax; in the authors' code it
+    Roth et al. 2022; Eq. 28 to 30 of the overview.  The shift γ does not change a softmax; in the authors' code it
     acts through the entries of one class, which both matrices set to $1+\gamma$: ``mask_same_class=True``.
 
     Args:

@@ -120,7 +120,7 @@ class TripletMiner(Miner):
                 S, (positive, negative) = chunk.similarities.detach(), chunk.masks()
                 with check_values() if synchronize and rows.large else nullcontext():
                     chosen = self.mine(S, positive, negative, chunk.batch)
-                chosen = chosen.sized(*S.shape).compact(synchronize=synchronize and rows.large)
+                chosen = chosen.with_shape(*S.shape).compact(synchronize=synchronize and rows.large)
                 if not rows.large:
                     return chosen
                 gaps = gaps or chosen.valid is not None
