@@ -311,7 +311,7 @@ def _labels(
     device: torch.device,
 ) -> Labels:
     if labels is None:
-        raise TypeError("labels must be given unless relation is")
+        raise TypeError("labels must be given unless relation is given, but both are None")
     labels = labels_of("labels", labels, m, device, "embeddings")
     if (references is None) != (reference_labels is None):
         given, missing = (
