@@ -1,4 +1,4 @@
-"""The fused engine where there is no GPU: its kernels in Triton's interpreter, in a process that asks for it in time."""
+"""The Triton engine where there is no GPU: its kernels in Triton's interpreter, in a process that asks for it in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the fused engine is called: graphs, repeated calls, changed hyper-parameters, what is remembered and what is freed."""
+"""How the Triton engine is called: graphs, repeated calls, changed hyper-parameters, what is remembered and what is freed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from triton.runtime import interpreter
 
 from likewise import losses, miners
-from likewise.engines.triton.program import compile_source
+from likewise.engines.triton.kernels import compile_source
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -30,7 +30,7 @@ from likewise.formula import (
 )
 from likewise.formula.expressions import as_formula
 from likewise.losses import PairLoss
-from tests.engines.triton_common import WAYS, batch, check, declared, keeping, outcome, program, take
+from tests.engines.triton_common import WAYS, batch, check, declare_loss, kernels, make_miner, run, take
 
 LOSSES = {
     "plain": losses.MultiSimilarityLoss,
@@ -87,10 +87,10 @@ def test_back_twice_and_never_again(name: str, way: str, monkeypatch: pytest.Mon
     (first,) = torch.autograd.grad(value, leaf, retain_graph=True)
     (second,) = torch.autograd.grad(value, leaf, grad_outputs=torch.tensor(-2.0), retain_graph=True)
     torch.testing.assert_close(second, -2.0 * first)
-    (slope,) = torch.autograd.grad(value, leaf, create_graph=True)
+    (gradient,) = torch.autograd.grad(value, leaf, create_graph=True)
     # a penalty on the gradient must not be left out silently
     with pytest.raises(RuntimeError, match="cannot be differentiated again; give backend='dense'") as caught:
-        (value + slope.square().sum()).backward()
+        (value + gradient.square().sum()).backward()
     assert "\n" not in str(caught.value)
 
 
@@ -112,11 +112,11 @@ def test_autocast_changes_nothing(way: str, monkeypatch: pytest.MonkeyPatch) -> 
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     loss = losses.MultiSimilarityLoss(backend="triton")
-    expected, slope = outcome(loss, [embeddings], labels)
+    expected, gradient = run(loss, [embeddings], labels)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, same = outcome(loss, [embeddings], labels)
+        found, same = run(loss, [embeddings], labels)
     assert torch.equal(expected, found)
-    assert torch.equal(slope, same)
+    assert torch.equal(gradient, same)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -125,7 +125,7 @@ def test_the_same_bits_twice(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.use_deterministic_algorithms(True)
     try:
         for make in (LOSSES["mined"], LOSSES["two stages"]):
-            first, second = (outcome(make(backend="triton"), [batch(19)[0]], batch(19)[1]) for _ in range(2))
+            first, second = (run(make(backend="triton"), [batch(19)[0]], batch(19)[1]) for _ in range(2))
             assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
     finally:
         torch.use_deterministic_algorithms(False)
@@ -154,7 +154,7 @@ def test_a_search_compiles_once(way: str, m: int, monkeypatch: pytest.MonkeyPatc
     """Other numbers are other arguments; numbers that belong to the shape (0.5, 1, 2) are another kernel, and right."""
     take(monkeypatch, way)
     embeddings, labels = batch(m)
-    outcome(Hinge(0.11, 3.0, backend="triton"), [embeddings], labels)
+    run(Hinge(0.11, 3.0, backend="triton"), [embeddings], labels)
     before = compiled()
     for margin, scale in ((0.2, 5.0), (-0.4, 0.7)):
         check(partial(Hinge, margin, scale), embeddings, labels)
@@ -184,7 +184,9 @@ def test_a_number_that_loss_and_miner_share(way: str, monkeypatch: pytest.Monkey
         for backend in ("triton", "dense"):
             one = as_formula(first)
             other = one if second is None else as_formula(second)
-            loss = declared(per_pair(NEGATIVES, relu(s - one)), backend=backend, miner=keeping(s < 3.0, other < s))
+            loss = declare_loss(
+                per_pair(NEGATIVES, relu(s - one)), backend=backend, miner=make_miner(s < 3.0, other < s)
+            )
             values.append(loss(embeddings, labels))
         torch.testing.assert_close(*values)
 
@@ -266,8 +268,8 @@ def test_kernels_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_device_of_the_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    assert program.on(torch.device("cuda:0")) is program.on(torch.device("cpu"))
-    other = program.on(torch.device("cuda:1"))
+    assert kernels.use_device(torch.device("cuda:0")) is kernels.use_device(torch.device("cpu"))
+    other = kernels.use_device(torch.device("cuda:1"))
     assert isinstance(other, torch.cuda.device)
     assert other.idx == 1
 
@@ -288,12 +290,12 @@ def test_every_launch_is_on_its_device(way: str, monkeypatch: pytest.MonkeyPatch
 
     launched, made = [], interpreter.GridExecutor.__call__
 
-    def run(self: Any, *args: Any, **options: Any) -> Any:
+    def launch(self: Any, *args: Any, **options: Any) -> Any:
         launched.append(list(inside))
         return made(self, *args, **options)
 
-    monkeypatch.setattr(interpreter.GridExecutor, "__call__", run)
-    monkeypatch.setattr(program, "on", Guard)
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", launch)
+    monkeypatch.setattr(kernels, "use_device", Guard)
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     losses.MultiSimilarityLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()

@@ -44,7 +44,7 @@ def batch(m: int, d: int = 64, classes: int | None = None, seed: int = 0) -> tup
     return (centers[labels] + torch.randn(m, d, generator=generator)).cuda(), labels.cuda()
 
 
-def outcome(
+def run(
     loss: nn.Module, embeddings: Tensor, labels: Tensor, references: Tensor | None = None, theirs: Tensor | None = None
 ) -> list[Tensor]:
     leaves = [x.detach().clone().requires_grad_() for x in (embeddings, references) if x is not None]
@@ -63,18 +63,18 @@ def check(
 ) -> None:
     """At most twice as far from float64 as the dense engine, and the rounding of what is stored; a value has some slack."""
     wide = None if references is None else references.double()
-    true = outcome(make(backend="dense").cuda().double(), embeddings.double(), labels, wide, theirs)
-    fused, dense = (
-        outcome(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("triton", "dense")
+    true = run(make(backend="dense").cuda().double(), embeddings.double(), labels, wide, theirs)
+    triton, dense = (
+        run(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("triton", "dense")
     )
     what = f"{make(backend='triton')}, {tuple(embeddings.shape)}, {embeddings.dtype}"
-    compare(fused, dense, true, what, slack)
+    compare(triton, dense, true, what, slack)
 
 
 def compare(
-    fused: list[Tensor], dense: list[Tensor], true: list[Tensor], what: str, slack: float = ROUNDING[torch.float32]
+    triton: list[Tensor], dense: list[Tensor], true: list[Tensor], what: str, slack: float = ROUNDING[torch.float32]
 ) -> None:
-    for place, (x, y, t) in enumerate(zip(fused, dense, true, strict=True)):
+    for place, (x, y, t) in enumerate(zip(triton, dense, true, strict=True)):
         own, theirs = (float((z.double() - t).norm() / t.norm().clamp_min(1e-30)) for z in (x, y))
         limit = 2.0 * theirs + (ROUNDING[x.dtype] if place else slack)
         assert own <= limit, f"{what}: {f'gradient {place}' if place else 'value'}: {own:.2e}, dense {theirs:.2e}"
@@ -129,7 +129,7 @@ def numbers_per_reference() -> None:
 
 
 def the_hardest_pair_is_found_again() -> None:
-    """Sizes at which folds and slopes would be cut differently, in one panel and in several.
+    """Sizes at which folds and gradients would be cut differently, in one chunk and in several.
 
     Of thousands of rows a few may have two hardest pairs within rounding; a pair that is not found again is no exception.
     """
@@ -143,7 +143,7 @@ def the_hardest_pair_is_found_again() -> None:
                 embeddings, labels = batch(m, 200)
                 embeddings = embeddings.to(dtype)
                 (_, found), (_, true) = (
-                    outcome(HardestOnly(backend=backend, similarity=similarity), given, labels)
+                    run(HardestOnly(backend=backend, similarity=similarity), given, labels)
                     for backend, given in (("triton", embeddings), ("dense", embeddings.double()))
                 )
                 wrong = (found.double() - true).norm(dim=1) > 0.02 * true.norm(dim=1)
@@ -170,7 +170,7 @@ def the_same_bits_twice() -> None:
         embeddings, labels = batch(m)
         for dtype in DTYPES:
             for make in (losses.MultiSimilarityLoss, HardestOnly):
-                first, second = (outcome(make(backend="triton"), embeddings.to(dtype), labels) for _ in range(2))
+                first, second = (run(make(backend="triton"), embeddings.to(dtype), labels) for _ in range(2))
                 assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -198,7 +198,7 @@ def seeded(kind: type[nn.Module], *args: object, **options: object) -> nn.Module
 
 
 def half_precision_on_both_sides() -> None:
-    """Samples and references of one half dtype: as exact as float32, in small batches and in panels, either way round."""
+    """Samples and references of one half dtype: as exact as float32, in small batches and in chunks, either way round."""
     for dtype in (torch.bfloat16, torch.float16):
         for m, n, d in ((1, 7, 3), (33, 129, 100), (300, 5000, 64), (5000, 300, 64), (2048, 2048, 128)):
             (anchors, labels), (references, theirs) = batch(m, d, 40), batch(n, d, 40, seed=1)
@@ -229,9 +229,9 @@ def proxies_in_half_precision() -> None:
                     anchors, references = leaves[::-1] if turned else leaves
                     pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references, half=dtype)
                     value = evaluate_declaration(declaration, pair_batch, "mean", backend)
-                    slopes = torch.autograd.grad(value, leaves)
+                    gradients = torch.autograd.grad(value, leaves)
                     # losses store the gradient of half precision in half precision
-                    found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in slopes]])
+                    found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in gradients]])
                 compare(*found, f"{loss}, {m} samples, {dtype}")
 
 
@@ -273,7 +273,7 @@ def as_a_cuda_graph() -> None:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 value = loss(leaf, labels)
-                (slope,) = torch.autograd.grad(value, leaf)
+                (gradient,) = torch.autograd.grad(value, leaf)
             for seed in (5, 6):
                 embeddings, others = batch(128, 64, seed=seed)
                 with torch.no_grad():
@@ -283,7 +283,7 @@ def as_a_cuda_graph() -> None:
                 again = leaf.detach().clone().requires_grad_()
                 expected = loss(again, labels)
                 torch.testing.assert_close(value.detach(), expected.detach())
-                torch.testing.assert_close(slope, torch.autograd.grad(expected, again)[0])
+                torch.testing.assert_close(gradient, torch.autograd.grad(expected, again)[0])
 
 
 def on_another_device() -> None:
@@ -292,9 +292,9 @@ def on_another_device() -> None:
         for m in (128, 1200):
             for dtype in DTYPES:
                 embeddings, labels = batch(m)
-                here = outcome(losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype), labels)
+                here = run(losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype), labels)
                 for _ in range(2):
-                    there = outcome(
+                    there = run(
                         losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype).to(index), labels.to(index)
                     )
                     assert all(each.device.index == index for each in there)

@@ -1,4 +1,4 @@
-"""Every loss of the library that is a formula, on every way through the fused engine, against float64."""
+"""Every loss of the library that is a formula, on every way through the Triton engine, against float64."""
 
 from __future__ import annotations
 
@@ -107,20 +107,20 @@ def test_there_are_plain_tiles() -> None:
 
 
 def test_the_ways_are_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
+    paths = []
 
-    def sources(recipe, terms, ordered, options, made=engine._sources):
-        taken.append("sorted" if ordered else "general")
-        return made(recipe, terms, ordered, options)
+    def write_sources(spec, terms, ordered, options, write=engine._write_sources):
+        paths.append("sorted" if ordered else "general")
+        return write(spec, terms, ordered, options)
 
-    monkeypatch.setattr(engine, "_sources", sources)
+    monkeypatch.setattr(engine, "_write_sources", write_sources)
     monkeypatch.setattr(engine, "_KERNELS", {})
     for way in WAYS:
         take(monkeypatch, way)
-        taken.clear()
+        paths.clear()
         embeddings, labels = batch(19)
         losses.ContrastiveLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()
-        assert set(taken) == {way}
+        assert set(paths) == {way}
 
 
 def test_memories_have_gaps_and_oneself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""How exact the fused engine multiplies: numbers rounded to TF32, half precision on both sides."""
+"""How exact the Triton engine multiplies: numbers rounded to TF32, half precision on both sides."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from triton.runtime import interpreter
 
 from likewise import losses, miners
 from likewise.engines import evaluate_declaration
-from likewise.engines.triton.rows import Factor
+from likewise.engines.triton.factor import Factor
+from likewise.engines.triton.product import make_factors
 from likewise.formula import Labels, PairBatch
 from likewise.formula.batch import batch_from_embeddings, same_half
 from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
-from tests.engines.triton_common import EPS, WAYS, batch, check, errors, operands, outcome, take
+from tests.engines.triton_common import EPS, WAYS, batch, check, layout, relative_errors, run, take
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +66,7 @@ def test_rows_that_need_no_copy(allowed: str, copied: bool) -> None:
     embeddings, labels = batch(19, 16)
     torch.set_float32_matmul_precision(allowed)
     pair_batch = batch_from_embeddings(embeddings, labels, None, None, None, Dot())
-    operand = operands.arrange(pair_batch).left.operand
+    operand = layout.lay_out(pair_batch).left.operand
     assert (operand.data_ptr() != embeddings.data_ptr()) == copied
     assert torch.equal(operand.double(), nearest(embeddings) if copied else embeddings.double())
 
@@ -76,8 +77,8 @@ def test_only_where_tf32_is_used() -> None:
     half = batch_from_embeddings(embeddings.half(), labels, None, None, None, Cosine())
     for allowed, rounded in (("highest", False), ("high", True), ("medium", False)):
         torch.set_float32_matmul_precision(allowed)
-        assert operands.compared(pair_batch).manner.rounded == rounded
-        assert not operands.compared(half).manner.rounded
+        assert make_factors(pair_batch).product.rounded == rounded
+        assert not make_factors(half).product.rounded
 
 
 def truncated(patch: pytest.MonkeyPatch) -> list[bool]:
@@ -112,10 +113,10 @@ def test_truncation_finds_nothing_to_drop(name: str, monkeypatch: pytest.MonkeyP
     loss = losses.MultiSimilarityLoss(2.0, 5.0, -0.5, similarity=SIDES[name], backend="triton")
     for way in WAYS:
         take(monkeypatch, way)
-        expected = outcome(loss, [embeddings], labels)
+        expected = run(loss, [embeddings], labels)
         with monkeypatch.context() as patch:
             changed = truncated(patch)
-            found = outcome(loss, [embeddings], labels)
+            found = run(loss, [embeddings], labels)
             assert changed
             assert not any(changed)
         assert all(torch.equal(x, y) for x, y in zip(found, expected, strict=True))
@@ -173,9 +174,9 @@ def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) 
     references *= 10.0 ** torch.linspace(-3, 3, 37)[:, None]  # each row has a scale of its own
     tensors = [anchors.half(), references.half()]
     pair_batch = batch_from_embeddings(*tensors[:1], labels, tensors[1], theirs, None, SIMILARITIES[name])
-    manner = operands.compared(pair_batch).manner
-    assert (manner.dtype == torch.float16) == (name in ("cosine", "dot", "squared_euclidean"))
-    assert manner.scaled == (name in ("cosine", "squared_euclidean"))
+    spec = make_factors(pair_batch).product
+    assert (spec.dtype == torch.float16) == (name in ("cosine", "dot", "squared_euclidean"))
+    assert spec.scaled == (name in ("cosine", "squared_euclidean"))
     if name == "dot":
         tensors = [anchors.half(), (references / references.abs().amax(dim=1, keepdim=True).clamp_min(1.0)).half()]
     for way in WAYS:
@@ -185,7 +186,7 @@ def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_sets_of_which_one_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both orientations of the panels, with a miner and folds that must find their pair again."""
+    """Both orientations of the chunks, with a miner and folds that must find their pair again."""
     (anchors, labels), (references, theirs) = batch(35, 9, 6), batch(7, 9, 6, seed=1)
     miner = miners.MultiSimilarityMiner(0.3)
     for way in WAYS:
@@ -219,9 +220,9 @@ def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.M
         anchors, references = leaves[::-1] if turned else leaves
         pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references, half=torch.float16)
         if backend == "triton":
-            assert operands.compared(pair_batch).manner.scaled
+            assert make_factors(pair_batch).product.scaled
         value = evaluate_declaration(declaration, pair_batch, "mean", backend)
         found.append([value.detach(), *torch.autograd.grad(value, leaves)])
-    fused, true, dense = found
-    for own, theirs in zip(errors(fused, true), errors(dense, true), strict=True):
+    triton, true, dense = found
+    for own, theirs in zip(relative_errors(triton, true), relative_errors(dense, true), strict=True):
         assert own <= 2.0 * theirs + 4.0 * EPS
