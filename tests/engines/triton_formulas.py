@@ -1,4 +1,4 @@
-"""Declarations that no loss of the library has: every operation, folds in folds, numbers from outside, stubborn miners."""
+"""Declarations that no loss of the library has: every operation, nested folds, values from outside, miners at their limits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ WAYS_AND_SIZES = (("general", 19), ("sorted", 34))
 
 
 def three_passes() -> Formula:
-    """A fold of a fold of a fold, with every operation somewhere on the way."""
+    """A fold of a fold of a fold, with many operations in between."""
     hardest = largest(s, NEGATIVES)
     soft = logsumexp(4.0 * (s - hardest) / at_least(exp(-s), 0.6), NEGATIVES)  # the second pass
     pull = softplus(soft - 3.0 * s) + sigmoid(s) * stop_gradient(square(s)) - sqrt(1.5 + s) * cos(sin(s))
@@ -73,14 +73,14 @@ def test_every_operation_is_in_it() -> None:
 @pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
 def test_folds_in_folds(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
-    embeddings, labels = batch(m)[0], torch.arange(m) % 6  # nobody is alone: a fold inside a curve must be finite
+    embeddings, labels = batch(m)[0], torch.arange(m) % 6  # every class has several samples: a fold inside a curve must be finite
     check(partial(declare_loss, per_anchor(three_passes())), embeddings, labels)
     check(partial(declare_loss, per_anchor(three_passes())), embeddings.half(), labels)
 
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a curve of `s`, of a fold, and of both; conditions choose between two values."""
+    """Each operation on `s`, on a fold and on both; conditions select one of two values."""
 
     def of(x: Formula) -> Formula:
         return {
@@ -132,7 +132,7 @@ def test_folds_over_constants(constant: float, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A curve, or a condition to be counted, may be a number per anchor: it is as many pairs as the anchor has."""
+    """A curve or a counted condition with one value per anchor counts once for each of its pairs."""
     gap = relu(largest(s, NEGATIVES) - 0.6)
     terms = {
         "a pair's value": per_pair(POSITIVES, gap, needs=(NEGATIVES,)),
@@ -153,7 +153,7 @@ def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatc
 CONDITIONS = {
     "per anchor": (s < 2.0, largest(s, NEGATIVES) > 0.8),
     "a constant": (s < 2.0, apply("less", 0.3, 0.7)),
-    "nobody": (apply("less", 0.7, 0.3), s > 2.0),
+    "empty": (apply("less", 0.7, 0.3), s > 2.0),
     "counts": ((s < 0.9) & (count(POSITIVES) > 1.0), (s > 0.0) & (count(NEGATIVES) > 27.0)),
     "folds of folds": (s < largest(s - mean(s, NEGATIVES), NEGATIVES), smallest(s, POSITIVES) < s),
     "the whole batch": (s < mean_over_batch(s, POSITIVES) + 0.1, mean_over_batch(s, NEGATIVES) < s),
@@ -162,7 +162,7 @@ CONDITIONS = {
 
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_stubborn_miners(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loss counts what is left, the miner what was there before: the same fold, and another number."""
+    """The loss counts pairs after mining, the miner those before it: the same fold has two values."""
     term = per_pair(NEGATIVES, square(s) / (1.0 + count(NEGATIVES)) + 0.01 * count(POSITIVES))
     for way, m in WAYS_AND_SIZES:
         take(monkeypatch, way)
@@ -174,7 +174,7 @@ def test_mined_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, "general")
     embeddings, labels = batch(6)
     once = Mined(Labels(labels), *CONDITIONS["per anchor"])
-    loss = declare_loss(per_pair(NEGATIVES, s), miner=make_miner(*CONDITIONS["nobody"]), backend="triton")
+    loss = declare_loss(per_pair(NEGATIVES, s), miner=make_miner(*CONDITIONS["empty"]), backend="triton")
     with pytest.raises(TypeError, match="takes one miner, but the relation is mined already; give") as caught:
         loss(embeddings, relation=once)
     assert "\n" not in str(caught.value)
@@ -191,7 +191,7 @@ def test_means_of_what_is_mined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Numbers(PairLoss):
-    """A learned scalar, a number per anchor, one per reference and two for the whole batch."""
+    """A learned scalar, a value per anchor, one per reference and two for the whole batch."""
 
     margin: float = hyper(default=0.2, help="margin")
 
@@ -241,13 +241,13 @@ def test_a_number_per_reference_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Product(Sum):
-    """A fold that no kernel knows."""
+    """A fold without a template."""
 
     name = "product"
 
 
 class Shifted(Cosine):
-    """A similarity that no kernel knows."""
+    """A similarity without a product."""
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,4 +1,4 @@
-"""What a batch may look like: odd sizes, any labels and relations, rows of zeros, huge and tiny numbers, any strides."""
+"""Batches of all kinds: odd sizes, any labels and relations, rows of zeros, huge and tiny numbers, any strides."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.engines.triton_common import WAYS, batch, check, declare_loss, kernel
 BY_SIDE = per_anchor(
     logsumexp(3.0 * s, NEGATIVES) - mean(s, POSITIVES) + 0.1 * add_up(relu(s + 1.0), BOTH) + largest(s, NEGATIVES)
 )
-"""A loss that looks at every side."""
+"""A loss with folds over every side."""
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_odd_batches(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shapes_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiles as they are shipped, deeper than the embeddings and not."""
+    """The tiles that GPUs use, both deeper than the embeddings and not."""
     take(monkeypatch, "general")
     for shape in (kernels.SMALL_SHAPE, kernels.TileShape(32, 64, 64, 4, 3), kernels.TileShape(64, 32, 32, 4, 3)):
         monkeypatch.setattr(kernels, "SMALL_SHAPE", shape)
@@ -62,7 +62,7 @@ def test_shapes_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_largest_and_smallest_find_their_pair_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Back, a tile may be cut otherwise than forward, and its products differ in the last bit; a maximum must not."""
+    """With other tiles in the backward pass, products differ in the last bit; for a maximum they must not."""
     term = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
     choose_tiles = kernels.Operands.choose_tiles
 
@@ -78,7 +78,7 @@ def test_largest_and_smallest_find_their_pair_again(monkeypatch: pytest.MonkeyPa
         check(partial(declare_loss, term), embeddings, labels)
 
 
-# ------------------------------------------------------------------------------------------------ who with whom
+# ------------------------------------------------------------------------------------------------ relations
 
 
 def relations() -> dict[str, object]:
@@ -94,7 +94,7 @@ def relations() -> dict[str, object]:
     valid = torch.arange(37) % 5 != 2
     return {
         "masks": Masks(same & some, ~same & some),
-        "nobody": Masks(torch.zeros_like(same), torch.zeros_like(same)),
+        "empty": Masks(torch.zeros_like(same), torch.zeros_like(same)),
         "pairs": Pairs(anchors, positives, negative_anchors, negatives),
         # some pairs are positive in one triplet and negative in another
         "triplets": Triplets(rows, *triplets),
@@ -117,7 +117,7 @@ def test_every_relation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_relation_of_a_batch_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs by name need not be the same from both sides."""
+    """Explicit pairs need not be symmetric."""
     embeddings, labels = batch(19)
     positive, negative = Labels(labels).masks()
     odd = torch.rand(19, 19, generator=torch.Generator().manual_seed(0)) < 0.5
@@ -173,7 +173,7 @@ def test_empty_sides_are_finite(labels: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_ties_share_their_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On paper: three references at one similarity get a third of the gradient each, a fourth gets none."""
+    """On paper: three references with the same similarity get a third of the gradient each, a fourth gets none."""
     anchor = torch.tensor([[1.0, 0.0]])
     references = torch.tensor([[0.6, 0.8], [0.8, 0.6], [0.8, 0.6], [0.0, 1.0], [0.8, 0.6]])
     labels, theirs = torch.tensor([0]), torch.tensor([1, 2, 3, 4, 5])
@@ -189,7 +189,7 @@ def test_ties_share_their_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ties_across_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every embedding three times, wherever it stands."""
+    """Every embedding occurs three times, in different tiles."""
     embeddings, labels = batch(13, 7)
     embeddings, labels = embeddings.repeat(3, 1), torch.cat([labels, labels + 1, labels])
     term = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
@@ -213,12 +213,12 @@ def test_duplicates_and_rows_of_zeros(similarity: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("kind", ["mixed", "tiny", "huge", "subnormal"])
 def test_rows_of_any_length(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cosine has no length; neither overflows nor vanishes, and the gradient is as long as the row is short."""
+    """A cosine does not depend on norms: it neither overflows nor vanishes, and the gradient scales with the inverse norm."""
     embeddings, labels = batch(19)
     lengths = {"tiny": torch.full((19, 1), 1e-30), "huge": torch.full((19, 1), 1e30), "subnormal": torch.ones(19, 1)}
     lengths["mixed"] = 10.0 ** torch.linspace(-30, 30, 19)[:, None]
     embeddings = embeddings * lengths[kind]
-    if kind == "subnormal":  # no direction that float32 could tell
+    if kind == "subnormal":  # float32 cannot represent their direction
         embeddings[::2] *= 1e-39
     loss = losses.MultiSimilarityLoss(backend="triton")
     for way in WAYS:
@@ -226,7 +226,7 @@ def test_rows_of_any_length(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
         value, gradient = run(loss, [embeddings], labels)
         dense_value, dense_gradient = run(losses.MultiSimilarityLoss(backend="dense"), [embeddings], labels)
         torch.testing.assert_close(value, dense_value)
-        # a huge row has a tiny gradient; each row is judged by itself
+        # a huge row has a tiny gradient, so each row is compared separately
         scale = dense_gradient.abs().amax(dim=1, keepdim=True).clamp_min(1e-37)
         torch.testing.assert_close(gradient / scale, dense_gradient / scale, rtol=1e-4, atol=1e-5)
 
@@ -276,7 +276,7 @@ def test_any_strides(name: str, similarity: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_row_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All embeddings are one: every similarity is one, and no gradient is left after the length is taken off."""
+    """All embeddings are the same: every similarity is one, and normalization leaves no gradient."""
     one = torch.tensor([[3.0, 4.0, 0.0]], requires_grad=True)
     labels = torch.arange(19) % 4
     for way in WAYS:
@@ -288,8 +288,8 @@ def test_one_row_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
         one.grad = None
 
 
-def test_counts_over_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts are whole numbers, whichever tiles they come from."""
+def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts are exact integers on both paths."""
     embeddings, labels = batch(34)
     same = labels[:, None] == labels
     for way in ("general", "sorted"):
