@@ -111,7 +111,7 @@ def fingerprint() -> str:
     if told := os.environ.get("LIKEWISE_BENCHMARK_CODE"):
         return told
     digest = hashlib.sha256()
-    for room in ("core", "backends", "losses", "miners"):
+    for room in ("formula", "engines", "losses", "miners"):
         for path in sorted((ROOT / "src" / "likewise" / room).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -39,6 +39,9 @@ CLOSE = 1e-6
 NOT_CAPTURED = {"WeightedPairLoss"}
 """A loss that is given a function, which may be another one tomorrow."""
 
+READS_COUNTS = {("TripletLoss-soft", 2048)}
+"""Losses and sizes that read the number of positives from the device."""
+
 BARS = {"formula": {128: 0.35, 512: 0.35, 2048: 0.8}, "other": {128: 1.2}}
 """Milliseconds for forward and backward: formulas and heads with one center, and everything else."""
 
@@ -380,8 +383,8 @@ def what_cannot_be_captured() -> None:
         check(kept, *batch(128))
     check(warm(losses.NTXentLoss()), *batch(128))
     for loss in (
-        losses.TripletLoss(miner=miners.RandomMiner(50)),
-        losses.TripletLoss(miner=miners.DistanceWeightedMiner()),
+        losses.TripletLoss(1.0, miner=miners.RandomMiner(50)),  # a margin that every triplet violates
+        losses.TripletLoss(1.0, miner=miners.DistanceWeightedMiner(0.5, 2.0)),
         losses.ArcFaceLoss(CLASSES, DIM, sampled=200).to(DEVICE),
     ):
         with replayed(0):
@@ -490,7 +493,7 @@ def is_formula(loss: Any) -> bool:
     return all(isinstance(item, Term) for item in items)
 
 
-def milliseconds(loss: nn.Module, embeddings: Tensor, labels: Tensor, seconds: float = 0.08) -> float:
+def milliseconds(loss: nn.Module, embeddings: Tensor, labels: Tensor, seconds: float = 0.25) -> float:
     """The median of blocks of ten forward and backward passes."""
     leaf = embeddings.clone().requires_grad_()
     leaves = [leaf, *loss.parameters()]
@@ -537,7 +540,7 @@ def measure(case: LossCase, m: int) -> dict[str, Any]:
     warm(loss, embeddings, labels)
     row["error"] = check(loss, *batch(m, seed=1))
     row["captured"] = replays() > before
-    assert row["captured"] or case.label in NOT_CAPTURED, "it was not captured"
+    assert row["captured"] or case.label in NOT_CAPTURED or (case.label, m) in READS_COUNTS, "it was not captured"
     row["graph_ms"] = milliseconds(loss, embeddings, labels)
     row["device_ms"] = device_milliseconds(loss)
     row["held_mib"] = graphs.held_bytes() / 2**20
