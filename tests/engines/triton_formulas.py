@@ -73,7 +73,8 @@ def test_every_operation_is_in_it() -> None:
 @pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
 def test_folds_in_folds(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
-    embeddings, labels = batch(m)[0], torch.arange(m) % 6  # every class has several samples: a fold inside a curve must be finite
+    # every class has several samples, because a fold inside a curve must be finite
+    embeddings, labels = batch(m)[0], torch.arange(m) % 6
     check(partial(declare_loss, per_anchor(three_passes())), embeddings, labels)
     check(partial(declare_loss, per_anchor(three_passes())), embeddings.half(), labels)
 
