@@ -22,7 +22,7 @@ from birds_verdict import rows_of
 from machine import MIB, machine, versions
 from torch import Tensor, nn
 
-from likewise.analysis.stage import real, show
+from likewise.analysis.stage import real_stage, show
 from likewise.data.aside import aside
 from likewise.formula.similarities import unit
 from likewise.metrics import geometry
@@ -225,7 +225,7 @@ def lens(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
     cosines: dict[str, list[Tensor]] = {side: [] for side in SIDES}
     weights: dict[str, list[Tensor]] = {side: [] for side in SIDES}
     for rows in batches(labels):
-        seen = show(loss, real(embeddings[rows].double(), labels[rows]), lambda values: values)
+        seen = show(loss, real_stage(embeddings[rows].double(), labels[rows]), lambda values: values)
         for side in SIDES:
             mask = getattr(seen, side)
             cosines[side].append(seen.values[mask])

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from page import fill, number, read, table, times
 
-from likewise.analysis.figures import GRAY, PULL, PUSH, as_bytes, bare, styled
+from likewise.analysis.figures import GRAY, PULL, PUSH, as_bytes, strip_axis, use_style
 from likewise.data import RECIPES
 from likewise.data.aside import aside
 from likewise.trunks import build, readable
@@ -62,7 +62,7 @@ def draw_map(report: Model) -> bytes:
     rows, under = math.ceil(len(models) / columns), math.ceil((len(classes) + 1) / 4)
     labels = torch.tensor(report["labels"])
     colors = [color_of(place, len(classes)) for place in range(len(classes))]
-    with styled() as Figure:
+    with use_style() as Figure:
         size = (3.0 * columns, 3.2 * rows + 0.17 * under + 0.35)
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False)
@@ -132,7 +132,7 @@ def draw_lens(report: Model) -> bytes:
     models = report["models"]
     columns = columns_of(models)
     rows = math.ceil(len(models) / columns)
-    with styled() as Figure:
+    with use_style() as Figure:
         figure = Figure(figsize=(3.0 * columns, 2.45 * rows + 0.4), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False)
         for axis, model in zip(axes.flat, models, strict=False):
@@ -162,7 +162,7 @@ def panel(axis: Any, model: Model, bins: int) -> None:
     axis.text(-1.0, 1.115, under(told), color=GRAY, fontsize=6.5, ha="left", va="bottom")
     axis.set(xlim=(-1.0, 1.0), ylim=(1.1 * lowest - 0.03, 1.08), yticks=[], xlabel="cosine")
     axis.set_xticks([-1, -0.5, 0, 0.5, 1], ["-1", "-0.5", "0", "0.5", "1"])
-    bare(axis)
+    strip_axis(axis)
 
 
 def weights(axis: Any, line: Model, color: str, dash: Any, place: int) -> float:

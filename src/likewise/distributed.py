@@ -37,7 +37,7 @@ class RowPartition:
 
     Examples:
         >>> rows = RowPartition((3, 2), rank=1)
-        >>> rows.offset, rows.count, rows.own
+        >>> rows.offset, rows.count, rows.local
         (3, 5, slice(3, 5, None))
     """
 
@@ -55,7 +55,7 @@ class RowPartition:
         return sum(self.sizes)
 
     @property
-    def own(self) -> slice:
+    def local(self) -> slice:
         """The range of this rank's rows."""
         return slice(self.offset, self.offset + self.sizes[self.rank])
 
@@ -76,36 +76,36 @@ class ProcessGroup(ABC):
     rank: int
 
     @abstractmethod
-    def rows(self, own: Tensor) -> RowPartition:
+    def rows(self, local: Tensor) -> RowPartition:
         """Return the partition of a tensor of which each rank holds some rows; one small collective."""
 
     @abstractmethod
-    def batch_rows(self, own: Tensor) -> RowPartition:
+    def batch_rows(self, local: Tensor) -> RowPartition:
         """Return the partition of the batch; the collective runs once per batch."""
 
     @abstractmethod
-    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
+    def gather(self, local: Tensor, rows: RowPartition) -> Tensor:
         """Gather the rows of all ranks; the gradient is the sum of the gradients over ranks."""
 
     @abstractmethod
-    def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
+    def scatter(self, gathered: Tensor, rows: RowPartition) -> Tensor:
         """Sum a tensor of all rows over ranks and return this rank's rows of the sum: the adjoint of `gather`."""
 
     @abstractmethod
-    def totals(self, own: Sequence[Tensor]) -> list[Tensor]:
+    def totals(self, local: Sequence[Tensor]) -> list[Tensor]:
         """Sum each number over ranks, in one collective; the gradient is the sum of the gradients over ranks."""
 
-    def total(self, own: Tensor) -> Tensor:
+    def total(self, local: Tensor) -> Tensor:
         """Sum a number over ranks."""
-        return self.totals([own])[0]
+        return self.totals([local])[0]
 
-    def largest(self, own: int) -> int:
-        """Return the largest number of batch rows on any rank, so that all ranks take the same decisions.
+    def largest(self, local: int) -> int:
+        """Return the largest number of batch rows on any rank, so that all ranks make the same decisions.
 
         Args:
-            own: the number of rows of this rank.
+            local: the number of rows of this rank.
         """
-        return own
+        return local
 
     def split(self, n: int) -> RowPartition:
         """Partition ``n`` rows that every rank holds into shards of nearly equal size; no collective.
@@ -129,25 +129,25 @@ class SingleProcess(ProcessGroup):
     size = 1
     rank = 0
 
-    def rows(self, own: Tensor) -> RowPartition:
+    def rows(self, local: Tensor) -> RowPartition:
         """Return a partition of one rank."""
-        return RowPartition((len(own),), 0)
+        return RowPartition((len(local),), 0)
 
-    def batch_rows(self, own: Tensor) -> RowPartition:
+    def batch_rows(self, local: Tensor) -> RowPartition:
         """Return a partition of one rank."""
-        return self.rows(own)
+        return self.rows(local)
 
-    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
+    def gather(self, local: Tensor, rows: RowPartition) -> Tensor:
         """Return the rows."""
-        return own
+        return local
 
-    def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
+    def scatter(self, gathered: Tensor, rows: RowPartition) -> Tensor:
         """Return the rows."""
-        return everyones
+        return gathered
 
-    def totals(self, own: Sequence[Tensor]) -> list[Tensor]:
+    def totals(self, local: Sequence[Tensor]) -> list[Tensor]:
         """Return the numbers."""
-        return list(own)
+        return list(local)
 
 
 SINGLE_PROCESS = SingleProcess()
@@ -160,31 +160,31 @@ class _Wire:
     group: Any
     size: int
 
-    def gather(self, own: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    def gather(self, local: Tensor, sizes: tuple[int, ...]) -> Tensor:
         """All-gather rows; shards are padded to the largest one for the collective."""
         longest = max(sizes)
-        sent = _filled(own, longest).contiguous()
-        received = own.new_empty(self.size * longest, *own.shape[1:])
+        sent = _pad(local, longest).contiguous()
+        received = local.new_empty(self.size * longest, *local.shape[1:])
         # torch before 2.13 names this collective all_gather_into_tensor
         collect = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
         collect(received, sent, group=self.group)
         if len(set(sizes)) == 1:
             return received
-        shares = torch.split(received, longest)
-        return torch.cat([share[:size] for share, size in zip(shares, sizes, strict=True)])
+        shards = torch.split(received, longest)
+        return torch.cat([shard[:size] for shard, size in zip(shards, sizes, strict=True)])
 
-    def scatter(self, everyones: Tensor, sizes: tuple[int, ...], rank: int) -> Tensor:
+    def scatter(self, gathered: Tensor, sizes: tuple[int, ...], rank: int) -> Tensor:
         """Reduce-scatter rows; shards are padded to the largest one for the collective."""
         longest = max(sizes)
         if len(set(sizes)) > 1:
-            everyones = torch.cat([_filled(share, longest) for share in torch.split(everyones, list(sizes))])
-        received = everyones.new_empty(longest, *everyones.shape[1:])
+            gathered = torch.cat([_pad(shard, longest) for shard in torch.split(gathered, list(sizes))])
+        received = gathered.new_empty(longest, *gathered.shape[1:])
         add = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
-        add(received, everyones.contiguous(), group=self.group)
+        add(received, gathered.contiguous(), group=self.group)
         return received[: sizes[rank]]
 
 
-def _filled(rows: Tensor, length: int) -> Tensor:
+def _pad(rows: Tensor, length: int) -> Tensor:
     return rows if len(rows) == length else torch.cat([rows, rows.new_zeros(length - len(rows), *rows.shape[1:])])
 
 
@@ -192,9 +192,9 @@ class _Gather(torch.autograd.Function):
     """Gather local rows into all rows; `_Scatter` is its adjoint."""
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
+    def forward(ctx: Any, local: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
         ctx.rows, ctx.wire = rows, wire
-        return wire.gather(own, rows.sizes)
+        return wire.gather(local, rows.sizes)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -205,9 +205,9 @@ class _Scatter(torch.autograd.Function):
     """Sum all rows over ranks and return the local rows of the sum; `_Gather` is its adjoint."""
 
     @staticmethod
-    def forward(ctx: Any, everyones: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
+    def forward(ctx: Any, gathered: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
         ctx.rows, ctx.wire = rows, wire
-        return wire.scatter(everyones, rows.sizes, rows.rank)
+        return wire.scatter(gathered, rows.sizes, rows.rank)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
@@ -218,13 +218,13 @@ class _Total(torch.autograd.Function):
     """Sum over ranks; the operation is self-adjoint.
 
     The last argument requires a gradient and gets none.  It makes this rank join the collective of the backward pass
-    even if none of its numbers depends on a parameter; otherwise the other ranks would wait forever.
+    even if none of its numbers depends on a parameter; otherwise the other ranks block forever.
     """
 
     @staticmethod
-    def forward(ctx: Any, own: Tensor, wire: _Wire, _attends: Tensor) -> Tensor:
+    def forward(ctx: Any, local: Tensor, wire: _Wire, _joins: Tensor) -> Tensor:
         ctx.wire = wire
-        total = own.clone()
+        total = local.clone()
         dist.all_reduce(total, group=wire.group)
         return total
 
@@ -260,77 +260,77 @@ class TorchProcessGroup(ProcessGroup):
         """Whether the group has more than one process."""
         return dist.is_available() and dist.is_initialized() and dist.get_world_size(group) > 1
 
-    def rows(self, own: Tensor) -> RowPartition:
+    def rows(self, local: Tensor) -> RowPartition:
         """All-gather the number of rows per rank."""
-        sizes = self._wire.gather(torch.tensor([len(own)], device=own.device), (1,) * self.size)
+        sizes = self._wire.gather(torch.tensor([len(local)], device=local.device), (1,) * self.size)
         return RowPartition(tuple(sizes.tolist()), self.rank)
 
-    def batch_rows(self, own: Tensor) -> RowPartition:
+    def batch_rows(self, local: Tensor) -> RowPartition:
         """All-gather the number of rows per rank once, and check that it stays the same."""
         if self._batch is None:
-            self._batch = self.rows(own)
-        if len(own) != self._batch.sizes[self.rank]:
+            self._batch = self.rows(local)
+        if len(local) != self._batch.sizes[self.rank]:
             raise ValueError(
-                f"distributed_batch must be opened anew for every batch: this process has {len(own)} samples now and had "
-                f"{self._batch.sizes[self.rank]} before, and the others cannot know"
+                f"distributed_batch must be opened once per batch, but this rank has {len(local)} samples now and had "
+                f"{self._batch.sizes[self.rank]} before"
             )
         return self._batch
 
-    def largest(self, own: int) -> int:
-        """Return the largest shard of the batch if its partition is known, otherwise ``own``."""
-        known = self._batch is not None and own == self._batch.sizes[self.rank]
-        return max(self._batch.sizes) if known and self._batch is not None else own
+    def largest(self, local: int) -> int:
+        """Return the largest shard of the batch if its partition is known, otherwise ``local``."""
+        known = self._batch is not None and local == self._batch.sizes[self.rank]
+        return max(self._batch.sizes) if known and self._batch is not None else local
 
-    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
+    def gather(self, local: Tensor, rows: RowPartition) -> Tensor:
         """All-gather rows; the rows of the batch are gathered once and cached."""
         if rows is not self._batch:
-            return self._gather(own, rows)
-        key = id(own), torch.is_grad_enabled()
+            return self._gather(local, rows)
+        key = id(local), torch.is_grad_enabled()
         if key not in self._gathered:
             # the reference to the tensor keeps its id from being reused
-            self._gathered[key] = own, self._gather(own, rows)
+            self._gathered[key] = local, self._gather(local, rows)
         return self._gathered[key][1]
 
-    def _gather(self, own: Tensor, rows: RowPartition) -> Tensor:
-        gather: Tensor = _Gather.apply(own, rows, self._wire)  # type: ignore[no-untyped-call]
-        return gather
+    def _gather(self, local: Tensor, rows: RowPartition) -> Tensor:
+        gathered: Tensor = _Gather.apply(local, rows, self._wire)  # type: ignore[no-untyped-call]
+        return gathered
 
-    def scatter(self, everyones: Tensor, rows: RowPartition) -> Tensor:
+    def scatter(self, gathered: Tensor, rows: RowPartition) -> Tensor:
         """Reduce-scatter rows."""
-        own: Tensor = _Scatter.apply(everyones, rows, self._wire)  # type: ignore[no-untyped-call]
-        return own
+        local: Tensor = _Scatter.apply(gathered, rows, self._wire)  # type: ignore[no-untyped-call]
+        return local
 
-    def totals(self, own: Sequence[Tensor]) -> list[Tensor]:
+    def totals(self, local: Sequence[Tensor]) -> list[Tensor]:
         """All-reduce the numbers in one tensor of float64, which is exact for counts."""
-        if not own:
+        if not local:
             return []
-        stacked = torch.stack([number.double() for number in own])
-        attends = stacked.new_zeros((), requires_grad=torch.is_grad_enabled())
-        together: Tensor = _Total.apply(stacked, self._wire, attends)  # type: ignore[no-untyped-call]
-        return [total.to(number.dtype) for total, number in zip(together, own, strict=True)]
+        stacked = torch.stack([number.double() for number in local])
+        joins = stacked.new_zeros((), requires_grad=torch.is_grad_enabled())
+        sums: Tensor = _Total.apply(stacked, self._wire, joins)  # type: ignore[no-untyped-call]
+        return [total.to(number.dtype) for total, number in zip(sums, local, strict=True)]
 
     def forget(self) -> None:
         """Clear the cache of gathered rows."""
         self._gathered.clear()
 
 
-class _Here:
+class _Current:
     """The value of `current_group`, in an attribute: torch.compile guards attributes but not context variables."""
 
     group: ProcessGroup = SINGLE_PROCESS
 
 
-_here = _Here()
+_current = _Current()
 
 
 def current_group() -> ProcessGroup:
-    """Return the process group of the present batch.
+    """Return the process group of the current batch.
 
     Examples:
         >>> isinstance(current_group(), SingleProcess)
         True
     """
-    return _here.group
+    return _current.group
 
 
 @contextmanager
@@ -352,12 +352,12 @@ def distributed_batch(group: Any = None, *, sizes: Sequence[int] | None = None) 
         ...     ContrastiveLoss()(torch.eye(2), torch.tensor([0, 0]))
         tensor(1.)
     """
-    before = _here.group
+    before = _current.group
     processes = TorchProcessGroup(group, sizes) if TorchProcessGroup.several(group) else None
-    _here.group = processes or SINGLE_PROCESS
+    _current.group = processes or SINGLE_PROCESS
     try:
-        yield _here.group
+        yield _current.group
     finally:
-        _here.group = before
+        _current.group = before
         if processes is not None:
             processes.forget()

@@ -176,7 +176,7 @@ def said_by(loss: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
     # a matrix that the loss made several times is one matrix with the sum of the slopes
     matrices: dict[str, dict[str, Any]] = {}
     for matrix in weighing.matrices:
-        slopes = matrix.slopes + (matrices[matrix.between]["slopes"] if matrix.between in matrices else 0.0)
+        slopes = matrix.derivatives + (matrices[matrix.between]["slopes"] if matrix.between in matrices else 0.0)
         matrices[matrix.between] = {"s": matrix.similarities, "slopes": slopes}
     return {
         "value": weighing.value.item(),

@@ -7,8 +7,8 @@ import torch
 
 from likewise.analysis.batches import random_batches
 from likewise.analysis.catalog import catalog
-from likewise.analysis.closed import closed_weights, evaluate_pairs, no_closed_form, part_slopes, weight_formulas
-from likewise.analysis.simplify import simplified
+from likewise.analysis.closed import closed_weights, evaluate_pairs, no_closed_form, term_derivatives, weight_formulas
+from likewise.analysis.simplify import simplify
 from likewise.analysis.weights import weigh
 from likewise.engines import run
 from likewise.formula import (
@@ -72,14 +72,14 @@ CLOSED = {name: entry for name, entry in CATALOG.items() if no_closed_form(entry
 
 
 def assert_same(loss, *batch, tolerance=1e-12, **options):
-    """Every matrix of the closed form is one that was seen, with the same slopes and masks."""
+    """Every matrix of the closed form is one that was seen, with the same derivatives and masks."""
     seen = weigh(loss, *batch, **options).matrices
     closed = closed_weights(loss, *batch, **options)
     assert len(closed) == len(seen)
     for matrix in closed:
         (other,) = [each for each in seen if each.between == matrix.between]
-        scale = float(other.slopes.abs().max())
-        assert float((matrix.slopes - other.slopes).abs().max()) <= tolerance * scale + 1e-16
+        scale = float(other.derivatives.abs().max())
+        assert float((matrix.derivatives - other.derivatives).abs().max()) <= tolerance * scale + 1e-16
         assert torch.equal(matrix.positive, other.positive)
         assert torch.equal(matrix.negative, other.negative)
         torch.testing.assert_close(matrix.similarities, other.similarities, rtol=0.0, atol=1e-14)
@@ -95,7 +95,7 @@ def test_which_losses_have_a_closed_form():
     each_positive = {name for name, reason in without.items() if "because it folds over each positive" in reason}
     assert each_positive == {"Triplet", "Triplet, semi-hard"}
     for name, reason in without.items():
-        assert name in each_positive or "because it is a function of the whole matrix and no formula" in reason
+        assert name in each_positive or "because it is a function of the matrix and not a formula" in reason
         assert reason.count(".") == 1, name
         assert "\n" not in reason
         with pytest.raises(TypeError, match="has no closed form of its weights"):
@@ -159,7 +159,7 @@ def test_references_and_relations():
     assert_same(MultiSimilarityLoss(), x, relation=Masks(positive, ~positive))
     chosen = Triplets(torch.tensor([0, 1]), torch.tensor([2, 3]), torch.tensor([4, 5]))
     assert_same(MultiSimilarityLoss(), x, relation=chosen)
-    with pytest.raises(TypeError, match="no closed form of its weights on triplets that are named one by one"):
+    with pytest.raises(TypeError, match="no closed form of its weights on explicit triplets"):
         closed_weights(MarginLoss(), x, relation=chosen)
 
 
@@ -168,8 +168,8 @@ def test_float32_and_half_are_taken():
     (exact,) = closed_weights(NTXentLoss(), x, y)
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.bfloat16, 0.1)):
         (matrix,) = closed_weights(NTXentLoss(), x.to(dtype), y)
-        assert matrix.slopes.dtype == torch.float32
-        torch.testing.assert_close(matrix.slopes.double(), exact.slopes, rtol=tolerance, atol=tolerance)
+        assert matrix.derivatives.dtype == torch.float32
+        torch.testing.assert_close(matrix.derivatives.double(), exact.derivatives, rtol=tolerance, atol=tolerance)
 
 
 def test_nothing_is_left_behind():
@@ -183,9 +183,9 @@ def test_nothing_is_left_behind():
 
 
 def test_what_is_no_declaration_says_so():
-    assert "it is no single declaration" in no_closed_form(CrossBatchMemory(NTXentLoss(), 8))
-    assert "it is no single declaration" in no_closed_form(lambda s, y: s.sum())
-    assert "stands for others" in no_closed_form(NormalizedSoftmaxLoss(10, 5, sampled=4, corrected=True))
+    assert "it is not a single declaration" in no_closed_form(CrossBatchMemory(NTXentLoss(), 8))
+    assert "it is not a single declaration" in no_closed_form(lambda s, y: s.sum())
+    assert "represents several classes" in no_closed_form(NormalizedSoftmaxLoss(10, 5, sampled=4, corrected=True))
 
 
 # ------------------------------------------------------------------------------------------------ as one reads them
@@ -267,10 +267,10 @@ def test_the_chain_rule(name, reduction):
         pair_batch = PairBatch(Labels(torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3])), matrix=S)
         value = reduce(run([part], pair_batch, reduction, "dense"), [], reduction).sum()
         expected = torch.autograd.grad(value, S)[0] if value.requires_grad else torch.zeros_like(S)
-        slopes = part_slopes(part, reduction)
+        derivatives = term_derivatives(part, reduction)
         found = torch.zeros_like(S)
         for side, keep in zip((POSITIVES, NEGATIVES), pair_batch.relation.masks(), strict=True):
-            found = torch.where(keep, evaluate_pairs([slopes[side]], pair_batch)[0], found)
+            found = torch.where(keep, evaluate_pairs([derivatives[side]], pair_batch)[0], found)
         torch.testing.assert_close(found, expected, rtol=1e-11, atol=1e-12)
 
 
@@ -279,8 +279,8 @@ def test_ties_share():
     S = torch.tensor([[1.0, 0.5, 0.5, 0.5, 0.2]], dtype=torch.float64)
     no = torch.zeros(1, 5, dtype=torch.bool)
     pair_batch = PairBatch(Masks(no, torch.tensor([[False, True, True, True, True]])), matrix=S)
-    slopes = part_slopes(per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)))[NEGATIVES]
-    (shares,) = evaluate_pairs([slopes], pair_batch)
+    derivatives = term_derivatives(per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)))[NEGATIVES]
+    (shares,) = evaluate_pairs([derivatives], pair_batch)
     torch.testing.assert_close(shares[0, 1:], torch.tensor([1, 1, 1, 0], dtype=torch.float64) / 3)
 
 
@@ -301,7 +301,7 @@ def test_a_fold_of_ones_own_is_refused():
             return state[0][:, None] / values
 
     with pytest.raises(TypeError, match="that of product is not"):
-        part_slopes(per_anchor(Folded(Product(), POSITIVES, s)))
+        term_derivatives(per_anchor(Folded(Product(), POSITIVES, s)))
 
 
 CURVES = [
@@ -328,15 +328,15 @@ CURVES = [
 @pytest.mark.parametrize("curve", CURVES, ids=repr)
 def test_simplifying_changes_nothing(curve):
     at = torch.linspace(-1.0, 1.0, 11, dtype=torch.float64)
-    found = torch.as_tensor(evaluate(simplified(curve), {s: at}), dtype=torch.float64).expand_as(at)
+    found = torch.as_tensor(evaluate(simplify(curve), {s: at}), dtype=torch.float64).expand_as(at)
     torch.testing.assert_close(found, torch.as_tensor(evaluate(curve, {s: at}), dtype=torch.float64).expand_as(at))
 
 
 def test_what_simplifying_gives():
     positive = s > 0.0
-    product = simplified(where(positive, s, 0.0) * where(positive, 2.0, 0.0) / (4.0 * exp(s)))
+    product = simplify(where(positive, s, 0.0) * where(positive, 2.0, 0.0) / (4.0 * exp(s)))
     assert repr(product) == "where(0.0 < s, (0.5 * s) / exp(s), 0.0)"
-    assert repr(simplified(where(positive, s, 0.0) - where(positive, exp(s), 0.0))) == "where(0.0 < s, s - exp(s), 0.0)"
-    assert repr(simplified(0.0 * s)) == "0.0"
+    assert repr(simplify(where(positive, s, 0.0) - where(positive, exp(s), 0.0))) == "where(0.0 < s, s - exp(s), 0.0)"
+    assert repr(simplify(0.0 * s)) == "0.0"
     learned = Number(torch.tensor(2.0))
-    assert simplified(learned * s).arguments[0] is learned
+    assert simplify(learned * s).arguments[0] is learned

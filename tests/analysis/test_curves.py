@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from likewise.analysis.catalog import catalog
-from likewise.analysis.curves import GRID, Curve, sensitivities, sensitivity, varied, weight_curves, with_value
-from likewise.analysis.stage import NEGATIVES, POSITIVES, Typical, show, typical
+from likewise.analysis.curves import GRID, Curve, sensitivities, sensitivity, vary, weight_curves, with_value
+from likewise.analysis.stage import NEGATIVES, POSITIVES, Typical, show, typical_stage
 from likewise.analysis.weights import pair_weights
 from likewise.losses import (
     BinomialDevianceLoss,
@@ -197,7 +197,7 @@ def test_a_typical_batch_is_what_was_asked_for():
     )["NTXentLoss"]
     assert float(curve.positives.mean()) == pytest.approx(0.4, abs=0.01)
     assert float(curve.negatives.std()) == pytest.approx(0.2, abs=0.01)
-    stage = typical(NTXentLoss(), POSITIVES, NEGATIVES, 4, 3)
+    stage = typical_stage(NTXentLoss(), POSITIVES, NEGATIVES, 4, 3)
     cosines = show(NTXentLoss(), stage, lambda values: values).values
     assert torch.equal(cosines, cosines.T)
 
@@ -241,7 +241,7 @@ def test_a_varied_loss_keeps_what_it_learned():
     learned = NTXentLoss(temperature=0.5, learn_temperature=True)
     assert with_value(learned, "temperature", 0.1).log_temperature.exp().item() == pytest.approx(0.1)
     assert with_value(SoftmaxLoss(2, 3, bias=False), "reduction", "sum").bias is None
-    assert next(iter(varied(CircleLoss(), "gamma"))) == "gamma=8"
+    assert next(iter(vary(CircleLoss(), "gamma"))) == "gamma=8"
 
 
 def test_looking_changes_nothing():
@@ -261,7 +261,7 @@ def test_looking_changes_nothing():
     ("make", "sentence"),
     [
         (lambda: weight_curves(CircleLoss(), similarities=torch.tensor([2.0])), "similarities must be cosines"),
-        (lambda: weight_curves([CircleLoss(), CircleLoss()]), "need names of their own"),
+        (lambda: weight_curves([CircleLoss(), CircleLoss()]), "must have names"),
         (lambda: weight_curves(CircleLoss(), embeddings=torch.eye(3)), "labels must be given"),
         (lambda: weight_curves(CircleLoss(), rows=0), "rows must be a whole number"),
         (lambda: weight_curves(CircleLoss(), classes=1), "classes must be a whole number ≥ 2"),

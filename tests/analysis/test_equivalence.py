@@ -83,7 +83,7 @@ def same_gradients(loss, double, embeddings, labels, parameters, tolerance=1e-10
 # ------------------------------------------------------------------------------------------------ Theorem 3.1
 
 
-@pytest.mark.parametrize("stop_gradient", [True, False], ids=["weights of one batch", "weights found anew"])
+@pytest.mark.parametrize("stop_gradient", [True, False], ids=["weights of one batch", "weights of every batch"])
 @pytest.mark.parametrize("name", FUNCTIONS_OF_SIMILARITIES)
 def test_theorem(name, stop_gradient):
     """By the embeddings, and by the parameters of a network with batch norm, to 1e-10 in float64."""
@@ -219,7 +219,7 @@ def test_what_sees_more_than_similarities_is_refused(loss):
         lambda: equivalent_weighted_loss(loss.double(), x, y),
         lambda: equivalent_weighted_loss(loss.double())(x, y),
     ):
-        with pytest.raises(ValueError, match=r"\d+% of the gradient of \w+ does not go through them") as caught:
+        with pytest.raises(ValueError, match=r"\d+% of the gradient of \w+ does not pass through them") as caught:
             make()
         assert "\n" not in str(caught.value)
     # where nobody differentiates there is nothing to be refused
@@ -230,12 +230,14 @@ def test_weights_of_one_batch_stay():
     """Eq. 4 is linear: at another batch it has the weights of the first, and a batch of another size is refused."""
     (x, y), (r, _) = make_batch("balanced"), make_batch("balanced", seed=1)
     double = equivalent_weighted_loss(NTXentLoss(), x, y)
-    assert double.frozen is not None
+    assert double.fixed is not None
     units = nn.functional.normalize(r)
-    expected = (double.frozen[0].slopes * (units @ units.T)).sum()
+    expected = (double.fixed[0].derivatives * (units @ units.T)).sum()
     torch.testing.assert_close(double(r, y), expected)
     assert not gradient_equivalent(NTXentLoss(), double, r, y)
-    with pytest.raises(ValueError, match=r"of the shapes \[\(12, 12\)\] that were frozen, but made \[\(6, 6\)\]"):
+    with pytest.raises(
+        ValueError, match=r"of the shapes \[\(12, 12\)\] of the fixed weights, but they have \[\(6, 6\)\]"
+    ):
         double(r[:6], y[:6])
 
 
@@ -246,7 +248,7 @@ def test_the_double_is_a_module():
     double = copy.deepcopy(equivalent_weighted_loss(loss, x.float(), y))
     assert [name for name, _ in double.named_parameters()] == ["loss.proxies"]
     assert "weights of one batch" in repr(double)
-    assert "found anew" in repr(equivalent_weighted_loss(loss))
+    assert "computed for every batch" in repr(equivalent_weighted_loss(loss))
     leaf = x.float().requires_grad_()
     expected = torch.autograd.grad(loss(leaf, y), leaf)[0]
     torch.testing.assert_close(torch.autograd.grad(double(leaf, y), leaf)[0], expected)
@@ -357,7 +359,7 @@ def test_a_batch_without_gradient_says_nothing():
     verdict = gradient_equivalent(NTXentLoss(), SupConLoss(), x, y)
     assert verdict
     assert verdict.batches == (1, 0)
-    assert str(verdict).endswith("have no gradient by the embeddings on 1 batch, which says nothing about them.")
+    assert str(verdict).endswith("have no gradient by the embeddings on 1 batch, so that they cannot be compared.")
 
 
 def test_losses_are_left_as_they_were():

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from likewise.analysis.curves import sensitivities, weight_curves
-from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity, thinned
+from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity, thin_line
 from likewise.analysis.forces import forces, roll
 from likewise.analysis.motion import animate, draw_forces
 from likewise.losses import CircleLoss, ContrastiveLoss, NTXentLoss, ProxyAnchorLoss, RAWLoss, SupConLoss, TripletLoss
@@ -74,7 +74,7 @@ def test_one_panel_for_each_loss():
 def test_a_thinned_line_is_the_same_line():
     across = torch.linspace(-1.0, 1.0, 200, dtype=torch.float64)
     up = torch.sigmoid(20.0 * across)
-    few_across, few_up = thinned(across, up, 0.01)
+    few_across, few_up = thin_line(across, up, 0.01)
     assert len(few_across) < 40
     back = torch.tensor([_between(float(place), few_across, few_up) for place in across])
     assert float((back - up).abs().max()) <= 0.01 + 1e-12

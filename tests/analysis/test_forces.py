@@ -8,7 +8,7 @@ from torch import Tensor
 
 from likewise.analysis.catalog import catalog
 from likewise.analysis.forces import forces, roll
-from likewise.analysis.stage import real, show
+from likewise.analysis.stage import real_stage, show
 from likewise.analysis.weights import pair_weights
 from likewise.formula import SquaredEuclidean
 from likewise.losses import (
@@ -133,7 +133,7 @@ def test_looking_at_forces_fills_no_memory():
 def test_where_nobody_makes_graphs():
     """A lens is looked through during validation, too."""
     x, labels = torch.randn(6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
-    loss, stage = MultiSimilarityLoss(), real(x, labels)
+    loss, stage = MultiSimilarityLoss(), real_stage(x, labels)
 
     def looked_at() -> list[Tensor]:
         found = forces(loss, x, labels)
@@ -143,7 +143,7 @@ def test_where_nobody_makes_graphs():
             found.repulsion,
             roll(loss, x, labels, 3).positions,
             weights,
-            show(loss, stage, _as_it_is).slopes,
+            show(loss, stage, _as_it_is).derivatives,
         ]
 
     expected = looked_at()

@@ -295,7 +295,10 @@ class Longest(PairLoss):
         (Whole(), "a function of the matrix of Whole is a Python function that has no JavaScript"),
         (Longest(), "length of Longest is a Python function that has no JavaScript"),
         (MarginLoss(num_classes=5), "beta of MarginLoss is one number for each class, which has no JavaScript"),
-        (TripletLoss(miner=DistanceWeightedMiner()), "what DistanceWeightedMiner chooses is no formula of this loss"),
+        (
+            TripletLoss(miner=DistanceWeightedMiner()),
+            "the choice of DistanceWeightedMiner is not a formula of this loss",
+        ),
     ],
 )
 def test_what_has_no_javascript_is_shown_by_its_python_curves(loss: Any, reason: str, tmp_path: Path):

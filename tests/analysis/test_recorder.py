@@ -64,8 +64,8 @@ def batch(samples: int = 24, classes: int = 6, dim: int = 5, seed: int = 0) -> t
 def weighed(weights: list[float], positives: int) -> Weighing:
     """A row of pairs whose weights are known: the first ones are positive."""
     positive = torch.arange(len(weights))[None] < positives
-    slopes = torch.tensor([weights]) * torch.where(positive, -1.0, 1.0)
-    matrix = Weighed("samples against samples", torch.zeros_like(slopes), slopes, positive, ~positive)
+    derivatives = torch.tensor([weights]) * torch.where(positive, -1.0, 1.0)
+    matrix = Weighed("samples against samples", torch.zeros_like(derivatives), derivatives, positive, ~positive)
     return Weighing(torch.zeros(()), (matrix,), torch.zeros(1, 2), torch.zeros(1, 2))
 
 
@@ -109,13 +109,13 @@ def by_hand(loss: Any, embeddings: Tensor, labels: Tensor) -> tuple[list[float],
     leaf = embeddings.double().requires_grad_()
     units = leaf / leaf.norm(dim=1, keepdim=True)
     matrix = units @ units.T
-    slopes, gradient = torch.autograd.grad(loss.from_similarity(matrix, labels), [matrix, leaf])
+    derivatives, gradient = torch.autograd.grad(loss.from_similarity(matrix, labels), [matrix, leaf])
     pairs: tuple[list[float], list[float]] = [], []
     for i in range(len(labels)):
         for j in range(len(labels)):
             if i != j:
                 alike = bool(labels[i] == labels[j])
-                pairs[0 if alike else 1].append(float(-slopes[i, j] if alike else slopes[i, j]))
+                pairs[0 if alike else 1].append(float(-derivatives[i, j] if alike else derivatives[i, j]))
     return *pairs, gradient
 
 
@@ -270,10 +270,10 @@ def test_some_anchors_stand_for_a_large_batch(monkeypatch: pytest.MonkeyPatch):
     matrix = (units[::3] @ units.T).requires_grad_()
     rows = torch.arange(0, 24, 3)
     value = MultiSimilarityLoss().from_similarity(matrix, Labels(labels[rows], labels, own=rows))
-    (slopes,) = torch.autograd.grad(value, matrix)
+    (derivatives,) = torch.autograd.grad(value, matrix)
     alike = labels[rows][:, None] == labels[None]
     own = rows[:, None] == torch.arange(24)[None]
-    wanted = expected((-slopes[alike & ~own]).tolist(), slopes[~alike].tolist())
+    wanted = expected((-derivatives[alike & ~own]).tolist(), derivatives[~alike].tolist())
     for key, value in wanted.items():
         assert seen[key] == pytest.approx(value), key
     gradient = by_hand(MultiSimilarityLoss(), embeddings, labels)[2]
@@ -373,7 +373,7 @@ def test_it_works_where_gradients_are_off():
         ((square,), TypeError, "loss must be a torch module, which can be copied, but it is a function"),
         ((ContrastiveLoss(), 0), ValueError, "every must be a whole number ≥ 1, but it is 0"),
         ((ContrastiveLoss(), 5, square), TypeError, "beside must be a torch module"),
-        ((WeightedSum({Gathered(ContrastiveLoss()): 1.0}),), ValueError, "loss must be whole on one process, but a Gathered"),
+        ((WeightedSum({Gathered(ContrastiveLoss()): 1.0}),), ValueError, "loss must be complete on one process, but it contains a Gathered"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(arguments: Any, error: type[Exception], sentence: str):

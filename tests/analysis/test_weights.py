@@ -11,7 +11,7 @@ from torch import nn
 from likewise.analysis.batches import random_batches, sizes_for
 from likewise.analysis.catalog import catalog
 from likewise.analysis.signs import negative_weights
-from likewise.analysis.weights import merged, pair_weights, weigh
+from likewise.analysis.weights import merge_matrices, pair_weights, weigh
 from likewise.formula import Labels, Masks, Triplets, as_similarity
 from likewise.losses import (
     ArcFaceLoss,
@@ -146,7 +146,7 @@ def test_slopes_are_finite_differences(name):
     x, y = make_batch("two classes", seed=4)
     (matrix,) = weigh(loss, x, y).matrices
     expected = by_differences(lambda S: float(loss.from_similarity(S, y).detach()), matrix.similarities)
-    torch.testing.assert_close(matrix.slopes, expected, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(matrix.derivatives, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_slopes_with_references_are_finite_differences():
@@ -156,7 +156,7 @@ def test_slopes_with_references_are_finite_differences():
     assert matrix.between == "samples against references"
     relation = Labels(y, z)
     expected = by_differences(lambda S: float(loss.from_similarity(S, relation)), matrix.similarities)
-    torch.testing.assert_close(matrix.slopes, expected, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(matrix.derivatives, expected, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(
         pair_weights(loss, x, y, r, z), torch.where(y[:, None] == z, -1.0, 1.0) * expected, rtol=1e-5, atol=1e-7
     )
@@ -179,10 +179,12 @@ def test_weights_are_the_whole_gradient(name):
     force = torch.zeros_like(x)
     for matrix in weighing.matrices:
         if matrix.between == "samples against samples":
-            force += (matrix.slopes + matrix.slopes.T) @ units
+            force += (matrix.derivatives + matrix.derivatives.T) @ units
         elif matrix.between != "proxies against proxies":
             proxies = nn.functional.normalize(loss.proxies.detach())
-            force += (matrix.slopes if matrix.between == "samples against proxies" else matrix.slopes.T) @ proxies
+            force += (
+                matrix.derivatives if matrix.between == "samples against proxies" else matrix.derivatives.T
+            ) @ proxies
     tangent = force - units * (force * units).sum(dim=1, keepdim=True)
     torch.testing.assert_close(weighing.gradient, tangent / x.norm(dim=1, keepdim=True), rtol=1e-9, atol=1e-12)
 
@@ -226,8 +228,8 @@ def test_a_function_is_a_loss_of_the_library():
         (lambda S, y: torch.tensor(1.0), {}, TypeError, "but it returned a constant"),
         (lambda S, y: S.sum(), {"relation": Masks(torch.eye(15) > 0, torch.eye(15) < 1)}, ValueError, "relation must be None"),
         (3.0, {}, TypeError, "loss must be a loss, or a function of similarities and labels, but it is a float"),
-        (EmbeddingNorm(), {}, ValueError, "EmbeddingNorm made no similarity matrix of samples that could be watched"),
-        (Matryoshka(NTXentLoss(), [2, 5]), {}, ValueError, "Matryoshka looks at 2 different matrices .*; read them with weigh"),
+        (EmbeddingNorm(), {}, ValueError, "EmbeddingNorm computed no similarity matrix of samples that a hook can observe"),
+        (Matryoshka(NTXentLoss(), [2, 5]), {}, ValueError, "Matryoshka reads 2 different matrices .*; weigh\\(\\) returns all of them"),
     ],
 )  # fmt: skip
 def test_bad_losses_get_one_sentence(loss, options, error, sentence):
@@ -313,12 +315,12 @@ def test_a_sum_of_losses_adds_its_weights():
     expected = 2.0 * pair_weights(NTXentLoss(), x, y) + 0.5 * pair_weights(SupConLoss(), x, y)
     torch.testing.assert_close(pair_weights(both, x, y), expected)
     other = WeightedSum({NTXentLoss(): 1.0, MarginLoss(): 1.0})  # cosines and distances
-    with pytest.raises(ValueError, match="looks at 2 different matrices"):
+    with pytest.raises(ValueError, match="reads 2 different matrices"):
         pair_weights(other, x, y)
 
 
 def test_nested_prefixes():
-    """One matrix for each prefix, whose slopes are those of the loss there, times its share."""
+    """One matrix for each prefix, whose derivatives are those of the loss there, times its share."""
     x, y = make_batch("balanced")
     short, full = weigh(Matryoshka(NTXentLoss(), [2, 5], weights=[1.0, 3.0]), x, y).matrices
     torch.testing.assert_close(short.weights, 0.25 * pair_weights(NTXentLoss(), x[:, :2], y))
@@ -350,8 +352,8 @@ def test_language_guidance_adds_to_the_weights():
     words = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     nothing = LanguageGuidance(NTXentLoss(), words, weight=0.0)
     torch.testing.assert_close(pair_weights(nothing, x, y), pair_weights(NTXentLoss(), x, y))
-    guided = merged(weigh(LanguageGuidance(NTXentLoss(), words, weight=2.0), x, y), "guided").slopes
-    plain = merged(weigh(NTXentLoss(), x, y), "plain").slopes
+    guided = merge_matrices(weigh(LanguageGuidance(NTXentLoss(), words, weight=2.0), x, y), "guided").derivatives
+    plain = merge_matrices(weigh(NTXentLoss(), x, y), "plain").derivatives
     units, names = nn.functional.normalize(x), nn.functional.normalize(words)[y]
     p, log_q = (units @ units.T).softmax(dim=1), (names @ names.T).log_softmax(dim=1)
     apart = p.log() - log_q
@@ -366,7 +368,7 @@ def test_direction_regularized_losses(loss):
     torch.testing.assert_close(pair_weights(DirectionRegularized(loss, 0.0), x, y), pair_weights(loss, x, y))
     weighing = weigh(DirectionRegularized(loss, 0.3), x, y)
     assert weighing.unexplained < 1e-9
-    assert not torch.allclose(merged(weighing, "it").weights, pair_weights(loss, x, y))
+    assert not torch.allclose(merge_matrices(weighing, "it").weights, pair_weights(loss, x, y))
 
 
 def test_centers_have_weights_of_their_own():

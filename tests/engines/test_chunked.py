@@ -519,7 +519,7 @@ class Odd(Relation):
     def masks(self, rows: slice = slice(None), columns: slice = slice(None)) -> tuple[Tensor, Tensor]:
         return self.of.masks(rows, columns)
 
-    def sized(self, anchors: int, references: int) -> Odd:
+    def with_shape(self, anchors: int, references: int) -> Odd:
         return self
 
 

@@ -501,7 +501,7 @@ def test_a_soft_rank_of_what_a_triplet_miner_touches(miner: TripletMiner) -> Non
 def test_sharded_references_are_refused(relate: Callable) -> None:
     """The positive and its negatives may be on different ranks: one sentence, in place of a wrong number."""
     batch = PairBatch(relate(LABELS), Cosine(), anchors=embed(9), shards=object())
-    with pytest.raises(TypeError, match="a fold over EACH_POSITIVE must see all references") as caught:
+    with pytest.raises(TypeError, match="a fold over EACH_POSITIVE needs all references") as caught:
         engines.run([as_term(FORMULAS["expands"])], batch, "sum")
     assert "\n" not in str(caught.value)
 

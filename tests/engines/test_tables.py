@@ -12,7 +12,7 @@ from torch import Tensor
 from likewise.distributed import SINGLE_PROCESS, RowPartition
 from likewise.engines import ChunkedEngine, DenseEngine
 from likewise.engines.chunked import ColumnEngine
-from likewise.engines.schedule import merged
+from likewise.engines.schedule import merge_states
 from likewise.formula import (
     BOTH,
     NEGATIVES,
@@ -111,12 +111,12 @@ def test_what_belongs_together_stays_together(rows: int, together: int) -> None:
 class Shards:
     """As many processes as there are shards, played one after the other by this one."""
 
-    def __init__(self, everyones: list[Tensor], rank: int) -> None:
-        self.everyones, self.size, self.rank = everyones, len(everyones), rank
+    def __init__(self, gathered: list[Tensor], rank: int) -> None:
+        self.gathered, self.size, self.rank = gathered, len(gathered), rank
 
-    def gather(self, own: Tensor, rows: RowPartition) -> Tensor:
-        assert torch.equal(own[0], self.everyones[self.rank])
-        return torch.stack(self.everyones)
+    def gather(self, local: Tensor, rows: RowPartition) -> Tensor:
+        assert torch.equal(local[0], self.gathered[self.rank])
+        return torch.stack(self.gathered)
 
 
 @pytest.mark.parametrize("kind", [DenseEngine, ChunkedEngine])
@@ -132,10 +132,10 @@ def test_states_of_shards_make_the_whole(kind: type) -> None:
     flat = [torch.stack([vector.double() for state in each for vector in state]) for each in states]
     whole = kind(pair_batch(slice(0, N))).fold([FOLDS], {})
     for rank in range(3):
-        joined = merged(FOLDS, states[rank], Shards(flat, rank))
+        joined = merge_states(FOLDS, states[rank], Shards(flat, rank))
         for each, state in zip(FOLDS, joined, strict=True):
             torch.testing.assert_close(each.fold.finish(state), whole[each])
-    assert merged(FOLDS, states[0], SINGLE_PROCESS) is states[0]
+    assert merge_states(FOLDS, states[0], SINGLE_PROCESS) is states[0]
     by_hand = [reduce(each.fold.merge, [state[k] for state in states]) for k, each in enumerate(FOLDS)]
     torch.testing.assert_close(
         [each.fold.finish(x) for each, x in zip(FOLDS, by_hand, strict=True)], list(whole.values())

@@ -234,7 +234,7 @@ def test_given_triplets(reduction: str, backend: str, gaps: bool) -> None:
     length = PerAnchor("length", lambda batch: batch.anchors.norm(dim=1))
     term = per_triplet(relu(length * (s - s_p) + 0.2), softplus(s_p - s) * length)
     leaf = embed(11).requires_grad_()
-    triplets = Triplets(ANCHORS, POSITIVE_INDEX, NEGATIVE_INDEX, valid if gaps else None).sized(11, 11)
+    triplets = Triplets(ANCHORS, POSITIVE_INDEX, NEGATIVE_INDEX, valid if gaps else None).with_shape(11, 11)
     batch = PairBatch(triplets, Cosine(), anchors=leaf)
     found = gradient_of(evaluate_declaration(term, batch, reduction, backend), leaf)
 
@@ -261,7 +261,7 @@ def test_given_triplets(reduction: str, backend: str, gaps: bool) -> None:
 def test_triplets_of_other_references_and_of_a_matrix() -> None:
     anchors, references = embed(5), embed(7, seed=1)
     index = [torch.tensor(each) for each in ([0, 0, 4, 2], [1, 6, 3, 3], [2, 2, 0, 5])]
-    triplets = Triplets(*index).sized(5, 7)
+    triplets = Triplets(*index).with_shape(5, 7)
     term, S = per_triplet(softplus(s - s_p)), Euclidean()(anchors, references)
     values = nn.functional.softplus(S[index[0], index[2]] - S[index[0], index[1]])
     for batch in (
@@ -300,7 +300,9 @@ def test_a_rule_chooses_the_triplets_that_its_miner_names(
     for reduction in ("mean", "nonzero", "sum", "none"):
         plain = make(reduction=reduction, backend="dense").double()
         S = similarity_of(plain)(embeddings)
-        named = miner.mine(S, *Labels(labels).masks(), PairBatch(Labels(labels), matrix=S)).sized(*S.shape).compact()
+        named = (
+            miner.mine(S, *Labels(labels).masks(), PairBatch(Labels(labels), matrix=S)).with_shape(*S.shape).compact()
+        )
         assert len(named.anchors)
         leaf = embeddings.clone().requires_grad_()
         expected = gradient_of(plain(leaf, relation=named), leaf)
@@ -316,7 +318,7 @@ def test_a_rule_as_folds_is_the_rule_by_index(miner: TripletMiner, make: Callabl
     """The declaration under the rule, executed as plain folds, whatever the dispatcher would do."""
     term, embeddings = make().declare(), embed(len(FEW))
     batch = PairBatch(Labels(FEW), similarity_of(make()), anchors=embeddings)
-    triplets = miner.choose(map_rows(batch, "dense")).compact(wait=True)
+    triplets = miner.choose(map_rows(batch, "dense")).compact(synchronize=True)
     named = sum_triplets(term, batch.under(triplets))
     for relation in (Labels(FEW), Masks(*Labels(FEW).masks())):
         for backend in ("dense", "chunked"):

@@ -66,7 +66,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: NTXentLoss(reduction="average"), "reduction must be one of 'mean', 'nonzero', 'sum', 'none'"),
         (lambda: NTXentLoss(backend="cuda"), f"backend must be one of {BACKEND_NAMES}, but it is 'cuda'"),
         (lambda: NTXentLoss(similarity="l2"), "similarity must be one of"),
-        (lambda: NTXentLoss(miner=SemiHardMiner), "but it is the class SemiHardMiner, to be called"),
+        (lambda: NTXentLoss(miner=SemiHardMiner), "but it is the class SemiHardMiner, not an object"),
         (lambda: WeightedSum([NTXentLoss()]), "losses must be a mapping from at least one loss to its weight"),
         (lambda: Matryoshka(NTXentLoss(), 5), "dims must be several whole numbers, but it is a int"),
         (
@@ -114,7 +114,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: SoftmaxLoss(2, 3)(E, Y + 1), "labels must be in 0..1, one proxy for each class.*start at 1"),
         (lambda: SoftmaxLoss(2, 4)(E, Y), "embeddings must have the 4 dimensions of the proxies, but have 3"),
         (lambda: SoftmaxLoss(0, 4), "SoftmaxLoss: num_classes must be a whole number ≥ 1, but it is 0"),
-        (lambda: SoftmaxLoss(2, 3).from_similarity(E, Y), "cannot be computed from similarities alone"),
+        (lambda: SoftmaxLoss(2, 3).from_similarity(E, Y), "cannot be computed from similarities only"),
         (
             lambda: CrossBatchMemory(HistogramLoss(), 4),
             "loss must be a pair loss that takes references or a proxy loss whose",
@@ -131,7 +131,10 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             lambda: Matryoshka(NTXentLoss(), [8])(E, Y),
             "embeddings must have at least the 8 dimensions of dims, but have 3",
         ),
-        (lambda: Matryoshka(SoftmaxLoss(2, 3), [2]), "loss must work in any dimension, but a SoftmaxLoss has one"),
+        (
+            lambda: Matryoshka(SoftmaxLoss(2, 3), [2]),
+            "loss must work in any dimension, but a SoftmaxLoss has a fixed one",
+        ),
         (lambda: WeightedSum({}), "losses must be a mapping from at least one loss"),
         (
             lambda: LanguageGuidance(NTXentLoss(), E[:1])(E, Y),
@@ -145,12 +148,12 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
         (lambda: NTXentLoss()(E, Y, E[:, :2], Y), "references must have the 3 dimensions of embeddings, but have 2"),
         (lambda: NTXentLoss()(E, Y, E, Y[:3]), "reference_labels must have one entry for each of the 4 references"),
         (lambda: MarginLoss(num_classes=2)(E, Y + 1), "labels must be in 0..1, one beta for each class.*start at 1"),
-        (lambda: QuadrupletLoss().from_similarity(E @ E.T, Y), "cannot be computed from similarities alone"),
+        (lambda: QuadrupletLoss().from_similarity(E @ E.T, Y), "cannot be computed from similarities only"),
         (lambda: NPairsLoss(l2=0.1).from_similarity(E @ E.T, Y), "its l2 term is a function of the embeddings' norms"),
         (lambda: NTXentLoss().from_similarity(E, Y), "relation must be a Relation where similarities are not square"),
         (
             lambda: TripletLoss(miner=DistanceWeightedMiner()).from_similarity(E @ E.T, Y),
-            "dim must be given where DistanceWeightedMiner sees similarities alone",
+            "dim must be given where DistanceWeightedMiner mines a matrix of similarities",
         ),
         (
             lambda: TripletLoss(miner=DistanceWeightedMiner(), similarity="dot")(E, Y),

@@ -115,7 +115,7 @@ def test_indices_are_whole_numbers_of_any_width():
     with pytest.raises(TypeError, match="anchors must be 1-D integer indices"):
         Triplets(index(0).float(), index(1), index(2))
     for dtype in (torch.int8, torch.uint8, torch.int32):
-        relation = Triplets(*(index(i).to(dtype) for i in range(3))).sized(3, 3)
+        relation = Triplets(*(index(i).to(dtype) for i in range(3))).with_shape(3, 3)
         assert relation.masks()[0].nonzero().tolist() == [[0, 1]]
 
 
@@ -148,5 +148,5 @@ def test_a_relation_without_masks_says_so():
     with pytest.raises(TypeError, match="an engine computes them"):
         Mined(Labels(index(0, 1)), s < 0.5, s > 0.5).masks()
     for relation in (Pairs(*[index(0)] * 4), Triplets(*[index(0)] * 3)):
-        with pytest.raises(TypeError, match="before sized"):
+        with pytest.raises(TypeError, match="before with_shape"):
             relation.masks()

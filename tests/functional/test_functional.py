@@ -526,5 +526,5 @@ def test_a_weight_function_runs_beside_a_graph():
     torch.testing.assert_close(value, 2.0 * case.call(embeddings, labels, {}))
     torch.compiler.reset()
     whole = torch.compile(lambda x: case.call(x, labels, {}), backend="eager", fullgraph=True)
-    with pytest.raises(Exception, match=r"WeightedPairLoss must be made before torch\.compile"):
+    with pytest.raises(Exception, match=r"WeightedPairLoss must be constructed before torch\.compile"):
         whole(embeddings)

@@ -228,7 +228,7 @@ def value_of(loss: nn.Module, case: Case, leaf: Tensor, labels: Tensor, own: sli
         n = len(everyone)
         positive = torch.arange(n)[:, None] % 4 == torch.arange(n)[None, :] % 3
         matrix = leaf @ everyone.T / 10.0
-        group = losses.gathered.together() if isinstance(loss, losses.Gathered) else torch.enable_grad()
+        group = losses.gathered.join_batch() if isinstance(loss, losses.Gathered) else torch.enable_grad()
         with group:
             value = inner.from_similarity(matrix, Masks(positive[own], ~positive[own]))
     else:
@@ -247,7 +247,7 @@ def run(case: Case, size: int, rank: int | None, reduction: str, engine: str) ->
     callee = loss if rank is None else losses.Gathered(loss)
     for step in range(case.steps):
         embeddings, labels, rows = batch(size, step, case.call == "crowded")
-        own = slice(None) if rank is None else RowPartition(rows.sizes, rank).own
+        own = slice(None) if rank is None else RowPartition(rows.sizes, rank).local
         leaf = embeddings[own].clone().requires_grad_()
         value = value_of(callee, case, leaf, labels[own], own, embeddings)
     loss.zero_grad()
@@ -337,7 +337,7 @@ def trained(size: int, rank: int | None) -> dict[str, Tensor]:
         loss = DistributedDataParallel(losses.Gathered(loss))
     for step in range(STEPS):
         images, labels, rows = batch(size, step)
-        own = slice(None) if rank is None else RowPartition(rows.sizes, rank).own
+        own = slice(None) if rank is None else RowPartition(rows.sizes, rank).local
         optimizer.zero_grad()
         loss(called(images[own]), labels[own]).backward()
         optimizer.step()
@@ -347,7 +347,7 @@ def trained(size: int, rank: int | None) -> dict[str, Tensor]:
 def curvature(size: int, rank: int | None) -> Tensor:
     """The gradient of the squared norm of a gradient: collectives can be differentiated twice."""
     embeddings, labels, rows = batch(size, 0)
-    own = slice(None) if rank is None else RowPartition(rows.sizes, rank).own
+    own = slice(None) if rank is None else RowPartition(rows.sizes, rank).local
     leaf = embeddings[own].clone().requires_grad_()
     loss: nn.Module = losses.MultiSimilarityLoss()
     loss = loss if rank is None else losses.Gathered(loss)

@@ -127,7 +127,7 @@ def test_shares_of_proxies_that_exist_in_name_only():
 
 
 def test_losses_that_are_no_formula_cannot_have_shares():
-    with pytest.raises(TypeError, match="a ProxyGMLLoss looks at all proxies of a sample at once"):
+    with pytest.raises(TypeError, match="a ProxyGMLLoss needs all proxies of a sample at once"):
         losses.ShardedProxies(losses.ProxyGMLLoss(many.CLASSES, many.DIM))
     with pytest.raises(TypeError, match="loss must be a loss with proxies, but it is a ContrastiveLoss"):
         losses.ShardedProxies(losses.ContrastiveLoss())
@@ -146,7 +146,7 @@ def test_a_block_is_for_one_batch():
     processes = TorchProcessGroup()
     assert processes.batch_rows(torch.zeros(3, 2)).sizes == (3,)
     with pytest.raises(
-        ValueError, match="must be opened anew for every batch: this process has 2 samples now and had 3"
+        ValueError, match="must be opened once per batch, but this rank has 2 samples now and had 3 before"
     ):
         processes.batch_rows(torch.zeros(2, 2))
     with pytest.raises(ValueError, match="sizes must be one for each of the 1 processes, but there are 2"):
@@ -194,7 +194,7 @@ def test_collectives_are_few(monkeypatch):
     }
     for loss, (forward, backward) in expected.items():
         seen.clear()
-        monkeypatch.setattr(distributed._here, "group", TorchProcessGroup())
+        monkeypatch.setattr(distributed._current, "group", TorchProcessGroup())
         value = loss(torch.randn(6, many.DIM, requires_grad=True), torch.arange(6) // 2)
         assert seen == forward
         value.backward()

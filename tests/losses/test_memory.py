@@ -138,7 +138,7 @@ def test_sample_wise_proxy_losses_are_refused():
     """A memory would only dilute their gradient."""
     with pytest.raises(TypeError, match="a proxy loss whose anchors are proxies, but it is a SoftmaxLoss"):
         CrossBatchMemory(SoftmaxLoss(4, 5), 20)
-    with pytest.raises(ValueError, match="has references of its own"):
+    with pytest.raises(ValueError, match="compares with its queue"):
         CrossBatchMemory(ContrastiveLoss(), 20)(torch.eye(2), relation=Labels(torch.arange(2)))
 
 

@@ -1,4 +1,4 @@
-"""The lens: what a loss does to the pairs of a batch."""
+"""The lens: pair weights, closed forms, equivalence, curves and forces of losses."""
 
 from likewise.analysis.catalog import Entry, catalog
 from likewise.analysis.closed import closed_weights, no_closed_form, weight_formulas
@@ -12,7 +12,7 @@ from likewise.analysis.equivalence import (
     learned_elsewhere,
 )
 from likewise.analysis.figures import draw_curves, draw_mining, draw_sensitivity
-from likewise.analysis.forces import Forces, Rolled, forces, roll
+from likewise.analysis.forces import Forces, Trajectory, forces, roll
 from likewise.analysis.lens import LossScript, script_of, write_scripts
 from likewise.analysis.motion import animate, draw_forces
 from likewise.analysis.recorder import Recorder
@@ -33,7 +33,7 @@ __all__ = [
     "NegativeWeight",
     "PairDifference",
     "Recorder",
-    "Rolled",
+    "Trajectory",
     "Typical",
     "Verdict",
     "Weighed",

@@ -1,4 +1,4 @@
-"""Random batches for questions that are asked of many: ordinary ones, and those on which losses show their teeth."""
+"""Random batches for comparisons of losses: ordinary and extreme ones."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Batch(NamedTuple):
 
 
 TIGHT = (1.0, 0.3, 1e-2, 1e-4)
-"""How far the members of a class lie from its center, whose entries are of the order of one."""
+"""The standard deviations of a class around its center, whose entries are of the order of one."""
 
 CLOSE = (1.0, 0.3, 1e-2)
-"""How far the centers of classes lie from each other."""
+"""The scales of the centers of classes."""
 
 
 def random_batches(number: int, *, classes: int = 5, dim: int = 8, seed: int = 0) -> Iterator[Batch]:
-    """Batches of 4 to 24 samples whose classes are of any size, anything from loose to tight, and apart or on top of each other.
+    """Draw batches of 4 to 24 samples, with classes of any size, loose or tight, separated or overlapping.
 
-    Every fourth batch has its labels shuffled: its positives are no more similar than its negatives.
+    Every fourth batch has shuffled labels: its positives are not more similar than its negatives.
 
     Args:
-        number: how many.
-        classes: labels are 0 … classes − 1, though a batch need not have all of them.
+        number: the number of batches.
+        classes: labels are 0 … classes − 1; a batch need not contain all of them.
         dim: the dimension of the embeddings.
-        seed: other seeds, other batches.
+        seed: the seed of the random numbers.
 
     Examples:
         >>> [len(batch.labels) for batch in random_batches(3, seed=1)]
@@ -63,7 +63,7 @@ def random_batches(number: int, *, classes: int = 5, dim: int = 8, seed: int = 0
 
 
 def sizes_for(*losses: Any) -> tuple[int, int]:
-    """How many classes and dimensions a batch may have for all of some losses.
+    """The numbers of classes and dimensions that a batch may have for all of several losses.
 
     Examples:
         >>> from likewise.losses import ArcFaceLoss, NTXentLoss

@@ -1,4 +1,4 @@
-"""Every loss that the lens can look at: those of the library, found by themselves, and some with their miners."""
+"""The catalog of the lens: every loss of the library, and some losses with their miners."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from likewise.losses import PairLoss, ProxyLoss
 
 @dataclass(frozen=True)
 class Entry:
-    """A loss with a name, and how it is made.
+    """A named loss and the arguments of its constructor.
 
     Args:
-        name: what it is called in tables and on pages.
+        name: its name in tables and on pages.
         kind: its class.
-        options: what its constructor is given beside hyper-parameters.
+        options: the arguments of its constructor besides hyper-parameters.
 
     Examples:
         >>> catalog()["Triplet, batch-hard"].make(num_classes=3, embedding_dim=2).miner
@@ -32,20 +32,20 @@ class Entry:
 
     @property
     def has_proxies(self) -> bool:
-        """Whether the loss compares samples with proxies of its own."""
+        """Whether the loss has proxies."""
         return issubclass(self.kind, ProxyLoss)
 
     def make(self, num_classes: int, embedding_dim: int, **given: Any) -> PairLoss | ProxyLoss:
-        """The loss, for so many classes and dimensions where it minds."""
+        """Construct the loss; the numbers of classes and dimensions are used by losses with proxies."""
         made: dict[str, Any] = {name: option() for name, option in self.options}
         sizes = (num_classes, embedding_dim) if self.has_proxies else ()
         return self.kind(*sizes, **made, **given)
 
 
 def catalog() -> dict[str, Entry]:
-    """Every loss of the library by the name that it has in tables, and the well-known pairs of a loss and a miner.
+    """Every loss of the library by its name in tables, and well-known combinations of a loss and a miner.
 
-    A loss that is added to `likewise.losses` is in the next catalog.
+    Every loss in `likewise.losses` is included.
 
     Examples:
         >>> len(catalog()) > 30
@@ -69,12 +69,12 @@ def _kinds() -> list[type[PairLoss] | type[ProxyLoss]]:
         if inspect.isclass(kind)
         and issubclass(kind, PairLoss | ProxyLoss)
         and kind not in (PairLoss, ProxyLoss)
-        and _makes_itself(kind)
+        and _needs_only_sizes(kind)
     ]
 
 
-def _makes_itself(kind: Any) -> bool:
-    """Whether a loss needs nothing but sizes; `likewise.losses.WeightedPairLoss` is nothing without somebody's function."""
+def _needs_only_sizes(kind: Any) -> bool:
+    """Whether a loss needs only sizes; `likewise.losses.WeightedPairLoss` also needs a function."""
     required = {field.name for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
     return required <= {"num_classes", "embedding_dim"}
 
@@ -96,9 +96,9 @@ TITLES = {
     "ProxyAnchor": "Proxy-Anchor",
     "ProxyNCAPP": "ProxyNCA++",
     "ProxyRepulsion": "Proxy repulsion",
-    "RAW": "RAW + VTHM",  # it mines by itself; without, it is multi-similarity
+    "RAW": "RAW + VTHM",  # it includes mining; without a miner it is multi-similarity
     "SNRContrastive": "SNR contrastive",
     "SubCenterArcFace": "Sub-center ArcFace",
     "TupletMargin": "Tuplet margin",
 }
-"""Names as tables spell them; a class that is not here is called by its name without ``Loss``."""
+"""Names in tables; the default is the class's name without ``Loss``."""

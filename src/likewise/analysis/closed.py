@@ -1,13 +1,13 @@
-"""Closed forms: the weight of a pair as a formula, from what the loss declares.
+"""Closed forms: the weight of a pair as a formula, derived from a loss's declaration.
 
-A declaration is made of formulas and folds, so the chain rule can be written down in the same language.  A fold ``F`` of a
-curve ``a`` passes to each of its pairs
+A declaration consists of formulas and folds, so the chain rule is a formula too.  The derivative of a fold ``F`` of a
+curve ``a`` by each of its pairs is
 
     log-sum-exp: e^(a − F)      sum: 1      mean: 1 / n      max, min: 1 / ties at the extreme, else 0      count: 0
 
-times the slope of the curve.  Of a fold inside another's curve the loss's slope is a sum of the outer one's slopes, which
-is a fold again; of a total over the batch it is a total.  What takes no gradient (`likewise.formula.stop_gradient`) has none here,
-and numbers that the batch gives per anchor or reference (a class's boundary, a length) are constants.
+times the derivative of the curve.  The derivative by a fold inside another's curve is a sum over the outer fold's pairs,
+which is a fold again; by a total over the batch it is a total.  `likewise.formula.stop_gradient` has derivative zero, and
+numbers per anchor or reference that the batch provides (the boundary of a class, a length) are constants.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.analysis.simplify import simplified
-from likewise.analysis.weights import Weighed, before_mining, name_of, seen_by, untouched
+from likewise.analysis.simplify import simplify
+from likewise.analysis.weights import Weighed, before_mining, name_of, preserve_state, record_matrices
 from likewise.engines import DenseEngine, dense_masks, map_rows, schedule
 from likewise.formula import (
     NEGATIVES,
@@ -70,14 +70,14 @@ _NOTHING: Formula = Number(0.0)
 def weight_formulas(loss: PairLoss | ProxyLoss) -> dict[str, Formula]:
     """The weight ``w = (1 − 2I) ∂L/∂s`` of a positive and of a negative pair, as formulas.
 
-    Where a loss mines, folds run over the pairs that are kept, and the others weigh nothing.
+    If a loss has a miner, folds run over the kept pairs, and the other pairs have weight zero.
 
     Args:
-        loss: a loss that is declared in formulas; `no_closed_form` says of any other why it is none.
+        loss: a loss that is declared in formulas; for any other, `no_closed_form` returns the reason.
 
     Returns:
-        ``"positives"`` and ``"negatives"`` for a loss on one set; with proxies these follow the words for what is
-        compared: ``"proxies against samples, positives"``.
+        ``"positives"`` and ``"negatives"`` for a loss on one set; with proxies the key starts with what is compared:
+        ``"proxies against samples, positives"``.
 
     Examples:
         >>> from likewise.losses import MultiSimilarityLoss
@@ -94,41 +94,41 @@ def weight_formulas(loss: PairLoss | ProxyLoss) -> dict[str, Formula]:
 
 
 def no_closed_form(loss: Any) -> str | None:
-    """Why the weights of a loss have no closed form, in one sentence; ``None`` where they have.
+    """The reason why the weights of a loss have no closed form, as a sentence; ``None`` if they have one.
 
     Examples:
         >>> from likewise.losses import FastAPLoss, NTXentLoss
         >>> no_closed_form(NTXentLoss()) is None
         True
         >>> no_closed_form(FastAPLoss())
-        'FastAPLoss has no closed form of its weights, because it is a function of the whole matrix and no formula; weigh() finds them by autograd.'
+        'FastAPLoss has no closed form of its weights, because it is a function of the matrix and not a formula; weigh() computes them by autograd.'
     """
     reason = _reason(loss)
     if reason is None:
         return None
-    return f"{name_of(loss)} has no closed form of its weights, because {reason}; weigh() finds them by autograd."
+    return f"{name_of(loss)} has no closed form of its weights, because {reason}; weigh() computes them by autograd."
 
 
 def _reason(loss: Any) -> str | None:
     if not isinstance(loss, PairLoss | ProxyLoss):
-        return "it is no single declaration"
+        return "it is not a single declaration"
     if isinstance(loss, ProxyLoss) and loss.corrected:
-        return "each class that is drawn stands for others"
-    declarations = _declared(loss)
+        return "each drawn class represents several classes"
+    declarations = _terms_by_matrix(loss)
     if declarations is None:
-        return "it is defined on triplets that a miner names one by one"
+        return "it is defined on explicit triplets of a miner"
     for declaration in declarations.values():
         items = declaration if isinstance(declaration, tuple) else (declaration,)
-        parts, regularizers, _ = sort_declaration(declaration)
-        if len(parts) + len(regularizers) < len(items):
-            return "it is a function of the whole matrix and no formula"
-        if any(isinstance(node, Folded) and node.over.binds_positive for part in parts for node in walk(part.total)):
+        terms, regularizers, _ = sort_declaration(declaration)
+        if len(terms) + len(regularizers) < len(items):
+            return "it is a function of the matrix and not a formula"
+        if any(isinstance(node, Folded) and node.over.binds_positive for term in terms for node in walk(term.total)):
             return "it folds over each positive"
     return None
 
 
-def _declared(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | None:
-    """What a loss declares, by what it compares; ``None`` where a miner draws triplets."""
+def _terms_by_matrix(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | None:
+    """The declarations of a loss, by what it compares; ``None`` if a miner draws triplets."""
     if isinstance(loss, ProxyLoss):
         return {between.value: declaration for between, declaration in loss.declare().items()}
     declaration = loss.declare()
@@ -147,59 +147,59 @@ def _is_on_triplets(declaration: Declaration) -> bool:
 
 
 def _of_matrices(loss: PairLoss | ProxyLoss) -> dict[str, dict[Side, Formula]]:
-    """For each matrix that a loss looks at the weights on both sides."""
+    """The weights on both sides, for each matrix that a loss reads."""
     refused = no_closed_form(loss)
     if refused is not None:
         raise TypeError(refused)
-    declarations = _declared(loss)
+    declarations = _terms_by_matrix(loss)
     assert declarations is not None
     result = {}
     for between, declaration in declarations.items():
-        slopes = [part_slopes(part, loss.reduction) for part in sort_declaration(declaration)[0]]
+        derivatives = [term_derivatives(term, loss.reduction) for term in sort_declaration(declaration)[0]]
         positive, negative = (
-            reduce(_plus, [each[side] for each in slopes], _NOTHING) for side in (POSITIVES, NEGATIVES)
+            reduce(_plus, [each[side] for each in derivatives], _NOTHING) for side in (POSITIVES, NEGATIVES)
         )
-        result[between] = {POSITIVES: simplified(-positive), NEGATIVES: simplified(negative)}
+        result[between] = {POSITIVES: simplify(-positive), NEGATIVES: simplify(negative)}
     return result
 
 
-def part_slopes(part: Term, reduction: Reduction = "sum") -> dict[Side, Formula]:
-    """``∂L/∂s`` of a positive and of a negative pair, for one part of a loss.
+def term_derivatives(term: Term, reduction: Reduction = "sum") -> dict[Side, Formula]:
+    """``∂L/∂s`` of a positive and of a negative pair, for one term of a loss.
 
     Args:
-        part: the part.
-        reduction: how the part is averaged; its counts have no slope.
+        term: the term.
+        reduction: how the term is averaged; its counts have derivative zero.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, per_pair, relu, s
-        >>> part_slopes(per_pair(NEGATIVES, relu(s - 0.5)), "mean")[NEGATIVES]
+        >>> term_derivatives(per_pair(NEGATIVES, relu(s - 0.5)), "mean")[NEGATIVES]
         where(0.0 < (s - 0.5), 1.0 / at_least(total(count[negatives](1.0)), 1), 0.0)
     """
     multipliers: dict[Formula, Formula] = {}
     of_sides: dict[Side, Formula] = {POSITIVES: _NOTHING, NEGATIVES: _NOTHING}
 
-    def pass_on(formula: Formula, weight: Formula, over: Side | None = None) -> None:
-        """Add to what each fold and total inside a formula is multiplied with; of a curve, summed over the pairs."""
+    def propagate(formula: Formula, weight: Formula, over: Side | None = None) -> None:
+        """Add to the multiplier of each fold and total inside a formula; for a curve, summed over the pairs."""
         for inner in ingredients(formula):
             if isinstance(inner, Folded | Total):
                 share = weight * derivative(formula, inner)
-                share = share if over is None else _over_pairs(simplified(share), over)
-                share = _over_batch(simplified(share)) if isinstance(inner, Total) else share
+                share = share if over is None else _over_pairs(simplify(share), over)
+                share = _over_batch(simplify(share)) if isinstance(inner, Total) else share
                 multipliers[inner] = _plus(multipliers.get(inner, _NOTHING), share)
 
-    pass_on(part.total, Number(1.0))
-    for node in reversed(walk(part.total)):  # who uses a fold comes before it
+    propagate(term.total, Number(1.0))
+    for node in reversed(walk(term.total)):  # a fold follows the formulas that use it
         if isinstance(node, Total) and node in multipliers:
-            pass_on(node.of, multipliers[node])
-        elif isinstance(node, Folded) and not _is_zero(simplified(multipliers.get(node, _NOTHING))):
-            local = multipliers[node] * _fold_slope(node)
-            pass_on(node.curve, local, node.over)
+            propagate(node.of, multipliers[node])
+        elif isinstance(node, Folded) and not _is_zero(simplify(multipliers.get(node, _NOTHING))):
+            local = multipliers[node] * _fold_derivative(node)
+            propagate(node.curve, local, node.over)
             for side in of_sides:
                 if node.over in (side, Side.BOTH):
                     of_sides[side] = _plus(of_sides[side], local * derivative(node.curve, s))
-    units = {"mean": part.units, "nonzero": part.nonzero}.get(reduction)
+    units = {"mean": term.units, "nonzero": term.nonzero}.get(reduction)
     scale = Number(1.0) if units is None else 1.0 / at_least(Total(units), 1)
-    return {side: simplified(formula * scale) for side, formula in of_sides.items()}
+    return {side: simplify(formula * scale) for side, formula in of_sides.items()}
 
 
 def _plus(a: Formula, b: Formula) -> Formula:
@@ -211,7 +211,7 @@ def _over_pairs(share: Formula, over: Side) -> Formula:
 
 
 def _over_batch(share: Formula) -> Formula:
-    """The sum over all anchors; what is the same for each of them is counted for each of them."""
+    """The sum over all anchors; a number that is equal for all anchors is counted once per anchor."""
     if _is_zero(share):
         return share
     return Total(where(count(POSITIVES) > -1.0, share, 0.0) if share.rank < Rank.ANCHOR else share)
@@ -221,8 +221,8 @@ def _is_zero(formula: Formula) -> bool:
     return isinstance(formula, Number) and not isinstance(formula.value, Tensor) and formula.value == 0.0
 
 
-def _fold_slope(folded: Folded) -> Formula:
-    """What a fold passes to each of its pairs, by its curve there."""
+def _fold_derivative(folded: Folded) -> Formula:
+    """The derivative of a fold by its curve at each pair."""
     fold, over, curve = folded.fold, folded.over, folded.curve
     if isinstance(fold, LogSumExp):
         return exp(curve - folded)
@@ -231,16 +231,16 @@ def _fold_slope(folded: Folded) -> Formula:
     if isinstance(fold, Mean):
         return 1.0 / at_least(count(over), 1)
     if isinstance(fold, Max | Min):
-        # nobody is beyond the extreme
+        # no value is beyond the extreme
         elsewhere = curve < folded if isinstance(fold, Max) else folded < curve
         return where(elsewhere, 0.0, 1.0 / at_least(count(over, where(elsewhere, 0, 1)), 1))
     if isinstance(fold, Count):
         return _NOTHING
-    raise TypeError(_unknown(fold))
+    raise TypeError(_unknown_derivative(fold))
 
 
-def _unknown(fold: Fold) -> str:
-    return f"the slope of a fold must be known as a formula, but that of {fold.name} is not"
+def _unknown_derivative(fold: Fold) -> str:
+    return f"the derivative of a fold must be known as a formula, but that of {fold.name} is not"
 
 
 def closed_weights(
@@ -252,21 +252,21 @@ def closed_weights(
     *,
     relation: Relation | None = None,
 ) -> tuple[Weighed, ...]:
-    """The weights of every pair by the formulas of `weight_formulas`, without differentiating anything.
+    """The weights of every pair by the formulas of `weight_formulas`, without autograd.
 
-    Where the similarities to a class's centers are pooled, the formulas are about classes, and the slope of the pooling
-    carries them to the centers.
+    If the similarities to a class's centers are pooled, the formulas apply to classes, and the derivative of the pooling
+    gives the weights of the centers.
 
     Args:
         loss: a loss that is declared in formulas.
         embeddings: the anchors, ``(m, d)``.
         labels: their labels.
-        references: what they are compared with, where that is not themselves.
+        references: what they are compared with; by default the embeddings themselves.
         reference_labels: the references' labels.
-        relation: who is positive to whom, in place of labels.
+        relation: the positive and negative pairs, instead of labels.
 
     Returns:
-        For each matrix that the loss looks at what `likewise.analysis.weigh` finds by autograd.
+        For each matrix that the loss reads the same as `likewise.analysis.weigh` computes by autograd.
 
     Examples:
         >>> import torch
@@ -277,9 +277,9 @@ def closed_weights(
                 [0.5000, 0.0000]])
     """
     formulas = _of_matrices(loss)
-    with torch.no_grad(), untouched(loss, embeddings):
+    with torch.no_grad(), preserve_state(loss, embeddings):
         if isinstance(loss, ProxyLoss):
-            _, seen = seen_by(loss, embeddings, labels, references, reference_labels, relation=relation)
+            _, seen = record_matrices(loss, embeddings, labels, references, reference_labels, relation=relation)
             batches = {batch.between: batch for batch, _ in seen}
             return tuple(_with_proxies(loss, between, each, batches) for between, each in formulas.items())
         with full_precision(embeddings):
@@ -287,22 +287,22 @@ def closed_weights(
                 embeddings, labels, references, reference_labels, relation, as_similarity(loss.similarity)
             )
             (each,) = formulas.values()
-            return (_weighed(batch, _slopes(_mined(loss, batch), each)),)
+            return (_weigh(batch, _pair_derivatives(_mine(loss, batch), each)),)
 
 
-def _mined(loss: PairLoss, batch: PairBatch) -> PairBatch:
+def _mine(loss: PairLoss, batch: PairBatch) -> PairBatch:
     miner = loss.miner
     if miner is None:
         if _is_on_triplets(loss.declare()) and isinstance(batch.relation, Triplets):
             raise TypeError(
-                f"{name_of(loss)} has no closed form of its weights on triplets that are named one by one; "
-                "weigh() finds them by autograd"
+                f"{name_of(loss)} has no closed form of its weights on explicit triplets; "
+                "weigh() computes them by autograd"
             )
         return batch
     if isinstance(miner, PairMiner):
         return batch.under(Mined(batch.relation, *miner.keep(as_similarity(loss.similarity))))
     assert isinstance(miner, TripletMiner)
-    return batch if _is_on_triplets(loss.declare()) else batch.under(miner.touch(map_rows(batch)))
+    return batch if _is_on_triplets(loss.declare()) else batch.under(miner.refine(map_rows(batch)))
 
 
 def _with_proxies(
@@ -310,7 +310,7 @@ def _with_proxies(
 ) -> Weighed:
     if between != Between.SAMPLES_CLASSES.value:
         batch = batches[between]
-        return _weighed(batch, _slopes(batch, formulas))
+        return _weigh(batch, _pair_derivatives(batch, formulas))
     batch = batches[Between.SAMPLES_PROXIES.value]
     assert isinstance(batch.relation, Labels)
     assert batch.relation.reference_labels is not None
@@ -319,11 +319,11 @@ def _with_proxies(
     with torch.enable_grad():
         of_centers = batch.similarities().detach().requires_grad_()
         pooled = loss.pool(of_centers.reshape(len(of_centers), -1, centers))  # (m, classes)
-        slopes = _slopes(PairBatch(classes, matrix=pooled.detach()), formulas)
-        return _weighed(batch, torch.autograd.grad(pooled, of_centers, slopes)[0])
+        derivatives = _pair_derivatives(PairBatch(classes, matrix=pooled.detach()), formulas)
+        return _weigh(batch, torch.autograd.grad(pooled, of_centers, derivatives)[0])
 
 
-def _slopes(batch: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
+def _pair_derivatives(batch: PairBatch, formulas: dict[Side, Formula]) -> Tensor:
     """``∂L/∂s`` of every pair, zero for pairs that are neither positive nor negative after mining."""
     positive, negative = dense_masks(batch)
     of_positives, of_negatives = evaluate_pairs([formulas[POSITIVES], formulas[NEGATIVES]], batch)
@@ -344,7 +344,7 @@ def evaluate_pairs(formulas: list[Formula], batch: PairBatch) -> list[Tensor]:
     """
     engine = DenseEngine(batch)
     exact = engine.similarities
-    # a plain number beside a count would be computed in torch's default dtype, whatever that of the batch
+    # with a count, a plain number would be computed in torch's default dtype instead of that of the batch
     known: dict[Formula, Any] = {
         node: torch.tensor(node.value, dtype=exact.dtype, device=exact.device)
         for node in walk(*formulas)
@@ -359,6 +359,6 @@ def evaluate_pairs(formulas: list[Formula], batch: PairBatch) -> list[Tensor]:
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]
 
 
-def _weighed(batch: PairBatch, slopes: Tensor) -> Weighed:
+def _weigh(batch: PairBatch, derivatives: Tensor) -> Weighed:
     masks = before_mining(batch.relation).masks()
-    return Weighed(batch.between, batch.similarities().detach(), slopes.detach(), *masks)
+    return Weighed(batch.between, batch.similarities().detach(), derivatives.detach(), *masks)

@@ -1,7 +1,7 @@
-"""Weight against similarity: the curves by which the unified view tells losses apart (its figure 1).
+"""Weight curves: the weight of a pair against its similarity (figure 1 of the unified view).
 
-One pair of a batch gets another cosine, all others keep theirs, and the loss is asked for that pair's weight; for any loss,
-because the matrix that it makes is changed under its hands (`likewise.formula.similarity_hook`).
+One pair of a batch gets another cosine, all others keep theirs, and the weight of that pair is computed.  This works for
+any loss, because a `likewise.formula.similarity_hook` replaces its matrix.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.analysis.stage import NEGATIVES, POSITIVES, Stage, Typical, real, show, typical
+from likewise.analysis.stage import NEGATIVES, POSITIVES, Stage, Typical, real_stage, show, typical_stage
 from likewise.analysis.weights import Loss
 from likewise.formula import Hyper, hyperparameters, whole_number
 from likewise.losses import PairLoss, ProxyLoss
 
 GRID = (torch.arange(200, dtype=torch.float64) + 0.5) / 100.0 - 1.0
-"""Cosines from −1 to 1, on no round number: thresholds lie between two of them."""
+"""Cosines from −1 to 1, without round numbers, so that thresholds are between two of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """How a loss weighs a pair, by its cosine.
+    """The weight of a pair as a function of its cosine.
 
     Args:
-        similarities: the cosines that the pair was given, ``(g,)``.
-        positive: the weight of a positive pair there, one row for each anchor looked at, ``(rows, g)``.
+        similarities: the cosines of the pair, ``(g,)``.
+        positive: the weight of a positive pair there, one row per anchor, ``(rows, g)``.
         negative: the weight of a negative pair, ``(rows, g)``.
         positives: the cosines of all positive pairs of the batch.
         negatives: the cosines of all negative pairs.
@@ -89,22 +89,22 @@ def weight_curves(
 ) -> Curves:
     """Weight against cosine, for a positive and a negative pair, of one loss or several.
 
-    In the row of an anchor one pair is given every cosine in turn; its neighbors keep theirs.  The weight is
-    ``(1 − 2 I) ∂L/∂cos``: that of `pair_weights` where a loss looks at cosines, and for a loss on distances what is left of
-    it after the chain rule, so that all losses are comparable.  A loss that is defined on unordered pairs gets both
-    entries of the pair, and their weights are added.
+    In the row of an anchor one pair takes every cosine in turn; the other pairs keep theirs.  The weight is
+    ``(1 − 2 I) ∂L/∂cos``: that of `pair_weights` for a loss on cosines, and by the chain rule for a loss on distances, so
+    that all losses are comparable.  For a loss that is defined on unordered pairs both entries of the pair change, and
+    their weights are added.
 
     Args:
-        losses: a loss of the library or around one, or a function of a similarity matrix and labels; several in a list,
-            or with names of their own in a mapping.
+        losses: a loss of the library, a wrapper, or a function of a similarity matrix and labels; several in a list, or
+            with names in a mapping.
         similarities: the cosines to try.
-        embeddings: a real batch; by default a typical one is made, as a matrix of cosines.
+        embeddings: a real batch; by default a typical one is generated, as a matrix of cosines.
         labels: the labels of the real batch.
-        positives: how similar positive pairs are in a typical batch.
-        negatives: how similar negative pairs are in it.
-        classes: how many classes a typical batch has.
-        per_class: how many samples each of them has.
-        rows: how many anchors of a real batch to look at, evenly chosen; of each, the pairs of median similarity.
+        positives: the cosines of positive pairs in a typical batch.
+        negatives: the cosines of its negative pairs.
+        classes: the number of classes of a typical batch.
+        per_class: the number of samples of each of them.
+        rows: the number of anchors of a real batch, evenly chosen; each with its pairs of median similarity.
 
     Examples:
         >>> from likewise.losses import ContrastiveLoss
@@ -119,11 +119,11 @@ def weight_curves(
         raise ValueError(f"similarities must be cosines from -1 to 1 in one dimension, but they are {similarities!r}")
     whole_number("rows", rows, 1)
     curves = {}
-    for name, loss in _named(losses).items():
+    for name, loss in _name_losses(losses).items():
         if embeddings is None:
-            stage = typical(loss, positives, negatives, classes, per_class)
+            stage = typical_stage(loss, positives, negatives, classes, per_class)
         else:
-            stage = real(embeddings, labels)
+            stage = real_stage(embeddings, labels)
         curves[name] = _curve(loss, stage, grid, 1 if embeddings is None else rows, name)
     return Curves(curves)
 
@@ -137,14 +137,14 @@ def sensitivity(
     embeddings: Tensor | None = None,
     labels: Tensor | None = None,
 ) -> Curves:
-    """The curves of a loss as one of its hyper-parameters varies: `weight_curves` of what `varied` makes.
+    """The curves of a loss as one of its hyper-parameters varies: `weight_curves` of the losses that `vary` returns.
 
     Args:
         loss: a loss of the library.
         parameter: the hyper-parameter.
-        values: its values; by default five over the range in which a search looks.
+        values: its values; by default five over its search range.
         similarities: the cosines to try.
-        embeddings: a real batch; by default a typical one is made.
+        embeddings: a real batch; by default a typical one is generated.
         labels: the labels of the real batch.
 
     Returns:
@@ -155,9 +155,7 @@ def sensitivity(
         >>> list(sensitivity(CircleLoss(), "gamma", [20.0, 80.0], similarities=torch.tensor([0.5])))
         ['gamma=20', 'gamma=80']
     """
-    return weight_curves(
-        varied(loss, parameter, values), similarities=similarities, embeddings=embeddings, labels=labels
-    )
+    return weight_curves(vary(loss, parameter, values), similarities=similarities, embeddings=embeddings, labels=labels)
 
 
 def sensitivities(
@@ -167,12 +165,12 @@ def sensitivities(
     embeddings: Tensor | None = None,
     labels: Tensor | None = None,
 ) -> dict[str, Curves]:
-    """`sensitivity` to each hyper-parameter of a loss, each over the range in which a search looks.
+    """`sensitivity` to each hyper-parameter of a loss, each over its search range.
 
     Args:
         loss: a loss of the library.
         similarities: the cosines to try.
-        embeddings: a real batch; by default a typical one is made.
+        embeddings: a real batch; by default a typical one is generated.
         labels: the labels of the real batch.
 
     Examples:
@@ -186,17 +184,17 @@ def sensitivities(
     }
 
 
-def varied(loss: PairLoss | ProxyLoss, parameter: str, values: Sequence[float] | None = None) -> dict[str, Loss]:
-    """A loss with several values of a hyper-parameter, by name.
+def vary(loss: PairLoss | ProxyLoss, parameter: str, values: Sequence[float] | None = None) -> dict[str, Loss]:
+    """Copies of a loss with several values of a hyper-parameter, by name.
 
     Args:
-        loss: a loss of the library; it is left as it is.
+        loss: a loss of the library; it is not changed.
         parameter: the hyper-parameter.
-        values: its values; by default five over the range in which a search looks.
+        values: its values; by default five over its search range.
 
     Examples:
         >>> from likewise.losses import CircleLoss
-        >>> list(varied(CircleLoss(), "margin"))
+        >>> list(vary(CircleLoss(), "margin"))
         ['margin=0', 'margin=0.15', 'margin=0.3', 'margin=0.45', 'margin=0.6']
     """
     declared = hyperparameters(loss) if isinstance(loss, PairLoss | ProxyLoss) else {}
@@ -211,7 +209,7 @@ def varied(loss: PairLoss | ProxyLoss, parameter: str, values: Sequence[float] |
 
 
 def values_of(declared: Hyper, whole: bool, number: int = 5) -> list[float]:
-    """So many values of a hyper-parameter, evenly over the range in which a search looks.
+    """Several values of a hyper-parameter, evenly over its search range.
 
     Examples:
         >>> values_of(Hyper("a scale", search=(1.0, 100.0), log=True), whole=False, number=3)
@@ -229,14 +227,18 @@ def values_of(declared: Hyper, whole: bool, number: int = 5) -> list[float]:
 
 
 def with_value(loss: PairLoss | ProxyLoss, name: str, value: float | str) -> PairLoss | ProxyLoss:
-    """The same loss with another value of a hyper-parameter or an option, and with the same proxies where there are as many.
+    """A copy of a loss with another value of a hyper-parameter or an option, and with its proxies if their number is equal.
 
     Examples:
         >>> from likewise.losses import CircleLoss
         >>> with_value(CircleLoss(margin=0.3), "gamma", 20.0)
         CircleLoss(margin=0.3, gamma=20.0)
     """
-    options = {field.name: _as_given(field.default, getattr(loss, field.name)) for field in _fields(loss) if field.init}
+    options = {
+        field.name: _constructor_value(field.default, getattr(loss, field.name))
+        for field in _fields(loss)
+        if field.init
+    }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         made = type(loss)(**{**options, name: value})
@@ -247,8 +249,8 @@ def with_value(loss: PairLoss | ProxyLoss, name: str, value: float | str) -> Pai
     return made.to(next((each.dtype for each in before.values() if each.is_floating_point()), torch.float32))
 
 
-def _as_given(default: Any, now: Any) -> Any:
-    """What a constructor was given: a parameter was a number, or whether to have it."""
+def _constructor_value(default: Any, now: Any) -> Any:
+    """The argument of the constructor that a value came from: a number, or a flag for a parameter."""
     if isinstance(default, bool):
         return now if isinstance(now, bool) else now is not None
     return now.mean().item() if isinstance(now, Tensor) else now
@@ -297,11 +299,11 @@ def _weight_at(loss: Loss, stage: Stage, pair: tuple[int, int], cosine: float, b
     return torch.stack([weights[place] for place in places]).sum().double().cpu()
 
 
-def _named(losses: Any) -> dict[str, Loss]:
+def _name_losses(losses: Any) -> dict[str, Loss]:
     if isinstance(losses, Mapping):
         return dict(losses)
     several = list(losses) if isinstance(losses, Sequence) else [losses]
     names = [getattr(loss, "__name__", type(loss).__name__) for loss in several]
     if len(set(names)) < len(names):
-        raise ValueError(f"losses of the same kind need names of their own, {{name: loss}}, but they are {names}")
+        raise ValueError(f"losses of the same kind must have names, {{name: loss}}, but they are {names}")
     return dict(zip(names, several, strict=True))

@@ -1,8 +1,8 @@
-"""Gradient equivalence: whether two losses train alike, and the weighted pair loss that trains like a given one.
+"""Gradient equivalence of two losses, and the weighted pair loss that is gradient equivalent to a loss.
 
 Definition 3.1 of the unified view: two losses are gradient equivalent at an iteration if their gradients by a network's
-parameters are the same there.  Any network passes on what it gets by its embeddings, so equal gradients by the embeddings
-are enough; that is what is compared where no network is given.
+parameters are the same there.  By the chain rule, equal gradients by the embeddings are sufficient for any network; they
+are compared if no network is given.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ import torch
 from torch import Tensor, nn
 
 from likewise.analysis.batches import Batch, random_batches, sizes_for
-from likewise.analysis.weights import Loss, Weighed, as_leaf, gradients, merged, name_of, seen_by, untouched, weigh
+from likewise.analysis.weights import (
+    Loss,
+    Weighed,
+    as_leaf,
+    gradients,
+    merge_matrices,
+    name_of,
+    preserve_state,
+    record_matrices,
+    weigh,
+)
 from likewise.formula import Relation, SimilarityLike, whole_number
 
 
@@ -43,20 +53,20 @@ class PairDifference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came out of a comparison; true if the losses are gradient equivalent.
+    """The result of a comparison; true if the losses are gradient equivalent.
 
     Args:
-        names: what the losses are called.
+        names: the names of the losses.
         equivalent: whether their gradients are the same on every batch.
-        factor: where they are the same up to one positive factor: by how much the second's is larger.
+        factor: the ratio of the second gradient to the first, if they are equal up to one positive factor.
         difference: the largest difference of an entry, relative to the largest entry, on the worst batch.
-        tolerance: up to which difference gradients are the same.
-        batches: how many batches were compared, and on how many of them a gradient was not zero.
-        by: the gradient by what.
+        tolerance: the largest difference of equal gradients.
+        batches: the number of compared batches, and the number of those with a gradient that is not zero.
+        by: what the gradients are taken by, in words.
         worst: the number of the batch with the largest difference.
         cosine: the cosine between the gradients there.
         norms: their norms there.
-        pair: the pair whose weights differ most there, where both losses look at the same pairs.
+        pair: the pair whose weights differ most there, if both losses read the same pairs.
 
     Examples:
         >>> from likewise.losses import MultiSimilarityLoss, RAWLoss
@@ -87,7 +97,7 @@ class Verdict:
         on = f"on {number} batch{'es' if number > 1 else ''}"
         if self.equivalent:
             if not lively:
-                return f"{a} and {b} have no gradient by {self.by} {on}, which says nothing about them."
+                return f"{a} and {b} have no gradient by {self.by} {on}, so that they cannot be compared."
             return (
                 f"{a} and {b} are gradient equivalent {on}: their gradients by {self.by} differ by at most "
                 f"{self.difference:.1e} of the largest entry."
@@ -117,18 +127,18 @@ def gradient_equivalent(
 ) -> Verdict:
     """Whether two losses are gradient equivalent (Definition 3.1 of the unified view) on a batch, or on random ones.
 
-    Everything is computed on copies, in float64.  What both losses learn under the same name and have the same values of,
-    such as proxies that were copied from one to the other, is compared as well.
+    Everything is computed on copies, in float64.  The gradients of parameters with the same name and the same values in
+    both losses, such as copied proxies, are compared as well.
 
     Args:
         loss_a: a loss of the library, a wrapper around one, or a function of a matrix of cosines and labels.
         loss_b: another.
-        embeddings: a batch, ``(m, d)``; by default random batches are drawn.  Where a network is given, what it is fed with.
+        embeddings: a batch, ``(m, d)``; by default random batches are drawn.  With a network, the input of the network.
         labels: the labels of the batch.
-        batches: how many random batches are drawn.
+        batches: the number of random batches.
         network: compare gradients by its parameters; by default by the embeddings themselves.
-        tolerance: the largest difference that counts as none, relative to the gradient's largest entry.
-        seed: other seeds, other batches.
+        tolerance: the largest difference of equal gradients, relative to the gradient's largest entry.
+        seed: the seed of the random batches.
 
     Examples:
         >>> from likewise.losses import BinomialDevianceLoss, NTXentLoss
@@ -140,7 +150,7 @@ def gradient_equivalent(
     """
     compared = [_copy(loss) for loss in (loss_a, loss_b)]
     network = _copy(network) if network is not None else None
-    shared = _shared(*compared)
+    shared = _shared_parameters(*compared)
     found = [
         (batch, *_both_gradients(compared, batch, network, shared))
         for batch in _batches(embeddings, labels, compared, batches, network, seed)
@@ -181,33 +191,33 @@ def _batches(
         exact = isinstance(embeddings, Tensor) and embeddings.is_floating_point()
         return [Batch(embeddings.double() if exact else embeddings, labels)]
     if network is not None:
-        raise TypeError("embeddings must be given together with network: the batch that it is fed with")
+        raise TypeError("embeddings must be given together with network, as its input")
     classes, dim = sizes_for(*losses)
     return random_batches(whole_number("batches", number, 1), classes=classes, dim=dim, seed=seed)
 
 
-def _shared(loss_a: Any, loss_b: Any) -> list[str]:
-    """The names of what both losses learn, where they have the same values of it."""
+def _shared_parameters(loss_a: Any, loss_b: Any) -> list[str]:
+    """The names of parameters that both losses have, with the same values."""
     if not isinstance(loss_a, nn.Module) or not isinstance(loss_b, nn.Module):
         return []
-    theirs = dict(loss_b.named_parameters())
-    return [name for name, own in loss_a.named_parameters() if name in theirs and torch.equal(own, theirs[name])]
+    of_b = dict(loss_b.named_parameters())
+    return [name for name, value in loss_a.named_parameters() if name in of_b and torch.equal(value, of_b[name])]
 
 
 @torch.enable_grad()
 def _both_gradients(losses: list[Any], batch: Batch, network: Any, shared: list[str]) -> tuple[Tensor, Tensor]:
-    """The gradients of both losses, each as one long vector."""
+    """The gradients of both losses, each as one vector."""
     if network is None:
         samples = as_leaf(batch.embeddings)
         by = [samples]
     else:
-        samples = network(batch.embeddings)  # once for both: it may draw random numbers
+        samples = network(batch.embeddings)  # once for both, because it may draw random numbers
         by = [parameter for parameter in network.parameters() if parameter.requires_grad]
     result = []
     for loss in losses:
         own = dict(loss.named_parameters()) if shared else {}
-        with untouched(loss, samples):
-            value, _ = seen_by(loss, samples, batch.labels)
+        with preserve_state(loss, samples):
+            value, _ = record_matrices(loss, samples, batch.labels)
         found = gradients(value, [*by, *(own[name] for name in shared)])
         result.append(torch.cat([each.flatten() for each in found]))
     return result[0], result[1]
@@ -219,7 +229,7 @@ def _difference(a: Tensor, b: Tensor) -> float:
 
 
 def _factor(lively: list[tuple[Tensor, Tensor]], tolerance: float) -> float | None:
-    """The one positive number by which all gradients of the second loss are larger than the first's."""
+    """The positive ratio of all gradients of the second loss to those of the first, if there is one."""
     a, b = lively[0]
     factor = float(a @ b) / float(a @ a) if bool(a.any()) else 0.0
     same = factor > 0.0 and all(_difference(factor * a, b) <= tolerance for a, b in lively)
@@ -230,7 +240,7 @@ def _pair_difference(losses: list[Any], batch: Batch, network: Any) -> PairDiffe
     with torch.no_grad():
         samples = batch.embeddings if network is None else network(batch.embeddings)
     try:
-        a, b = (merged(weigh(loss, samples, batch.labels), name_of(loss)) for loss in losses)
+        a, b = (merge_matrices(weigh(loss, samples, batch.labels), name_of(loss)) for loss in losses)
     except ValueError:  # several matrices, or none
         return None
     if a.similarities.shape != b.similarities.shape or not torch.allclose(a.similarities, b.similarities):
@@ -250,12 +260,12 @@ def _largest(a: Weighed, b: Weighed) -> PairDifference:
 class WeightedEquivalent(nn.Module):
     r"""The weighted pair loss that is gradient equivalent to another: $\sum_{ij}\frac{\partial L}{\partial s_{ij}}s_{ij}$.
 
-    Eq. 4 of the unified view with signed weights: over negative pairs it is $w\,s$, over positive ones $-w\,s$.  It is made
-    by `equivalent_weighted_loss`.
+    Eq. 4 of the unified view with signed weights: over negative pairs it is $w\,s$, over positive ones $-w\,s$.  Construct
+    it with `equivalent_weighted_loss`.
 
     Attributes:
-        loss: the loss, which makes the similarities (and has the proxies).
-        frozen: the slopes of one batch, one tensor for each matrix; ``None``: they are found anew for every batch.
+        loss: the loss, which computes the similarities (and has the proxies).
+        fixed: the derivatives of one batch, one tensor for each matrix; ``None``: they are computed for every batch.
 
     Examples:
         >>> import torch
@@ -269,12 +279,12 @@ class WeightedEquivalent(nn.Module):
     """
 
     def __init__(
-        self, loss: Loss, frozen: tuple[Weighed, ...] | None = None, *, similarity: SimilarityLike = "cosine"
+        self, loss: Loss, fixed: tuple[Weighed, ...] | None = None, *, similarity: SimilarityLike = "cosine"
     ) -> None:
         super().__init__()
         self.loss = loss
         self.similarity = similarity
-        self.frozen = frozen
+        self.fixed = fixed
 
     def forward(
         self,
@@ -285,26 +295,26 @@ class WeightedEquivalent(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """``Σ_N w s − Σ_P w s`` over every matrix that the loss makes of the batch."""
-        value, seen = seen_by(
+        """``Σ_N w s − Σ_P w s`` over every matrix that the loss computes for the batch."""
+        value, seen = record_matrices(
             self.loss, embeddings, labels, references, reference_labels, relation=relation, similarity=self.similarity
         )
         matrices = [matrix for _, matrix in seen]
-        if self.frozen is None:
-            slopes = _explaining(self.loss, value, embeddings, matrices)
+        if self.fixed is None:
+            derivatives = _derivatives_of(self.loss, value, embeddings, matrices)
         else:
-            slopes = [weighed.slopes.to(matrices[0]) for weighed in self.frozen]
-            have, want = ([tuple(each.shape) for each in all_] for all_ in (matrices, slopes))
+            derivatives = [weighed.derivatives.to(matrices[0]) for weighed in self.fixed]
+            have, want = ([tuple(each.shape) for each in all_] for all_ in (matrices, derivatives))
             if have != want:
                 raise ValueError(
-                    f"embeddings must make similarities of the shapes {want} that were frozen, but made {have}"
+                    f"embeddings must have similarities of the shapes {want} of the fixed weights, but they have {have}"
                 )
-        terms = [(slope * matrix).sum() for slope, matrix in zip(slopes, matrices, strict=True)]
+        terms = [(each * matrix).sum() for each, matrix in zip(derivatives, matrices, strict=True)]
         return torch.stack(terms).sum()
 
     def extra_repr(self) -> str:
         """Whether the weights are fixed."""
-        return "weights found anew for every batch" if self.frozen is None else "weights of one batch"
+        return "weights computed for every batch" if self.fixed is None else "weights of one batch"
 
 
 def equivalent_weighted_loss(
@@ -317,23 +327,23 @@ def equivalent_weighted_loss(
     relation: Relation | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> WeightedEquivalent:
-    """The weighted pair loss that Theorem 3.1 of the unified view promises for every function of similarities.
+    """The weighted pair loss of Theorem 3.1 of the unified view, for any function of similarities.
 
-    With a batch, the weights are those of this batch and stay: at this batch, the loss and its double have the same
-    gradient by the embeddings, so by the parameters of any network that made them, and by proxies.  Without one, the double
-    weighs every batch anew, and can take the loss's place in a training.
+    With a batch, the weights are fixed to those of this batch: at this batch, the loss and its equivalent have the same
+    gradient by the embeddings, hence by the parameters of any network that computed them, and by proxies.  Without one,
+    the weights are computed for every batch, and the equivalent can replace the loss in training.
 
-    What a loss learns beside embeddings and proxies (a boundary, a temperature, a bias) is no pair's weight and gets no
-    gradient; `learned_elsewhere` names it.
+    Other parameters of a loss (a boundary, a temperature, a bias) do not enter through weights of pairs and get no
+    gradient; `learned_elsewhere` lists them.
 
     Args:
-        loss: a loss of the library, a wrapper around one, or a function of a similarity matrix and labels.  One that does
-            not see embeddings through similarities alone is refused.
-        embeddings: the batch whose weights are taken, ``(m, d)``.
+        loss: a loss of the library, a wrapper around one, or a function of a similarity matrix and labels.  It must depend
+            on embeddings only through similarities.
+        embeddings: the batch whose weights are used, ``(m, d)``.
         labels: its labels.
-        references: what it is compared with, where that is not itself.
+        references: what it is compared with; by default the embeddings themselves.
         reference_labels: the references' labels.
-        relation: who is positive to whom, in place of labels.
+        relation: the positive and negative pairs, instead of labels.
         similarity: how embeddings are compared, for a function.
 
     Examples:
@@ -353,29 +363,29 @@ def equivalent_weighted_loss(
     return WeightedEquivalent(loss, weighing.matrices, similarity=similarity)
 
 
-def _explaining(loss: Loss, value: Tensor, embeddings: Tensor, matrices: list[Tensor]) -> list[Tensor]:
-    """The slopes by similarities, if the gradient goes through them."""
+def _derivatives_of(loss: Loss, value: Tensor, embeddings: Tensor, matrices: list[Tensor]) -> list[Tensor]:
+    """The derivatives by similarities; an error if the gradient does not pass only through them."""
     if not embeddings.requires_grad:
         return gradients(value, matrices)
-    gradient, *slopes = gradients(value, [embeddings, *matrices])
-    (explained,) = gradients(matrices, [embeddings], slopes)
+    gradient, *derivatives = gradients(value, [embeddings, *matrices])
+    (explained,) = gradients(matrices, [embeddings], derivatives)
     whole = float(gradient.norm())
     _refuse(loss, float((gradient - explained).norm()) / whole if whole else 0.0, embeddings.dtype)
-    return slopes
+    return derivatives
 
 
 def _refuse(loss: Loss, unexplained: float, dtype: torch.dtype) -> None:
     if unexplained > torch.finfo(dtype).eps ** 0.5:
         raise ValueError(
-            f"loss must be a function of similarities alone, but {unexplained:.0%} of the gradient of {name_of(loss)} "
-            "does not go through them, so that no weighting of pairs is equivalent to it"
+            f"loss must be a function of similarities only, but {unexplained:.0%} of the gradient of {name_of(loss)} "
+            "does not pass through them, so that no weighting of pairs is equivalent to it"
         )
 
 
 def learned_elsewhere(
     loss: nn.Module, embeddings: Tensor, labels: Tensor | None = None, *, relation: Relation | None = None
 ) -> dict[str, float]:
-    """What a loss learns by other ways than the weights of pairs: for each such parameter that share of its gradient.
+    """The fraction of each parameter's gradient that does not pass through pair weights, where it is not zero.
 
     Examples:
         >>> import torch
@@ -387,8 +397,8 @@ def learned_elsewhere(
         {}
     """
     leaf = as_leaf(embeddings)
-    with untouched(loss, leaf):
-        value, seen = seen_by(loss, leaf, labels, relation=relation)
+    with preserve_state(loss, leaf):
+        value, seen = record_matrices(loss, leaf, labels, relation=relation)
     matrices, named = [matrix for _, matrix in seen], dict(loss.named_parameters())
     found = gradients(value, [*matrices, *named.values()])
     explained = gradients(matrices, list(named.values()), found[: len(matrices)])

@@ -1,7 +1,7 @@
-"""The pictures of the lens: weight curves and mined pairs.  The only file of the room that asks for matplotlib.
+"""Figures of the lens: weight curves and mined pairs.  Only this module of the package imports matplotlib.
 
-Drawn for light and dark pages alike: the background is transparent and every color lies between the two.  The same input
-gives the same bytes.
+The figures suit light and dark pages: the background is transparent, and every color contrasts with both.  The same
+input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from likewise.losses import PairLoss
 
 GRAY = "#858585"
 PULL, PUSH = "#2a9d8f", "#e07a1f"
-"""What positive pairs do, and what negative pairs do; told apart by lines, too, for those who see no colors."""
+"""The colors of positive and negative pairs, which also differ by line style."""
 
 CLASSES = ("#3b8edb", "#e08a1e", "#2aa876", "#c2559d", "#8a6fd1", "#d1495b", "#6b8e23", "#20a4a4")
 Form = Literal["svg", "png"]
 
 
 def draw_curves(curves: Curves, form: Form = "svg", *, columns: int = 4, width: float = 2.5) -> bytes:
-    """Weight against similarity, a panel for each loss; the batch's similarities stand behind.
+    """Draw weight against similarity, a panel for each loss, with histograms of the batch's similarities.
 
-    Solid: a positive pair.  Dashed: a negative pair.  Each line is drawn relative to its largest weight, which stands at
-    the axis, because a batch has many more negative pairs than positive ones.  Of several anchors the median is
+    Solid: a positive pair.  Dashed: a negative pair.  Each line is drawn relative to its largest weight, which is printed
+    at the axis, because a batch has many more negative pairs than positive ones.  With several anchors the median is
     drawn strong, the others faint.
 
     Args:
-        curves: as `weight_curves` gives them.
+        curves: the result of `weight_curves`.
         form: ``"svg"`` or ``"png"``.
-        columns: panels side by side.
+        columns: the number of panels in a row.
         width: of a panel, in inches.
 
     Returns:
@@ -54,7 +54,7 @@ def draw_curves(curves: Curves, form: Form = "svg", *, columns: int = 4, width: 
     one_of("form", form, ("svg", "png"))
     columns = min(whole_number("columns", columns, 1), len(curves))
     rows = math.ceil(len(curves) / columns)
-    with styled() as Figure:
+    with use_style() as Figure:
         figure = Figure(figsize=(width * columns, 0.78 * width * rows + 0.3), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
         for place, axis in enumerate(axes.flat):
@@ -82,29 +82,29 @@ def _curve(axis: Any, curve: Curve, name: str) -> None:
         relative = weights / largest if largest else weights
         lowest = min(lowest, float(relative.min()))
         for line in relative if len(relative) > 1 else ():
-            axis.plot(*thinned(curve.similarities, line), color=color, linewidth=0.7, alpha=0.35)
-        middle = thinned(curve.similarities, relative.median(dim=0).values)
+            axis.plot(*thin_line(curve.similarities, line), color=color, linewidth=0.7, alpha=0.35)
+        middle = thin_line(curve.similarities, relative.median(dim=0).values)
         axis.plot(*middle, color=color, linestyle=dashes, linewidth=1.7, label=label)
-        # what the one at the top of the panel stands for
+        # the weight at the top of the panel
         axis.text(-1.04, 1.03 - 0.15 * place, f"{largest:.2g}", color=color, fontsize=6.5, ha="right", va="center")
     axis.set_title(name, loc="left", fontsize=9)
     axis.set_ylim(min(1.1 * lowest, -0.06), 1.08)
     axis.set_xlim(-1.0, 1.0)
     axis.set_xticks([-1, -0.5, 0, 0.5, 1], ["-1", "", "0", "", "1"])
     axis.set_yticks([0.0], ["0"])
-    bare(axis)
+    strip_axis(axis)
 
 
-def thinned(across: Tensor, up: Tensor, tolerance: float = 0.003) -> tuple[Any, Any]:
-    """A line without the points that lie on the way between others (Ramer 1972, Douglas & Peucker 1973).
+def thin_line(across: Tensor, up: Tensor, tolerance: float = 0.003) -> tuple[Any, Any]:
+    """Drop the points of a line that are between others (Ramer 1972, Douglas & Peucker 1973).
 
     Args:
-        across: where the points are, ``(g,)``.
-        up: how high, ``(g,)``.
-        tolerance: how far the line may move, upwards.
+        across: the horizontal positions of the points, ``(g,)``.
+        up: their vertical positions, ``(g,)``.
+        tolerance: the largest vertical deviation of the line.
 
     Examples:
-        >>> across, up = thinned(torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([0.0, 0.0, 0.0, 1.0]))
+        >>> across, up = thin_line(torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([0.0, 0.0, 0.0, 1.0]))
         >>> across.tolist()
         [0.0, 2.0, 3.0]
     """
@@ -124,7 +124,7 @@ def thinned(across: Tensor, up: Tensor, tolerance: float = 0.003) -> tuple[Any, 
 
 
 def _histogram(axis: Any, cosines: Tensor, color: str) -> None:
-    """How often each similarity occurs, as a shade half as high as the panel."""
+    """Draw a histogram of the similarities as a shade over half of the panel's height."""
     if not len(cosines):
         return
     counts = torch.histc(cosines.double().clamp(-1.0, 1.0), bins=20, min=-1.0, max=1.0)
@@ -136,10 +136,10 @@ def _histogram(axis: Any, cosines: Tensor, color: str) -> None:
 
 
 def draw_sensitivity(of: Mapping[str, Curves], form: Form = "svg", *, width: float = 2.6) -> bytes:
-    """The curves of a loss as its hyper-parameters vary: a column for each, positive pairs above, negative pairs below.
+    """Draw the curves of a loss as its hyper-parameters vary: a column for each, positive pairs above negative ones.
 
     Args:
-        of: for each hyper-parameter its curves, as `sensitivities` gives them.
+        of: the curves of each hyper-parameter, the result of `sensitivities`.
         form: ``"svg"`` or ``"png"``.
         width: of a panel, in inches.
 
@@ -152,7 +152,7 @@ def draw_sensitivity(of: Mapping[str, Curves], form: Form = "svg", *, width: flo
     one_of("form", form, ("svg", "png"))
     if not of:
         raise ValueError("of must hold the curves of at least one hyper-parameter, but it is empty")
-    with styled() as Figure:
+    with use_style() as Figure:
         figure = Figure(figsize=(width * len(of), 1.9 * width), layout="constrained")
         axes = figure.subplots(2, len(of), sharex=True, squeeze=False)
         for column, curves in enumerate(of.values()):
@@ -165,12 +165,12 @@ def draw_sensitivity(of: Mapping[str, Curves], form: Form = "svg", *, width: flo
 
 
 def _family(axis: Any, curves: Curves, side: str, color: str) -> None:
-    """The curves of one side for several values, from faint to strong."""
+    """Draw the curves of one side for several values, from faint to strong."""
     for place, (name, curve) in enumerate(curves.of.items()):
         line = getattr(curve, side).median(dim=0).values
         share = (place + 1.0) / len(curves)
         axis.plot(
-            *thinned(curve.similarities, line, 0.003 * float(line.abs().max())),
+            *thin_line(curve.similarities, line, 0.003 * float(line.abs().max())),
             color=color,
             alpha=0.25 + 0.75 * share,
             linewidth=0.8 + share,
@@ -181,15 +181,15 @@ def _family(axis: Any, curves: Curves, side: str, color: str) -> None:
     axis.set_xlim(-1.0, 1.0)
     axis.set_xticks([-1, 0, 1])
     axis.locator_params(axis="y", nbins=4)
-    bare(axis)
+    strip_axis(axis)
 
 
 def draw_mining(
     loss: PairLoss, embeddings: Tensor, labels: Tensor, anchors: tuple[int, ...] = (0,), form: Form = "svg"
 ) -> bytes:
-    """Which pairs of an anchor a miner finds informative, and what the loss then weighs them (the unified view's figure 2).
+    """Draw the pairs of an anchor that a miner keeps, and their weights (figure 2 of the unified view).
 
-    Every pair of the anchor stands at its similarity, filled where it was kept; the height of the stem is its weight,
+    Every pair of the anchor is drawn at its similarity, filled if it was kept; the height of the stem is its weight,
     relative to the largest on its side.  The two lines are the anchor's hardest positive and negative, each with the
     miner's margin.
 
@@ -197,7 +197,7 @@ def draw_mining(
         loss: a loss with a pair miner that compares with the hardest pairs: `ValidTripletMiner`, `MultiSimilarityMiner`.
         embeddings: a batch.
         labels: its labels.
-        anchors: whose pairs to draw, a panel for each.
+        anchors: the anchors to draw, a panel for each.
         form: ``"svg"`` or ``"png"``.
 
     Examples:
@@ -215,19 +215,19 @@ def draw_mining(
     batch = batch_from_embeddings(embeddings, labels, None, None, None, as_similarity(loss.similarity))
     S = batch.similarities().detach()
     positive, negative = before_mining(batch.relation).masks()
-    with styled() as Figure:
+    with use_style() as Figure:
         figure = Figure(figsize=(4.4 * len(anchors), 2.6), layout="constrained")
         for axis, anchor in zip(figure.subplots(1, len(anchors), squeeze=False)[0], anchors, strict=True):
             sides = [(S[anchor][mask[anchor]], weights[anchor][mask[anchor]]) for mask in (positive, negative)]
-            _mined(axis, sides[0], sides[1], float(margin))
+            _draw_anchor(axis, sides[0], sides[1], float(margin))
         marks = [axis.scatter([], [], s=24, color=GRAY), axis.scatter([], [], s=18, facecolors="none", edgecolors=GRAY)]
         words = ("informative, as high as its weight", "left out")
         figure.legend(marks, words, loc="outside upper center", ncols=2, frameon=False)
         return as_bytes(figure, form)
 
 
-def _mined(axis: Any, positives: tuple[Tensor, Tensor], negatives: tuple[Tensor, Tensor], margin: float) -> None:
-    """One anchor: its positive pairs above the axis, its negative pairs below."""
+def _draw_anchor(axis: Any, positives: tuple[Tensor, Tensor], negatives: tuple[Tensor, Tensor], margin: float) -> None:
+    """Draw one anchor: its positive pairs above the axis, its negative pairs below."""
     base = 0.1
     for (places, weights), color, up in ((positives, PULL, 1.0), (negatives, PUSH, -1.0)):
         kept = weights != 0.0
@@ -248,17 +248,17 @@ def _mined(axis: Any, positives: tuple[Tensor, Tensor], negatives: tuple[Tensor,
     axis.set_xticks([-1, -0.5, 0, 0.5, 1], ["-1", "-0.5", "0", "0.5", "1"])
     axis.set_yticks([0.55, -0.55], ["positive\npairs", "negative\npairs"])
     axis.set_xlabel("cosine with the anchor")
-    bare(axis)
+    strip_axis(axis)
     axis.tick_params(axis="y", length=0)
 
 
-def bare(axis: Any) -> None:
-    """Take the box off an axis, and draw a line at zero.
+def strip_axis(axis: Any) -> None:
+    """Remove the box of an axis and draw a line at zero.
 
     Examples:
-        >>> with styled() as Figure:
+        >>> with use_style() as Figure:
         ...     axis = Figure().subplots()
-        ...     bare(axis)
+        ...     strip_axis(axis)
         >>> axis.spines["top"].get_visible()
         False
     """
@@ -270,14 +270,14 @@ def bare(axis: Any) -> None:
 
 
 @contextmanager
-def styled(paper: str = "none") -> Iterator[Any]:
-    """Matplotlib's `Figure` under our style, which no setting of the reader's machine changes.
+def use_style(paper: str = "none") -> Iterator[Any]:
+    """Yield matplotlib's `Figure` under a fixed style, independent of the user's settings.
 
     Args:
         paper: the color of the background.
 
     Examples:
-        >>> with styled() as Figure:
+        >>> with use_style() as Figure:
         ...     print(Figure.__name__)
         Figure
     """
@@ -286,7 +286,7 @@ def styled(paper: str = "none") -> Iterator[Any]:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise ImportError("the lens draws with matplotlib; install the extra likewise[docs]") from missing
-    ours = {
+    style = {
         **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), GRAY),
         **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), paper),
         "font.family": "DejaVu Sans",  # it comes with matplotlib
@@ -297,19 +297,19 @@ def styled(paper: str = "none") -> Iterator[Any]:
     }
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(ours)
+        mpl.rcParams.update(style)
         yield Figure
 
 
 def as_bytes(figure: Any, form: str) -> bytes:
-    """A figure as a file, without a date and with no more digits than an eye can see.
+    """Encode a figure as a file, without a date and with few digits.
 
     Args:
-        figure: matplotlib's.
+        figure: a matplotlib figure.
         form: ``"svg"`` or ``"png"``.
 
     Examples:
-        >>> with styled() as Figure:
+        >>> with use_style() as Figure:
         ...     as_bytes(Figure(), "png")[1:4]
         b'PNG'
     """
@@ -319,15 +319,15 @@ def as_bytes(figure: Any, form: str) -> bytes:
         return buffer.getvalue()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     drawn = re.sub(rb"\n +", b"\n", buffer.getvalue()).replace(b"DejaVuSans-", b"g")
-    # coordinates are numbers of two digits and more; scales of glyphs are smaller, and need theirs
+    # coordinates have two digits or more before the point; scales of glyphs are smaller and keep their digits
     return re.sub(rb"(\d\d\.\d)\d+", rb"\1", drawn)
 
 
-def film(ending: str, rate: int) -> Any:
-    """Matplotlib's writer of moving pictures, by the ending of the file.
+def movie_writer(ending: str, rate: int) -> Any:
+    """Matplotlib's writer of animations, by the suffix of the file.
 
     Examples:
-        >>> type(film(".gif", 10)).__name__
+        >>> type(movie_writer(".gif", 10)).__name__
         'PillowWriter'
     """
     from matplotlib import animation

@@ -1,8 +1,8 @@
-"""Forces: which way a loss moves each embedding, and which pairs do it (the overview's figures 2, 3 and 9).
+"""Forces: the direction in which a loss moves each embedding, by pairs (figures 2, 3 and 9 of the overview).
 
-The force on an embedding is minus the gradient there.  Through the similarity matrix it is a sum over pairs, so it falls
-into what positive pairs do and what negative pairs do; and at each point into the part along the embedding, which only
-changes its length, and the part across, which turns it.
+The force on an embedding is its negative gradient.  Through the similarity matrix it is a sum over pairs, so it splits
+into contributions of positive and of negative pairs; and at each point into a radial component along the embedding,
+which only changes its length, and a tangential component, which rotates it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from likewise.analysis.weights import Loss, as_leaf, before_mining, gradients, seen_by, untouched
+from likewise.analysis.weights import Loss, as_leaf, before_mining, gradients, preserve_state, record_matrices
 from likewise.formula import embeddings_of, unit, whole_number
 from likewise.losses import ProxyLoss
 
 
 @dataclass(frozen=True, eq=False)
 class Forces:
-    """The force on each embedding, and its parts: ``whole = attraction + repulsion + rest``.
+    """The force on each embedding and its components: ``whole = attraction + repulsion + rest``.
 
     Args:
-        embeddings: where the forces act, ``(m, d)``.
-        attraction: what positive pairs do, ``(m, d)``; it draws together as long as their weights are not negative.
-        repulsion: what negative pairs do, ``(m, d)``.
-        rest: what goes through no pair: an embedding's similarity with itself, its length.
+        embeddings: the embeddings, ``(m, d)``.
+        attraction: the contribution of positive pairs, ``(m, d)``; it attracts if their weights are not negative.
+        repulsion: the contribution of negative pairs, ``(m, d)``.
+        rest: the contribution of no pair: an embedding's similarity with itself, its length.
 
     Examples:
         >>> from likewise.losses import TripletLoss
@@ -47,13 +47,13 @@ class Forces:
         return self.attraction + self.repulsion + self.rest
 
     def radial(self, part: Tensor | None = None) -> Tensor:
-        """What a force (by default the whole) does along the embeddings: away from the origin or towards it."""
+        """The radial component of a force (by default the whole), along the embeddings."""
         force = self.whole if part is None else part
         outward = unit(self.embeddings)
         return outward * (outward * force).sum(dim=1, keepdim=True)
 
     def tangential(self, part: Tensor | None = None) -> Tensor:
-        """What a force (by default the whole) does across the embeddings: it turns them."""
+        """The tangential component of a force (by default the whole), which rotates the embeddings."""
         force = self.whole if part is None else part
         return force - self.radial(force)
 
@@ -63,7 +63,7 @@ def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forc
     """The forces of a loss on a batch.
 
     Args:
-        loss: a loss of the library or around one, or a function of a similarity matrix and labels.
+        loss: a loss of the library, a wrapper, or a function of a similarity matrix and labels.
         embeddings: the batch, ``(m, d)``.
         labels: their labels.
 
@@ -75,25 +75,25 @@ def forces(loss: Loss, embeddings: Tensor, labels: Tensor | None = None) -> Forc
                 [ 0.6400, -0.4800]], dtype=torch.float64)
     """
     leaf = as_leaf(embeddings)
-    with untouched(loss, leaf):
-        value, seen = seen_by(loss, leaf, labels)
+    with preserve_state(loss, leaf):
+        value, seen = record_matrices(loss, leaf, labels)
     matrices = [matrix for _, matrix in seen]
-    gradient, *slopes = gradients(value.sum(), [leaf, *matrices])
+    gradient, *derivatives = gradients(value.sum(), [leaf, *matrices])
     masks = [before_mining(batch.relation).masks() for batch, _ in seen]
     pulls, pushes = (
-        gradients(matrices, [leaf], [slope * mask[side] for slope, mask in zip(slopes, masks, strict=True)])[0]
+        gradients(matrices, [leaf], [each * mask[side] for each, mask in zip(derivatives, masks, strict=True)])[0]
         for side in (0, 1)
     )
     return Forces(leaf.detach(), -pulls, -pushes, pulls + pushes - gradient)
 
 
 @dataclass(frozen=True, eq=False)
-class Rolled:
-    """Points on a circle or a sphere on their way down a loss.
+class Trajectory:
+    """The trajectory of points on a circle or a sphere under gradient descent.
 
     Args:
-        positions: where they are, unit vectors, ``(steps + 1, m, d)``.
-        proxies: where the proxies are, ``(steps + 1, p, d)``; ``None`` for a loss without.
+        positions: their positions, unit vectors, ``(steps + 1, m, d)``.
+        proxies: the positions of the proxies, ``(steps + 1, p, d)``; ``None`` for a loss without proxies.
         values: the loss at each step, ``(steps + 1,)``.
         labels: the points' labels, ``(m,)``.
 
@@ -111,15 +111,14 @@ class Rolled:
     labels: Tensor
 
 
-def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate: float = 0.05) -> Rolled:
-    """Let a batch roll down a loss by gradient descent, on the unit sphere, proxies too.
+def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate: float = 0.05) -> Trajectory:
+    """Minimize a loss over a batch, and its proxies, by gradient descent on the unit sphere.
 
     Args:
-        loss: a loss of the library or around one, or a function of a similarity matrix and labels; it is left as it is,
-            what learns is a copy.
-        embeddings: where the points start; they are scaled to unit length, before the first step and after each.
+        loss: a loss of the library, a wrapper, or a function of a similarity matrix and labels; a copy of it is trained.
+        embeddings: the initial points; they are scaled to unit length before the first step and after each.
         labels: their labels.
-        steps: how many steps.
+        steps: the number of steps.
         rate: the learning rate.
 
     Examples:
@@ -136,32 +135,32 @@ def roll(loss: Loss, embeddings: Tensor, labels: Tensor, steps: int = 100, rate:
     learned = list(loss.parameters()) if isinstance(loss, nn.Module) else []
     places, values, of_proxies = [points], [], [_proxies(loss)]
     for _ in range(steps):
-        value, slope, slopes = _descent(loss, points, labels, learned)
+        value, gradient, derivatives = _descent(loss, points, labels, learned)
         values.append(value)
-        points = unit(points - rate * slope)
+        points = unit(points - rate * gradient)
         with torch.no_grad():
-            for parameter, step in zip(learned, slopes, strict=True):
+            for parameter, step in zip(learned, derivatives, strict=True):
                 parameter.sub_(rate * step)
         places.append(points)
         of_proxies.append(_proxies(loss))
     values.append(_descent(loss, points, labels, learned)[0])
     proxies = [each for each in of_proxies if each is not None]
-    return Rolled(torch.stack(places), torch.stack(proxies) if proxies else None, torch.stack(values), labels)
+    return Trajectory(torch.stack(places), torch.stack(proxies) if proxies else None, torch.stack(values), labels)
 
 
 @torch.enable_grad()
 def _descent(
     loss: Loss, points: Tensor, labels: Tensor, learned: list[nn.Parameter]
 ) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """A loss, its slope at the points, and in what it learns."""
+    """The value of a loss, its gradient by the points, and by its parameters."""
     leaf = as_leaf(points)
-    value, _ = seen_by(loss, leaf, labels)
-    slope, *slopes = gradients(value.sum(), [leaf, *learned])
-    return value.detach().sum(), slope, slopes
+    value, _ = record_matrices(loss, leaf, labels)
+    gradient, *derivatives = gradients(value.sum(), [leaf, *learned])
+    return value.detach().sum(), gradient, derivatives
 
 
 def _proxies(loss: Loss) -> Tensor | None:
-    """Where the proxies of a loss point, of unit length."""
+    """The proxies of a loss, scaled to unit length."""
     modules = loss.modules() if isinstance(loss, nn.Module) else ()
     owned = [unit(module.proxies.detach()) for module in modules if isinstance(module, ProxyLoss)]
     return torch.cat(owned) if owned else None

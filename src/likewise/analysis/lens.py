@@ -1,9 +1,9 @@
-"""The losses of the lens page as JavaScript: formulas printed, with a slider for every hyper-parameter.
+"""The losses of the lens page as JavaScript: printed formulas with a slider for every hyper-parameter.
 
-`script_of` makes a loss with named hyper-parameters and prints what it declares.  A hyper-parameter by which Python decides
-becomes a choice between few values, with a formula for each.  Parts of a loss that are no formula are in ``by_hand.js``; a
-loss with a part that has no JavaScript is shown by the weight curves that Python computes.  `write_scripts` writes all
-losses of the catalog into the file that the page is made of.
+`script_of` constructs a loss with named hyper-parameters and prints its declaration.  A hyper-parameter that Python code
+branches on becomes a choice between few values, with a formula for each.  Functions that are not formulas are in
+``by_hand.js``; a loss with a function that has no JavaScript is shown by the weight curves that Python computes.
+`write_scripts` writes all losses of the catalog into the file that the page includes.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from likewise.engines import javascript
 from likewise.losses import PairLoss, ProxyLoss
 
 PAGE = Path(__file__).parents[1] / "report" / "lens_losses.js"
-"""The file that the page of the lens is made of."""
+"""The file that the page of the lens includes."""
 
 Source = Entry | Loss | type[PairLoss] | type[ProxyLoss]
 
 
 @dataclass(frozen=True)
 class Slider:
-    """A hyper-parameter as the page shows it.
+    """The slider of a hyper-parameter.
 
     Args:
         name: its name; ``miner.…`` for a miner's.
-        help: what it means.
+        help: its meaning.
         value: its default.
         least: the lower end of its slider.
         most: the upper end.
         log: whether the slider is logarithmic.
         whole: whether it is a whole number.
-        choices: the values that can be had, where not all can.
+        choices: the possible values, if they are limited.
 
     Examples:
         >>> Slider("margin", "a margin", 0.1, 0.0, 1.0, False, False, None).most
@@ -76,9 +76,9 @@ class LossScript:
     """A loss as JavaScript.
 
     Args:
-        name: what it is called.
-        parameters: its hyper-parameters, in the order in which ``run`` takes them.
-        entry: the object that stands for it, as text.
+        name: its name.
+        parameters: its hyper-parameters, in the order of the arguments of ``run``.
+        entry: its JavaScript object, as text.
 
     Examples:
         >>> script_of(lambda s, labels: (s * s).sum(), name="Squares").text().startswith("// Printed")
@@ -90,17 +90,17 @@ class LossScript:
     entry: str
 
     def text(self) -> str:
-        """A file with this loss alone."""
+        """A file with only this loss."""
         return _file([self])
 
 
 def script_of(source: Source, *, name: str | None = None) -> LossScript:
-    """Write a loss as JavaScript.
+    """Print a loss as JavaScript.
 
     Args:
         source: an entry of the catalog; a loss of the library's kind, or its class; any module that takes embeddings
             and labels; or a function of a matrix of cosines and labels.
-        name: what to call it.
+        name: its name on the page.
 
     Examples:
         >>> from likewise.losses import ContrastiveLoss
@@ -146,7 +146,7 @@ def scripts(losses: Mapping[str, Entry] | None = None) -> str:
 
 
 def write_scripts(path: Path = PAGE) -> Path:
-    """Write every loss of the catalog into the file that the page is made of.
+    """Write every loss of the catalog into the file that the page includes.
 
     Args:
         path: the file; it is written under another name and renamed.
@@ -195,7 +195,7 @@ def _entry(name: str, loss: Any, parameters: tuple[Slider, ...], printed: Printe
     about = (getdoc(documented) or "").split("\n\n")[0].replace("\n", " ")
     facts: dict[str, Any] = {
         "about": " ".join(filter(None, (about, note))),
-        "cite": _cited(text),
+        "cite": _find_citations(text),
         "kind": getattr(documented, "__name__", name),
         "miner": None if miner is None else type(miner).__name__,
         "formula": formula[1].strip() if formula else "",
@@ -209,7 +209,7 @@ def _entry(name: str, loss: Any, parameters: tuple[Slider, ...], printed: Printe
 
 
 def is_exact(loss: Loss) -> bool:
-    """Whether the gradient goes through similarities alone.
+    """Whether the gradient passes only through similarities.
 
     Examples:
         >>> from likewise.losses import SphereFaceLoss, TripletLoss
@@ -227,8 +227,8 @@ def _slider(name: str, adjustable: Adjustable, choices: tuple[float, ...] | None
     return Slider(name, adjustable.hyper.help, adjustable.value, least, most, log, adjustable.whole, choices)
 
 
-def _cited(text: str) -> str | None:
-    """The sources that a docstring names."""
+def _find_citations(text: str) -> str | None:
+    """The papers that a docstring cites."""
     name = r"(?:van den )?[A-Z][\w’'-]+"
     papers = re.findall(rf"({name}(?: & {name}| et al\.)? (?:19|20)\d\d)", text)
     if not papers:
@@ -237,7 +237,7 @@ def _cited(text: str) -> str | None:
 
 
 def _by_curves(loss: Loss) -> str:
-    """A loss whose pairs weigh what they weigh on a typical batch, by their cosines alone."""
+    """A loss whose pair weights are functions of the cosine, taken from a typical batch."""
     classes, _ = sizes_for(loss)
     (curve,) = weight_curves({"it": loss}, classes=classes).of.values()
     tables = [curve.similarities, curve.positive.mean(dim=0), curve.negative.mean(dim=0)]

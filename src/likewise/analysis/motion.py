@@ -1,4 +1,4 @@
-"""Pictures of forces, and of points that roll down a loss."""
+"""Figures of forces, and animations of gradient descent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.analysis.figures import CLASSES, GRAY, PULL, PUSH, Form, as_bytes, film, styled
-from likewise.analysis.forces import Forces, Rolled
+from likewise.analysis.figures import CLASSES, GRAY, PULL, PUSH, Form, as_bytes, movie_writer, use_style
+from likewise.analysis.forces import Forces, Trajectory
 from likewise.formula import one_of, whole_number
 
 
@@ -26,14 +26,14 @@ def draw_forces(
     view: Tensor | None = None,
     width: float = 3.1,
 ) -> bytes:
-    """Forces on points of a plane, a circle or a sphere: what positive pairs do, what negative pairs do, and both together.
+    """Draw forces on points of a plane, a circle or a sphere: of positive pairs, of negative pairs, and their sum.
 
     Args:
         panels: forces by title, on two- or three-dimensional embeddings.
         labels: the points' labels, by which they are colored.
-        names: what to write at the points, one for each, or nothing.
+        names: labels of the points, one for each, or none.
         form: ``"svg"`` or ``"png"``.
-        view: where the eye is, for three dimensions; by default above the mean of the points.
+        view: the direction of the viewer, for three dimensions; by default above the mean of the points.
         width: of a panel, in inches.
 
     Examples:
@@ -46,7 +46,7 @@ def draw_forces(
     one_of("form", form, ("svg", "png"))
     if names and any(len(names) != len(each.embeddings) for each in panels.values()):
         raise ValueError(f"names must be one for each embedding or none, but there are {len(names)}")
-    with styled() as Figure:
+    with use_style() as Figure:
         figure = Figure(figsize=(width * len(panels), 0.8 * width + 0.5), layout="constrained")
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axis, (title, found) in zip(axes, panels.items(), strict=True):
@@ -71,8 +71,8 @@ def _arrows(axis: Any, found: Forces, labels: Tensor, names: tuple[str, ...], vi
         for start, arrow in zip(flat.tolist(), (scale * arrows).tolist(), strict=True):
             if math.hypot(*arrow) > 0.015 * reach:
                 tip = [a + b for a, b in zip(start, arrow, strict=True)]
-                look = {"arrowstyle": "-|>", "color": color, "linewidth": size, "shrinkA": 0, "shrinkB": 0}
-                axis.annotate("", tip, start, arrowprops={**look, "alpha": 0.45 if color == GRAY else 1.0})
+                arrow = {"arrowstyle": "-|>", "color": color, "linewidth": size, "shrinkA": 0, "shrinkB": 0}
+                axis.annotate("", tip, start, arrowprops={**arrow, "alpha": 0.45 if color == GRAY else 1.0})
     axis.scatter(*flat.T, color=[CLASSES[int(label) % len(CLASSES)] for label in labels], s=34, zorder=4)
     # on the side away from the force
     away = -torch.nn.functional.normalize(whole, dim=1) * torch.tensor([26.0, 12.0], dtype=whole.dtype)
@@ -89,7 +89,7 @@ def _arrows(axis: Any, found: Forces, labels: Tensor, names: tuple[str, ...], vi
 
 
 def _eye(points: Tensor, view: Tensor | None) -> Tensor:
-    """The two directions of the picture, ``(d, 2)``: those of the plane, or across the line of sight."""
+    """The two axes of the figure, ``(d, 2)``: those of the plane, or perpendicular to the view."""
     dimension = points.shape[1]
     if dimension not in (2, 3):
         raise ValueError(f"embeddings must have two or three dimensions to be drawn, but have {dimension}")
@@ -97,7 +97,7 @@ def _eye(points: Tensor, view: Tensor | None) -> Tensor:
         return torch.eye(2, dtype=points.dtype)
     sight = points.mean(dim=0) if view is None else view.to(points.dtype)
     sight = sight / sight.norm()
-    # the first axis stays as level as it can
+    # the first axis is as horizontal as possible
     right = torch.linalg.cross(torch.tensor([0.0, 1.0, 0.0], dtype=points.dtype), sight)
     if float(right.norm()) < 1e-6:
         right = torch.tensor([1.0, 0.0, 0.0], dtype=points.dtype)
@@ -106,16 +106,16 @@ def _eye(points: Tensor, view: Tensor | None) -> Tensor:
 
 
 def animate(
-    rolled: Rolled | Mapping[str, Rolled], path: str | os.PathLike[str], *, frames: int = 60, rate: int = 15
+    rolled: Trajectory | Mapping[str, Trajectory], path: str | os.PathLike[str], *, frames: int = 60, rate: int = 15
 ) -> Path:
-    """Points that roll down a loss, as a moving picture; side by side for several losses.
+    """Write an animation of gradient descent on a loss; several losses are shown in one row.
 
-    Proxies are drawn as crosses.  Of a sphere one sees the half in front; what is behind is faint.
+    Proxies are drawn as crosses.  Points on the back of a sphere are faint.
 
     Args:
-        rolled: as `roll` gives it, in two or three dimensions; several by name.
-        path: the file, ``.gif``, or ``.mp4`` where ffmpeg is installed.
-        frames: how many of the steps to show, the first and the last included.
+        rolled: the result of `roll`, in two or three dimensions; several by name.
+        path: the file, ``.gif``, or ``.mp4`` if ffmpeg is installed.
+        frames: the number of steps to show, the first and the last included.
         rate: frames a second.
 
     Returns:
@@ -134,15 +134,15 @@ def animate(
     one_of("the ending of path", target.suffix, (".gif", ".mp4"))
     if target.suffix == ".mp4" and shutil.which("ffmpeg") is None:
         raise ValueError(f"path must end in .gif where ffmpeg is not installed, but it is {target.name!r}")
-    several = {"": rolled} if isinstance(rolled, Rolled) else dict(rolled)
+    several = {"": rolled} if isinstance(rolled, Trajectory) else dict(rolled)
     most = max(len(each.positions) for each in several.values())
     shown = torch.linspace(0, most - 1, min(whole_number("frames", frames, 1), most)).round().long().tolist()
     aside = target.with_name(f".{target.name}.part{target.suffix}")
-    with styled(paper="white") as Figure:
+    with use_style(paper="white") as Figure:
         figure = Figure(figsize=(2.3 * len(several), 2.7), dpi=90)
         axes = figure.subplots(1, len(several), squeeze=False)[0]
         figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.86, wspace=0.04)
-        writer = film(target.suffix, rate)
+        writer = movie_writer(target.suffix, rate)
         with writer.saving(figure, str(aside), 90):
             for step in shown:
                 for axis, (name, each) in zip(axes, several.items(), strict=True):
@@ -152,12 +152,12 @@ def animate(
     return target
 
 
-def _frame(axis: Any, rolled: Rolled, step: int, name: str) -> None:
+def _frame(axis: Any, rolled: Trajectory, step: int, name: str) -> None:
     axis.clear()
     axis.set_axis_off()
     _circle(axis)
     points = rolled.positions[step].double()
-    # from a corner, so that all three axes are seen
+    # from a corner, so that all three axes are visible
     view = torch.tensor([1.0, 0.8, 1.2], dtype=points.dtype)
     eye = _eye(points, view)
     colors = [CLASSES[int(label) % len(CLASSES)] for label in rolled.labels]

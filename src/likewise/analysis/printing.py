@@ -1,4 +1,4 @@
-"""Losses as JavaScript: what a loss declares with named hyper-parameters, printed for the lens page."""
+"""Printing of losses as JavaScript: declarations with named hyper-parameters, for the lens page."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from likewise.losses import PairLoss, ProxyLoss
 from likewise.miners import PairMiner, TripletMiner
 
 BY_HAND = (files(__package__) / "by_hand.js").read_text(encoding="utf-8")
-"""Functions for what is no formula, named after the class that they belong to."""
+"""JavaScript functions for what is not a formula, named after their class."""
 
 MANY = 4
-"""How many values a hyper-parameter has at most that has a formula for each."""
+"""The largest number of values of a hyper-parameter with a formula for each value."""
 
 CENTERS = 5
-"""How many proxies of a class a page can show, unless more are the default."""
+"""The largest number of proxies per class on the page, unless the default is larger."""
 
 CLOSE = 1e-8
 
 
 class NotPrintableError(TypeError):
-    """A loss, or a part of one, that has no JavaScript.
+    """A loss, or a term of one, has no JavaScript.
 
     Examples:
         >>> raise NotPrintableError("its similarity has no JavaScript")
@@ -89,7 +89,7 @@ class Adjustable:
         return (least, min(most, max(CENTERS, self.value))) if name == "centers" else (least, most)
 
     def inside(self, name: str) -> float:
-        """A value off the ends, and off round numbers, at which nothing special happens."""
+        """A generic value inside the range, away from its ends and from round numbers."""
         least, most = self.range(name)
         if self.hyper.log and least > 0:
             return float(least * (most / least) ** 0.4142)
@@ -98,12 +98,12 @@ class Adjustable:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A loss that can be made with any hyper-parameters.
+    """A loss that can be constructed with any hyper-parameters.
 
     Args:
         kind: its class.
-        adjustable: its hyper-parameters; those of a miner that it was given are called ``miner.…``.
-        build: makes it from hyper-parameters by name.
+        adjustable: its hyper-parameters; those of its miner are called ``miner.…``.
+        build: constructs it from hyper-parameters by name.
 
     Examples:
         >>> from likewise.losses import TripletLoss
@@ -117,7 +117,7 @@ class Subject:
 
 
 def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[ProxyLoss]) -> Subject:
-    """A loss, its class or an entry of the catalog, to be made with other hyper-parameters.
+    """The `Subject` of a loss, its class or an entry of the catalog.
 
     Examples:
         >>> from likewise.analysis.catalog import catalog
@@ -132,7 +132,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
         defaults: dict[str, Any] = {
             field.name: field.default for field in dataclasses.fields(example) if "hyper" in field.metadata
         }
-        # without a default the loss decides
+        # a default of None is decided by the loss
         own = {key: getattr(example, key) if value is None else value for key, value in defaults.items()}
         mined = "miner" in dict(entry.options)
 
@@ -147,7 +147,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
         def build(values: Mapping[str, float]) -> Any:
             made = copy.deepcopy(example)
             for key in values.keys() & own.keys():
-                if not isinstance(getattr(made, key), torch.Tensor):  # what is learned is no number of the formula
+                if not isinstance(getattr(made, key), torch.Tensor):  # a parameter is not a number of the formula
                     setattr(made, key, values[key])
             return _with_miner(made, values)
 
@@ -160,7 +160,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
 
 
 def _number(name: str, key: str, value: Any) -> float:
-    """A hyper-parameter as a number; one that is learned is what it is now."""
+    """A hyper-parameter as a number; a learned one has its current value."""
     if not isinstance(value, torch.Tensor):
         return float(value) if isinstance(value, float) else int(value)
     if value.numel() > 1:
@@ -183,8 +183,8 @@ class Printed:
     """A loss as JavaScript.
 
     Args:
-        names: the hyper-parameters that it depends on, in the order in which ``run`` takes their values.
-        choices: the hyper-parameters by which Python decides, and the values that they can have.
+        names: the hyper-parameters that it depends on, in the order of the arguments of ``run``.
+        choices: the hyper-parameters that Python code branches on, and their possible values.
         run: the function, as text.
 
     Examples:
@@ -209,7 +209,7 @@ def print_loss(subject: Subject) -> Printed:
     choices = {name: _choices(subject, name) for name in subject.adjustable if _python_decides(subject, name)}
     chosen = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     texts = [_text(subject.build({**_symbols(subject), **values})) for values in chosen]
-    # a function by hand may read any of them, and the number of centers is in the shape of the matrix
+    # a handwritten function may read any of them, and the shape of the matrix contains the number of centers
     by_hand = any(f"{subject.kind.__name__}_" in text for text in texts)
     names = tuple(
         name
@@ -226,7 +226,7 @@ def print_loss(subject: Subject) -> Printed:
 
 
 def _symbols(subject: Subject) -> dict[str, float]:
-    """Hyper-parameters by name; whole numbers are numbers."""
+    """Symbols for hyper-parameters by name; whole numbers stay numbers."""
     return {
         name: each.value if each.whole else javascript.Symbol(each.inside(name), javascript.Parameter(name))
         for name, each in subject.adjustable.items()
@@ -234,13 +234,13 @@ def _symbols(subject: Subject) -> dict[str, float]:
 
 
 def _text(loss: Any) -> str:
-    """What ``lossOf`` is given for a loss: its matrices, and functions of its points alone."""
+    """The argument of ``lossOf``: the matrices of a loss, and its functions of points."""
     alone, matrices = [], []
     for between, declaration in _declarations(loss).items():
         terms, regularizers, whole = sort_declaration(declaration)
         if regularizers:
             alone.append(_by_hand(loss, "alone", "a regularizer"))
-        terms, mine = _mined(loss, terms, whole)
+        terms, mine = _mine_terms(loss, terms, whole)
         value, given = _value(terms, loss.reduction)
         functions = [javascript.print_value(value, given)] if terms else []
         if whole:
@@ -262,8 +262,8 @@ def _declarations(loss: Any) -> dict[str, Declaration]:
     return {"samples against samples": declared}
 
 
-def _mined(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[list[Term], str]:
-    """Terms over what a miner chooses, and its conditions on pairs as a function."""
+def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[list[Term], str]:
+    """Terms after mining, and the miner's conditions on pairs as a function."""
     miner = getattr(loss, "miner", None)
     if miner is None:
         return terms, "null"
@@ -272,12 +272,12 @@ def _mined(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[list[
     choice = miner.choice() if isinstance(miner, TripletMiner) else None
     triplets = [term for term in terms if isinstance(term, TripletTerm)]
     if choice is None or whole or len(triplets) < len(terms):
-        raise NotPrintableError(f"what {type(miner).__name__} chooses is no formula of this loss")
+        raise NotPrintableError(f"the choice of {type(miner).__name__} is not a formula of this loss")
     return [term.chosen_by(choice) for term in triplets], "null"
 
 
 def _value(terms: list[Term], reduction: str) -> tuple[Formula, list[Any]]:
-    """The reduced sum of all terms, and what the batch gives to their anchors and references."""
+    """The reduced sum of all terms, and the numbers per anchor and reference that the batch provides."""
     value: Formula | None = None
     for term in terms:
         number: Formula = Total(term.total)
@@ -314,7 +314,7 @@ def _similarity(loss: Any, between: str) -> str:
 
 
 def similarity_name(similarity: SimilarityLike) -> str:
-    """The name of a similarity, where it has one.
+    """The name of a similarity, if it has one.
 
     Examples:
         >>> from likewise.formula import Cosine, Dot
@@ -330,7 +330,7 @@ def similarity_name(similarity: SimilarityLike) -> str:
 
 
 def _python_decides(subject: Subject, name: str) -> bool:
-    """Whether a formula depends on a hyper-parameter otherwise than through the numbers that are printed with its name."""
+    """Whether a formula depends on a hyper-parameter in other ways than through its symbol."""
     each = subject.adjustable[name]
     symbols = _symbols(subject)
     plain = {key: float(value) if isinstance(value, javascript.Symbol) else value for key, value in symbols.items()}
@@ -341,7 +341,7 @@ def _python_decides(subject: Subject, name: str) -> bool:
 
 
 def _choices(subject: Subject, name: str) -> tuple[float, ...]:
-    """Few values of a hyper-parameter that has a formula for each: round ones, the ends and the default."""
+    """Few values of a hyper-parameter: round ones, the ends and the default."""
     each = subject.adjustable[name]
     least, most = each.range(name)
     if not each.whole:
@@ -351,14 +351,14 @@ def _choices(subject: Subject, name: str) -> tuple[float, ...]:
     rounded = {digit * 10**power for power in range(7) for digit in (1, 2, 5)}
     needed = {least, most, each.value}
     values = sorted({value for value in rounded if least <= value <= most} | needed)
-    while len(values) > MANY:  # those go first that are nearest to the one before them
+    while len(values) > MANY:  # drop values that are nearest to their predecessor first
         spare = [k for k, value in enumerate(values) if value not in needed]
         del values[min(spare, key=lambda k: values[k] / values[k - 1])]
     return tuple(values)
 
 
 def _agrees(symbolic: Any, subject: Subject, values: Mapping[str, float]) -> bool:
-    """Whether formulas with names mean, for some hyper-parameters, what the loss declares with these."""
+    """Whether symbolic formulas, at some hyper-parameters, equal the declaration of the loss with these."""
     loss: Any = subject.build(values)
     here, there = _declarations(symbolic), _declarations(loss)
     formulas = [_at(each, values, Number) for each in _formulas(here, symbolic)]
@@ -368,12 +368,12 @@ def _agrees(symbolic: Any, subject: Subject, values: Mapping[str, float]) -> boo
     if repr(of_miner) != repr(_formulas({}, loss)):
         return False
     keys = {between.value: between for between in loss.declare()} if isinstance(loss, ProxyLoss) else {}
-    replaced = {keys.get(between): _replaced(here[between], there[between], values) for between in there}
+    replaced = {keys.get(between): _substitute_terms(here[between], there[between], values) for between in there}
     return _same_values(loss, replaced if keys else replaced[None])
 
 
 def _formulas(declarations: Mapping[str, Declaration], loss: Any) -> list[Formula]:
-    """Every formula of what a loss declares, and of its miner."""
+    """Every formula of a loss's declarations, and of its miner."""
     miner = getattr(loss, "miner", None)
     found = list(miner.keep(as_similarity(loss.similarity))) if isinstance(miner, PairMiner) else []
     for declaration in declarations.values():
@@ -383,7 +383,7 @@ def _formulas(declarations: Mapping[str, Declaration], loss: Any) -> list[Formul
 
 
 def _at(formula: Formula, values: Mapping[str, float], make: Callable[[Any], Formula]) -> Formula:
-    """A formula with the numbers that its symbols are for some hyper-parameters."""
+    """A formula with the numbers of some hyper-parameters in place of its symbols."""
     made: dict[Formula, Formula] = {}
     for node in walk(formula):
         if isinstance(node, Number) and isinstance(node.value, javascript.Symbol):
@@ -391,8 +391,8 @@ def _at(formula: Formula, values: Mapping[str, float], make: Callable[[Any], For
     return substitute(formula, made)
 
 
-def _replaced(symbolic: Declaration, plain: Declaration, values: Mapping[str, float]) -> Declaration:
-    """A declaration whose terms are those with names, at some hyper-parameters, and whose other items are as they are."""
+def _substitute_terms(symbolic: Declaration, plain: Declaration, values: Mapping[str, float]) -> Declaration:
+    """A declaration with the symbolic terms, at some hyper-parameters, and the other items unchanged."""
 
     def tensor(value: float) -> Formula:
         return Number(torch.tensor(value, dtype=torch.float64))

@@ -1,7 +1,7 @@
-"""Training over time: how a loss spreads its weight over the pairs of a batch, looked at every few steps.
+"""The recorder: statistics of a loss's pair weights and gradients during training, every few steps.
 
-It costs a forward and a backward pass of the loss once in so many steps, and nothing of the network.  It touches nothing:
-it runs on copies of the losses, in the state in which the step found them, and puts torch's sources of chance back.
+A record costs a forward and a backward pass of the loss, without the network.  It has no side effects: it runs on copies
+of the losses, in their state before the step, and restores the state of torch's random number generators.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ from likewise.formula import Labels, unit, whole_number
 from likewise.losses import CrossBatchMemory, Gathered, PairLoss, ProxyLoss, ShardedProxies
 
 ENTRIES = 2**20
-"""How many entries of similarity matrices are weighed at most; of a larger batch some anchors stand for all."""
+"""The largest number of entries of similarity matrices; a larger batch is represented by some of its anchors."""
 
 NEGLIGIBLE = 1e-6
-"""A weight that is this small beside the heaviest one is none: rounding leaves as much."""
+"""A weight below this fraction of the largest one counts as zero, because rounding is as large."""
 
 HEAVIEST = {"heaviest_1": 1, "heaviest_10": 10}
-"""How many pairs in a hundred, the heaviest ones, whose share of the weight is recorded."""
+"""The percentages of pairs with the largest weights, whose fraction of the weight is recorded."""
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""What is recorded of the norms of all classes."""
+"""The quantiles of the norms of all classes."""
 
 LARGEST = 5
-"""How many of the classes with the largest norm are named."""
+"""The number of classes with the largest norm that are listed."""
 
 Module = TypeVar("Module", bound=nn.Module)
 
 
 class Recorder:
-    """Looks at a loss while it is trained: at its weights, its gradient, and how far another loss agrees with it.
+    """Records a loss during training: its weights, its gradient, and its agreement with another loss.
 
-    `likewise.train.train` takes one as ``lens`` and writes what it says into the run's record, as lines of the kind
-    ``"lens"``.  In a loop of your own, call `ready` before a step that is due, and the recorder after it.
+    `likewise.train.train` takes one as ``lens`` and writes its results into the run's record, as lines of the kind
+    ``"lens"``.  In another training loop, call `ready` before a step that is due, and the recorder after it.
 
-    What it says of a batch, in plain numbers (weights by their size, whatever their sign; ``None``: there is none):
+    The record of a batch, in plain numbers (absolute values of weights; ``None``: not defined):
 
-    - ``samples``, ``anchors``: how many the batch has, and how many of them were weighed.  Beyond 2²⁰ entries of the
-      matrix it is some: of a pair loss evenly chosen anchors against all samples, else the samples of the first classes.
-    - ``positives``, ``negatives``: how many pairs of each kind were weighed, in both directions
-    - ``zero_positives``, ``zero_negatives``: the share of them that has no weight, less than a millionth of the heaviest
-    - ``below_zero``: the share of pairs whose weight is negative: positives pushed apart, negatives pulled together
+    - ``samples``, ``anchors``: the size of the batch, and the number of its anchors that were used.  Beyond 2²⁰ entries of
+      the matrix these are, for a pair loss, evenly chosen anchors against all samples, else samples of the first classes.
+    - ``positives``, ``negatives``: the number of pairs of each kind, in both directions
+    - ``zero_positives``, ``zero_negatives``: the fraction with a weight below a millionth of the largest
+    - ``below_zero``: the fraction of pairs with negative weight: positives pushed apart, negatives pulled together
     - ``weight_positives``, ``weight_negatives``: the sum of the weights of each kind
-    - ``heaviest_1``, ``heaviest_10``: the share of all weight that the heaviest 1 % and 10 % of pairs carry
-    - ``half``, ``half_share``: how many pairs carry half of the weight, the heaviest first; and as a share of all pairs
-    - ``gradient``: the norm of the gradient of the embeddings, of its tangential part, which alone turns them
-    - ``classes``: the same for each class of the batch: how many, the quantiles 0, ¼, ½, ¾ and 1 of their norms, and the
-      labels and norms of the largest
+    - ``heaviest_1``, ``heaviest_10``: the fraction of all weight on the 1 % and 10 % of pairs with the largest weights
+    - ``half``, ``half_share``: the smallest number of pairs with half of the weight; and as a fraction of all pairs
+    - ``gradient``: the norm of the tangential component of the embeddings' gradient, which rotates them
+    - ``classes``: the same for each class of the batch: their number, the quantiles 0, ¼, ½, ¾ and 1 of their norms, and
+      the labels and norms of the largest
     - ``beside``, ``agreement``, ``ratio``: the second loss, the cosine between both gradients, and the norm of its
       gradient over that of the first
 
     Args:
-        loss: the one that is trained, a module.
-        every: steps between two looks; the first step is looked at, too.
-        beside: a second loss, on the same batches; nobody trains it, and what it learns stays as it was given.
+        loss: the trained loss, a module.
+        every: the number of steps between two records, beginning with the first step.
+        beside: a second loss on the same batches; it is not trained.
 
     Examples:
         >>> import torch
@@ -75,9 +75,9 @@ class Recorder:
     """
 
     def __init__(self, loss: nn.Module, every: int = 50, beside: nn.Module | None = None) -> None:
-        self.loss = _alone("loss", loss)
+        self.loss = _check_single("loss", loss)
         self.every = whole_number("every", every, 1)
-        self.beside = None if beside is None else _alone("beside", beside)
+        self.beside = None if beside is None else _check_single("beside", beside)
         self._before: nn.Module | None = None
 
     def __repr__(self) -> str:
@@ -85,11 +85,11 @@ class Recorder:
         return f"Recorder(every={self.every}{beside})"
 
     def ready(self) -> None:
-        """Remember the loss as it is: a step changes its proxies and its memory."""
+        """Store the state of the loss before a step, which changes its proxies and its memory."""
         self._before = copy.deepcopy(self.loss)
 
     def __call__(self, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
-        """What the loss does to a batch: as it was when `ready` was called, or as it is.
+        """Record a batch, with the loss as it was when `ready` was called, or in its current state.
 
         Args:
             embeddings: ``(m, d)``, of the step.
@@ -99,7 +99,7 @@ class Recorder:
         embeddings = embeddings.detach()
         embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()
         with torch.random.fork_rng([embeddings.device] if embeddings.is_cuda else []), torch.enable_grad():
-            weighing, anchors = _weighed(loss, embeddings, labels)
+            weighing, anchors = _weigh_batch(loss, embeddings, labels)
             whole = anchors == len(embeddings)
             gradient = weighing.gradient if whole else _gradient(loss, embeddings, labels)
             other = None if self.beside is None else _gradient(self.beside.to(embeddings.device), embeddings, labels)
@@ -111,32 +111,32 @@ class Recorder:
         return seen
 
 
-def _alone(name: str, loss: nn.Module) -> nn.Module:
-    """A loss that one process can compute by itself, on the whole batch."""
+def _check_single(name: str, loss: nn.Module) -> nn.Module:
+    """Check that a single process can compute a loss on the whole batch."""
     if not isinstance(loss, nn.Module):
         raise TypeError(f"{name} must be a torch module, which can be copied, but it is a {type(loss).__name__}")
     inside = loss.loss if isinstance(loss, Gathered) else loss
-    spread = [each for each in inside.modules() if isinstance(each, Gathered | ShardedProxies)]
-    if spread:
-        raise ValueError(f"{name} must be whole on one process, but a {type(spread[0]).__name__} is inside it")
+    sharded = [each for each in inside.modules() if isinstance(each, Gathered | ShardedProxies)]
+    if sharded:
+        raise ValueError(f"{name} must be complete on one process, but it contains a {type(sharded[0]).__name__}")
     return inside
 
 
-def _weighed(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> tuple[Weighing, int]:
-    """The weights of a batch, or of as much of it as is cheap; and of how many anchors they are."""
+def _weigh_batch(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> tuple[Weighing, int]:
+    """The weights of a batch, or of some of its anchors if it is large; and the number of these anchors."""
     most = max(1, ENTRIES // _columns(loss, len(embeddings)))
     if len(embeddings) <= most:
-        return weigh(_spare(loss), embeddings, labels), len(embeddings)
+        return weigh(_copy_for_call(loss), embeddings, labels), len(embeddings)
     if isinstance(loss, PairLoss) and loss.takes_references:
         some = torch.arange(most, device=labels.device) * len(embeddings) // most
         relation = Labels(labels[some], labels, own=some)
-        return weigh(_spare(loss), embeddings[some], references=embeddings, relation=relation), most
+        return weigh(_copy_for_call(loss), embeddings[some], references=embeddings, relation=relation), most
     some = _first_classes(labels, most)
-    return weigh(_spare(loss), embeddings[some], labels[some]), most
+    return weigh(_copy_for_call(loss), embeddings[some], labels[some]), most
 
 
 def _columns(loss: nn.Module, samples: int) -> int:
-    """With how many things a sample is compared at most."""
+    """The largest number of references of a sample."""
     counts = [samples]
     for module in loss.modules():
         if isinstance(module, CrossBatchMemory):
@@ -147,22 +147,22 @@ def _columns(loss: nn.Module, samples: int) -> int:
 
 
 def _first_classes(labels: Tensor, count: int) -> Tensor:
-    """So many samples, of the classes that come first in the batch: of as few as possible, so that they have positives."""
+    """Samples of the first classes of the batch, of as few classes as possible, so that they have positives."""
     _, classes = torch.unique(labels, return_inverse=True)
     places = torch.arange(len(labels), device=labels.device)
     first = torch.full_like(places, len(labels)).scatter_reduce_(0, classes, places, "amin")
     return torch.argsort(first[classes], stable=True)[:count]
 
 
-def _spare(loss: Module) -> Module:
-    """A copy that may be called: all it writes to, a memory or a generator, is its own; parameters it only reads."""
+def _copy_for_call(loss: Module) -> Module:
+    """A copy that may be called: it shares parameters, which it reads, but not memories or generators, which it changes."""
     return copy.deepcopy(loss, {id(each): each for each in loss.parameters()})
 
 
 def _gradient(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> Tensor:
-    """The gradient of a loss, on its own engine."""
+    """The gradient of a loss, on the engine of its options."""
     leaf = embeddings.clone().requires_grad_()
-    value: Tensor = _spare(loss)(leaf, labels).sum()
+    value: Tensor = _copy_for_call(loss)(leaf, labels).sum()
     if not value.requires_grad:
         return torch.zeros_like(leaf)
     (found,) = torch.autograd.grad(value, leaf, allow_unused=True)
@@ -170,7 +170,7 @@ def _gradient(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> Tensor:
 
 
 def tangential(gradient: Tensor, embeddings: Tensor) -> Tensor:
-    """The part of a gradient that turns embeddings; the rest changes their length.
+    """The tangential component of a gradient, which rotates embeddings; the rest changes their length.
 
     Examples:
         >>> tangential(torch.tensor([[3.0, 4.0]]), torch.tensor([[2.0, 0.0]]))
@@ -181,10 +181,10 @@ def tangential(gradient: Tensor, embeddings: Tensor) -> Tensor:
 
 
 def weight_record(weighing: Weighing) -> dict[str, Any]:
-    """How a loss spreads its weight over pairs; nothing where it compares no pair of samples that the library sees.
+    """Statistics of the weights of pairs; empty if the loss has no matrix of samples.
 
     Args:
-        weighing: of a batch.
+        weighing: the result of `weigh`.
 
     Examples:
         >>> yes = torch.tensor([[True, False, False]])
@@ -223,20 +223,20 @@ def weight_record(weighing: Weighing) -> dict[str, Any]:
 
 
 def _heaviest_first(weights: Tensor) -> Tensor:
-    """The sizes of weights, sorted; the bits of floats that are not negative, as integers, sort seven times as fast."""
+    """The absolute weights, sorted as integers: the bits of nonnegative floats sort seven times as fast."""
     bits = torch.int64 if weights.dtype == torch.float64 else torch.int32
     return weights.abs().view(bits).sort().values.flip(0).view(weights.dtype)
 
 
 def _pairs(weighing: Weighing) -> list[Weighed]:
-    """The matrices of samples and whatever they are compared with; one that was made twice is one, its slopes added."""
+    """The matrices that contain samples; the derivatives of a matrix that was computed twice are added."""
     found: list[Weighed] = []
     for matrix in weighing.matrices:
         if matrix.between == "proxies against proxies":
             continue
         for place, other in enumerate(found):
             if matrix.between == other.between and _same(matrix.similarities, other.similarities):
-                found[place] = replace(other, slopes=other.slopes + matrix.slopes)
+                found[place] = replace(other, derivatives=other.derivatives + matrix.derivatives)
                 break
         else:
             found.append(matrix)
@@ -248,7 +248,7 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 
 def gradient_record(gradient: Tensor, labels: Tensor) -> dict[str, Any]:
-    """The norm of a gradient of embeddings, in all and by class.
+    """The norm of a gradient of embeddings, in total and by class.
 
     Args:
         gradient: ``(m, d)``.
@@ -292,7 +292,7 @@ def agreement(one: Tensor, other: Tensor) -> dict[str, float | None]:
 
 
 def _numbers(found: dict[str, Tensor]) -> dict[str, float | None]:
-    """Tensors as numbers, for which the host waits but once; what is none is ``None``."""
+    """Tensors as numbers, with one synchronization; NaN becomes ``None``."""
     values = torch.stack([each.double() for each in found.values()])
     known = values.isfinite().tolist()
     return {name: value if there else None for name, value, there in zip(found, values.tolist(), known, strict=True)}

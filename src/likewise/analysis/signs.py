@@ -1,4 +1,4 @@
-"""Signs: which losses push a positive pair apart, or pull a negative one together, on some batch."""
+"""A search for negative weights: positive pairs that are pushed apart, negative ones that are pulled together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from likewise.analysis.weights import Loss, Weighed, weigh
 from likewise.formula import whole_number
 
 ROUNDING = 1e-9
-"""A weight is negative if it is below minus this much of the batch's largest: what is less may be rounding."""
+"""The least size of a negative weight, relative to the batch's largest weight; smaller ones may be rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +21,12 @@ class NegativeWeight:
     """A pair whose weight is negative: a positive one that is pushed apart, or a negative one that is pulled together.
 
     Args:
-        between: what is compared with what.
+        between: what is compared, in words.
         kind: ``"positive"`` or ``"negative"``.
         pair: the indices of anchor and reference.
         similarity: their similarity.
         weight: the weight.
-        largest: the largest weight of the batch, without its sign.
+        largest: the largest absolute weight of the batch.
         batch: the batch.
 
     Examples:
@@ -54,17 +54,17 @@ class NegativeWeight:
 def negative_weights(loss: Loss, *, batches: int = 200, seed: int = 0) -> NegativeWeight | None:
     """Search random batches, loose and tight, for a pair with a negative weight.
 
-    The theorem of the unified view writes ``w ≥ 0``, which many losses keep and some do not.  A search can show that one
-    does not; that nothing was found proves nothing.
+    The theorem of the unified view assumes ``w ≥ 0``, which holds for many losses but not for all.  A search can refute it
+    for a loss; a search without a result does not prove it.
 
     Args:
         loss: a loss of the library, a wrapper around one, or a function of a matrix of cosines and labels.  The proxies of
-            a copy are drawn anew for every batch.
-        batches: how many batches are looked at, at most.
-        seed: other seeds, other batches.
+            a copy are drawn for every batch.
+        batches: the largest number of batches.
+        seed: the seed of the random batches.
 
     Returns:
-        The first that was found, or ``None``.
+        The first pair with a negative weight, or ``None``.
 
     Examples:
         >>> from likewise.losses import MultiSimilarityLoss
@@ -85,7 +85,7 @@ def negative_weights(loss: Loss, *, batches: int = 200, seed: int = 0) -> Negati
 
 
 def _draw_proxies(loss: nn.Module, batch: Batch, generator: torch.Generator) -> None:
-    """Proxies near the samples of their class, or anywhere: as loose and as tight as batches are."""
+    """Draw proxies near the samples of their class, or anywhere."""
     for module in loss.modules():
         proxies = getattr(module, "proxies", None)
         if not isinstance(proxies, nn.Parameter):
@@ -95,12 +95,12 @@ def _draw_proxies(loss: nn.Module, batch: Batch, generator: torch.Generator) -> 
         noise = torch.randn(proxies.shape, generator=generator, dtype=proxies.dtype)
         with torch.no_grad():
             proxies.copy_(noise)
-            if int(torch.randint(4, (), generator=generator)):  # near the batch, three times of four
-                spread = (*CLOSE, *TIGHT)[int(torch.randint(len(CLOSE) + len(TIGHT), (), generator=generator))]
+            if int(torch.randint(4, (), generator=generator)):  # near the batch, with probability 3/4
+                deviation = (*CLOSE, *TIGHT)[int(torch.randint(len(CLOSE) + len(TIGHT), (), generator=generator))]
                 for index, owner in enumerate(owners.tolist()):
                     members = batch.embeddings[batch.labels == owner]
                     if len(members):
-                        proxies[index] = members.mean(dim=0) + spread * noise[index]
+                        proxies[index] = members.mean(dim=0) + deviation * noise[index]
 
 
 def _most_negative(matrix: Weighed, batch: Batch) -> NegativeWeight | None:

@@ -1,18 +1,17 @@
-"""Which similarities a pair's weight depends on: the thesis' table 1, derived.
+"""The similarities that a pair's weight depends on: table 1 of the thesis, derived.
 
-The thesis names three, after Wang et al. 2019: *self* (S), how similar the pair is by itself; *negative relative* (N), how
-it compares with the anchor's other negative pairs; *positive relative* (P), how it compares with the anchor's positive
-pairs.  Here similarities are moved and the weight is watched:
+The thesis distinguishes three, after Wang et al. 2019: *self* (S), the similarity of the pair itself; *negative relative*
+(N), its comparison with the anchor's other negative pairs; *positive relative* (P), its comparison with the anchor's
+positive pairs.  The table is derived by changing similarities and observing the weight:
 
-* S: every similarity of the batch is moved by the same amount.  All comparisons stay as they were, so that a weight which
-  changes depends on an absolute similarity, and one which does not is relative through and through;
-* N, P: other negative or positive pairs are moved, the pair itself stays: those of the same anchor, those of the other
-  end of the pair, all the rest.
+* S: every similarity of the batch changes by the same amount.  All comparisons are unchanged, so a weight that changes
+  depends on an absolute similarity, and one that does not is purely relative;
+* N, P: other negative or positive pairs change, the pair itself does not: those of the same anchor, those of the other
+  member of the pair, all others.
 
-A weight may follow smoothly, or only switch when a threshold is crossed (``[…]₊``, a miner): the two are told apart by
-moving a hair's breadth and by moving far.  Similarities are the loss's own (minus a distance, where it looks at
-distances).  Losses are taken as sums over their units, because a mean over those that are not zero couples all weights
-through its denominator, whatever the loss.
+A weight may change smoothly, or only where a threshold is crossed (``[…]₊``, a miner): small and large changes
+distinguish the two.  Similarities are those of the loss (the negative of a distance for a loss on distances).  Losses are
+sums over their units, because a mean over nonzero units couples all weights through its denominator.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from torch import Tensor
 
 from likewise.analysis.catalog import catalog
 from likewise.analysis.curves import with_value
-from likewise.analysis.stage import Shown, Stage, Typical, show, typical
+from likewise.analysis.stage import Observation, Stage, Typical, show, typical_stage
 from likewise.analysis.weights import Loss
 from likewise.losses import PairLoss, ProxyLoss
 
 REGIMES = (
-    (Typical(0.3, 0.15), Typical(0.25, 0.15)),  # nothing learned yet
+    (Typical(0.3, 0.15), Typical(0.25, 0.15)),  # before training
     (Typical(0.5, 0.12), Typical(0.1, 0.15)),
-    (Typical(0.6, 0.08), Typical(0.0, 0.12)),  # nearly done
+    (Typical(0.6, 0.08), Typical(0.0, 0.12)),  # late in training
 )
-"""The batches: how similar positive and negative pairs are."""
+"""The batches: cosines of positive and negative pairs."""
 
 CLASSES, PER_CLASS = 4, 3
-NEAR = 1e-4  # a hair's breadth, in units of similarity
+NEAR = 1e-4  # a small change, in units of similarity
 FAR = (0.03, 0.09, 0.18)
 RATE = 1e-3  # a weight that changes by less than a thousandth over a whole unit of similarity does not change
 
 
 class Follows(IntEnum):
-    """How a weight follows a similarity.
+    """How a weight depends on a similarity.
 
     Examples:
         >>> Follows.SMOOTHLY.mark, max(Follows.NOT, Follows.IN_STEPS).mark
@@ -57,20 +56,20 @@ class Follows(IntEnum):
 
     @property
     def mark(self) -> str:
-        """For tables."""
+        """The mark in tables."""
         return "–○●"[self]
 
 
 @dataclass(frozen=True)
 class Depends:
-    """What the weight of a pair depends on.
+    """The dependencies of a pair's weight.
 
     Args:
-        itself: the pair's own similarity, its neighbors held fixed.
-        S: similarity as such: what changes when all similarities move alike.
+        itself: the pair's similarity, with all others fixed.
+        S: absolute similarity: the effect of an equal change of all similarities.
         N: other negative pairs.
         P: other positive pairs.
-        along: where these are.
+        along: the location of these pairs.
 
     Examples:
         >>> from likewise.losses import ContrastiveLoss
@@ -86,18 +85,18 @@ class Depends:
 
     @property
     def letters(self) -> str:
-        """The similarities it depends on, as the thesis would mark them."""
+        """The similarities it depends on, in the notation of the thesis."""
         return "".join(name for name in "SNP" if getattr(self, name))
 
 
 def similarity_table(losses: Mapping[str, PairLoss | ProxyLoss] | None = None) -> dict[str, dict[str, Depends]]:
-    """What the weights of every loss depend on.
+    """The dependencies of the weights of every loss.
 
     Args:
         losses: the losses by name; by default the whole `catalog`.
 
     Returns:
-        For each loss what the weight of a ``"negative"`` and of a ``"positive"`` pair depends on.
+        For each loss the dependencies of the weights of a ``"negative"`` and a ``"positive"`` pair.
 
     Examples:
         >>> from likewise.losses import TripletLoss
@@ -110,10 +109,10 @@ def similarity_table(losses: Mapping[str, PairLoss | ProxyLoss] | None = None) -
 
 
 def derive(loss: Loss) -> dict[str, Depends]:
-    """What the weights of one loss depend on, for a ``"negative"`` and a ``"positive"`` pair.
+    """Derive the dependencies of one loss's weights, for a ``"negative"`` and a ``"positive"`` pair.
 
     Args:
-        loss: a loss of the library or around one, or a function of a similarity matrix and labels.
+        loss: a loss of the library, a wrapper, or a function of a similarity matrix and labels.
 
     Examples:
         >>> from likewise.losses import GeneralizedLiftedStructureLoss
@@ -123,12 +122,12 @@ def derive(loss: Loss) -> dict[str, Depends]:
     """
     if isinstance(loss, PairLoss | ProxyLoss):
         loss = with_value(loss, "reduction", "sum")
-    stages = [typical(loss, *regime, CLASSES, PER_CLASS) for regime in REGIMES]
+    stages = [typical_stage(loss, *regime, CLASSES, PER_CLASS) for regime in REGIMES]
     return {sign: _depends(loss, stages, sign) for sign in ("negative", "positive")}
 
 
 def as_markdown(table: Mapping[str, Mapping[str, Depends]]) -> str:
-    """The table as Markdown: ● follows smoothly, ○ in steps, – not at all.
+    """The table as Markdown: ● smooth dependence, ○ in steps, – none.
 
     Examples:
         >>> from likewise.losses import TripletLoss
@@ -158,7 +157,7 @@ PRINTED = {
 
 
 def differences(table: Mapping[str, Mapping[str, Depends]]) -> dict[str, tuple[str, str]]:
-    """Where the derived table and the thesis' differ: what is printed, and what was found.
+    """The differences between the thesis' table and the derived one: the printed and the derived letters.
 
     Examples:
         >>> from likewise.losses import TripletLoss
@@ -179,7 +178,7 @@ def _depends(loss: Loss, stages: list[Stage], sign: str) -> Depends:
         for pair in _pairs(start, sign, square):
             for name, places in _neighborhoods(start, pair, square).items():
                 if found.get(name) is not Follows.SMOOTHLY:
-                    seen = _followed(loss, stage, start, pair, places, uniform=name == "together", both_ways=both_ways)
+                    seen = _measure(loss, stage, start, pair, places, uniform=name == "together", both_ways=both_ways)
                     found[name] = max(found.get(name, Follows.NOT), seen)
     words = _WORDS[square]
     sides = {side: max(found.get(f"{place} {side}", Follows.NOT) for place in words) for side in ("N", "P")}
@@ -193,8 +192,8 @@ _WORDS = {
 }
 
 
-def _pairs(start: Shown, sign: str, square: bool) -> list[tuple[int, int]]:
-    """Pairs worth watching: the one with the largest weight, a middling one, and the hardest that has none."""
+def _pairs(start: Observation, sign: str, square: bool) -> list[tuple[int, int]]:
+    """The pairs to observe: the one with the largest weight, a median one, and the hardest one without weight."""
     mask = start.positive if sign == "positive" else start.negative
     if square:
         mask = mask.triu(1)
@@ -209,8 +208,8 @@ def _pairs(start: Shown, sign: str, square: bool) -> list[tuple[int, int]]:
     return [(int(places[place, 0]), int(places[place, 1])) for place in dict.fromkeys(chosen)]
 
 
-def _neighborhoods(start: Shown, pair: tuple[int, int], square: bool) -> dict[str, Tensor]:
-    """Sets of entries to move, by name; of a square matrix with their mirror images, for a similarity is one number."""
+def _neighborhoods(start: Observation, pair: tuple[int, int], square: bool) -> dict[str, Tensor]:
+    """Sets of entries to change, by name; symmetric for a square matrix, because both entries are one similarity."""
     i, j = pair
     row, column, own = (torch.zeros_like(start.positive) for _ in range(3))
     row[i], column[:, j], own[i, j] = True, True, True
@@ -227,12 +226,19 @@ def _neighborhoods(start: Shown, pair: tuple[int, int], square: bool) -> dict[st
     return {name: places for name, places in sets.items() if bool(places.any())}
 
 
-def _followed(
-    loss: Loss, stage: Stage, start: Shown, pair: tuple[int, int], places: Tensor, *, uniform: bool, both_ways: bool
+def _measure(
+    loss: Loss,
+    stage: Stage,
+    start: Observation,
+    pair: tuple[int, int],
+    places: Tensor,
+    *,
+    uniform: bool,
+    both_ways: bool,
 ) -> Follows:
-    """How the weight of a pair follows when some similarities move."""
+    """How the weight of a pair depends on some similarities."""
     i, j = pair
-    # uneven, lest what is moved be compared with itself alone
+    # unequal steps, because comparisons among equally changed entries would not change
     sizes = torch.arange(places.numel(), dtype=start.values.dtype).reshape(places.shape)
     direction = places * (1.0 if uniform else 0.5 + (sizes * 0.6180339887) % 1.0 / 2.0)
 
@@ -243,10 +249,10 @@ def _followed(
     whole = float(start.weights.abs().max())
     now = weight(0.0)
     if abs(now) > 1e-6 * whole:
-        slopes = [(weight(step) - weight(-step)) / (2.0 * step) for step in (NEAR, NEAR / 2.0)]
-        # a threshold within reach doubles the second or silences it: there is no slope
-        agree = abs(slopes[0] - slopes[1]) < 0.1 * abs(slopes[0])
-        if agree and abs(slopes[0]) > RATE * abs(now):
+        derivatives = [(weight(step) - weight(-step)) / (2.0 * step) for step in (NEAR, NEAR / 2.0)]
+        # a threshold within the step makes the differences inconsistent: there is no derivative
+        agree = abs(derivatives[0] - derivatives[1]) < 0.1 * abs(derivatives[0])
+        if agree and abs(derivatives[0]) > RATE * abs(now):
             return Follows.SMOOTHLY
     for step in _both_ways(FAR):
         then = weight(step)

@@ -1,4 +1,4 @@
-"""Formulas as one would write them by hand: constants multiplied out, conditions in front."""
+"""Simplification of formulas: constants are multiplied, conditions are moved outside."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ PRODUCTS = ("mul", "div", "neg")
 SUMS = ("add", "sub")
 
 
-def simplified(formula: Formula) -> Formula:
-    """The same formula with its constants gathered, and with the conditions of a product around it.
+def simplify(formula: Formula) -> Formula:
+    """Simplify a formula: multiply its constants and move the conditions of a product outside.
 
-    What is inside a fold or a function is left as it was declared: a fold that two formulas share stays one and the same
-    node, computed once.
+    The operands of folds and functions are unchanged: a fold that two formulas share stays one node, computed once.
 
     Examples:
         >>> from likewise.formula import relu, s, derivative
         >>> derivative(3.0 * relu(0.2 - s) / 3.0, s)
         (1.0 / 3.0) * (3.0 * (where(0.0 < (0.2 - s), 1, 0) * -1.0))
-        >>> simplified(derivative(3.0 * relu(0.2 - s) / 3.0, s))
+        >>> simplify(derivative(3.0 * relu(0.2 - s) / 3.0, s))
         where(0.0 < (0.2 - s), -1.0, 0.0)
     """
     if not isinstance(formula, Apply):
@@ -32,14 +31,14 @@ def simplified(formula: Formula) -> Formula:
         product = _Factors.of(formula)
         return product.under_conditions(product.unconditional())
     if formula.operation in SUMS:
-        return _sum(formula, *map(simplified, formula.arguments))
+        return _sum(formula, *map(simplify, formula.arguments))
     if formula.operation == "where":
-        return _choice(formula, *map(simplified, formula.arguments[1:]))
+        return _choice(formula, *map(simplify, formula.arguments[1:]))
     return formula
 
 
 def _constant(node: Formula) -> float | None:
-    """The value of a number that is written down; ``None`` for anything else, a learned number too."""
+    """The value of a constant; ``None`` for anything else, learned numbers included."""
     if isinstance(node, Number) and not isinstance(node.value, Tensor):
         return node.value
     return None
@@ -66,36 +65,36 @@ def _sum(node: Apply, left: Formula, right: Formula) -> Formula:
     if b == 0.0:
         return left
     if a == 0.0:
-        return right if adds else negated(right)
+        return right if adds else negate(right)
     here, there = _Factors.of(left, plain=True), _Factors.of(right, plain=True)
     if here.conditions and here.conditions.keys() == there.conditions.keys():
         return here.under_conditions(_sum(node, here.unconditional(), there.unconditional()))
     if there.constant < 0.0:
-        return left - negated(right) if adds else left + negated(right)
+        return left - negate(right) if adds else left + negate(right)
     if here.constant < 0.0 and adds:
-        return right - negated(left)
+        return right - negate(left)
     unchanged = left is node.arguments[0] and right is node.arguments[1]
     return node if unchanged else left + right if adds else left - right
 
 
-def negated(node: Formula) -> Formula:
+def negate(node: Formula) -> Formula:
     """Minus a formula, with the sign inside a sum.
 
     Examples:
         >>> from likewise.formula import exp, s
-        >>> negated(s - exp(s)), negated(-2.0 * s)
+        >>> negate(s - exp(s)), negate(-2.0 * s)
         (exp(s) - s, 2.0 * s)
     """
     if isinstance(node, Apply) and node.operation == "sub":
         return node.arguments[1] - node.arguments[0]
     if isinstance(node, Apply) and node.operation == "add":
-        return negated(node.arguments[0]) - node.arguments[1]
-    return simplified(-node)
+        return negate(node.arguments[0]) - node.arguments[1]
+    return simplify(-node)
 
 
 @dataclass
 class _Factors:
-    """A product taken apart: constants above and below the line, the rest likewise, and without which conditions it is zero."""
+    """The factors of a product: constants, numerator, denominator, and the conditions under which it is not zero."""
 
     above: float = 1.0
     below: float = 1.0
@@ -105,7 +104,7 @@ class _Factors:
 
     @classmethod
     def of(cls, node: Formula, *, plain: bool = False) -> _Factors:
-        """A formula taken apart; plain: it is simplified already."""
+        """The factors of a formula; ``plain`` if it is already simplified."""
         product = cls()
         product.take(node, plain=plain)
         return product
@@ -135,10 +134,10 @@ class _Factors:
         elif plain:
             (self.divisors if under else self.factors).append(node)
         else:
-            self.take(simplified(node), under=under, plain=True)
+            self.take(simplify(node), under=under, plain=True)
 
     def _take_condition(self, node: Formula) -> None:
-        """Take a condition; of one that has two halves, both."""
+        """Add a condition; both operands of a conjunction."""
         if isinstance(node, Apply) and node.operation == "both":
             for half in node.arguments:
                 self._take_condition(half)
@@ -152,7 +151,7 @@ class _Factors:
         if not self.factors:
             result: Formula = Number(self.constant)
         elif self.constant == -1.0:
-            result = negated(self.factors[0]) if self._is_sum() else -_times(self.factors)
+            result = negate(self.factors[0]) if self._is_sum() else -_times(self.factors)
         else:
             result = _times(self.factors) if self.constant == 1.0 else self.constant * _times(self.factors)
         return result / _times(self.divisors) if self.divisors else result

@@ -1,7 +1,7 @@
-"""A batch on which a loss is looked at, real or typical, and what the loss does when its matrix is changed.
+"""Stages: a real or typical batch, and the response of a loss to changes of its matrix.
 
-A loss asks for its similarity matrix; what it gets is ours (`likewise.formula.similarity_hook`).  So one entry can be moved
-while all others stay, which no set of embeddings could do, and a batch can be given by the distribution of its cosines.
+A `likewise.formula.similarity_hook` replaces the similarity matrix of a loss.  One entry can thus change while all others
+are fixed, which no change of embeddings could do, and a batch can be defined by the distribution of its cosines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from likewise.analysis.weights import Loss, before_mining, gradients, name_of, on_dense_engine, untouched
+from likewise.analysis.weights import Loss, before_mining, gradients, name_of, on_dense_engine, preserve_state
 from likewise.formula import (
     Cosine,
     PairBatch,
@@ -44,22 +44,22 @@ class Typical:
     deviation: float
 
     def at(self, shares: Tensor) -> Tensor:
-        """The cosines below which these shares of pairs lie, if they are spread normally."""
+        """The quantiles of a normal distribution of cosines at these fractions."""
         cosines: Tensor = self.mean + self.deviation * torch.special.ndtri(shares)
         return cosines.clamp(-0.99, 0.99)
 
 
 POSITIVES = Typical(0.5, 0.25)
 NEGATIVES = Typical(0.0, 0.25)
-"""What a linear discriminant finds between printed characters that it never saw (docs/lens.md); change them at will."""
+"""The cosines of a linear discriminant on unseen printed characters (docs/lens.md)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """What a loss is shown: embeddings and labels, and cosines in place of the embeddings' own where that is wanted.
+    """The input of a loss: embeddings and labels, and optionally cosines that replace those of the embeddings.
 
     Examples:
-        >>> real(torch.eye(2), torch.tensor([0, 1])).design is None
+        >>> real_stage(torch.eye(2), torch.tensor([0, 1])).design is None
         True
     """
 
@@ -68,11 +68,11 @@ class Stage:
     design: tuple[Typical, Typical] | None = None
 
 
-def real(embeddings: Tensor, labels: Tensor | None) -> Stage:
-    """A batch that somebody has.
+def real_stage(embeddings: Tensor, labels: Tensor | None) -> Stage:
+    """The stage of a real batch.
 
     Examples:
-        >>> len(real(torch.eye(2), torch.tensor([0, 1])).labels)
+        >>> len(real_stage(torch.eye(2), torch.tensor([0, 1])).labels)
         2
     """
     checked = embeddings_of("embeddings", embeddings).detach()
@@ -81,11 +81,11 @@ def real(embeddings: Tensor, labels: Tensor | None) -> Stage:
     return Stage(checked, labels_of("labels", labels, len(checked), checked.device, "embeddings"))
 
 
-def typical(loss: Loss, positives: Typical, negatives: Typical, classes: int, per_class: int) -> Stage:
-    """A batch of which only the distribution of cosines is known; nobody looks at its embeddings.
+def typical_stage(loss: Loss, positives: Typical, negatives: Typical, classes: int, per_class: int) -> Stage:
+    """A stage that is defined by the distribution of its cosines; its embeddings are not used.
 
     Examples:
-        >>> typical(lambda s, labels: s.sum(), POSITIVES, NEGATIVES, 3, 2).labels.tolist()
+        >>> typical_stage(lambda s, labels: s.sum(), POSITIVES, NEGATIVES, 3, 2).labels.tolist()
         [0, 0, 1, 1, 2, 2]
     """
     whole_number("classes", classes, 2)
@@ -105,18 +105,18 @@ def typical(loss: Loss, positives: Typical, negatives: Typical, classes: int, pe
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """One look at a loss: what stood in its matrix, samples in rows, and how it pulls there.
+class Observation:
+    """The matrix of a loss, samples in rows, and the derivatives by its entries.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
-        >>> stage = real(torch.eye(3), torch.tensor([0, 0, 1]))
+        >>> stage = real_stage(torch.eye(3), torch.tensor([0, 0, 1]))
         >>> show(NTXentLoss(), stage, lambda cosines: cosines).between
         'samples against samples'
     """
 
     values: Tensor
-    slopes: Tensor
+    derivatives: Tensor
     positive: Tensor
     negative: Tensor
     between: str
@@ -124,21 +124,21 @@ class Shown:
     @property
     def weights(self) -> Tensor:
         """``(1 − 2 I) ∂L/∂value``."""
-        return torch.where(self.positive, -self.slopes, self.slopes)
+        return torch.where(self.positive, -self.derivatives, self.derivatives)
 
 
-def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosines: bool = True) -> Shown:
-    """Run a loss on a matrix that was changed: its slopes in the changed values.
+def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosines: bool = True) -> Observation:
+    """Run a loss on a changed matrix and return its derivatives by the changed values.
 
     Args:
         loss: the loss.
         stage: the batch.
-        change: maps the matrix, samples in rows, to the one that the loss shall see.
-        cosines: change cosines, whatever the loss makes of them; else its own similarities.
+        change: maps the matrix, samples in rows, to the one that the loss uses.
+        cosines: change cosines, from which the loss's similarities follow; otherwise change its similarities.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
-        >>> stage = real(torch.eye(3), torch.tensor([0, 0, 1]))
+        >>> stage = real_stage(torch.eye(3), torch.tensor([0, 0, 1]))
         >>> float(show(NTXentLoss(), stage, lambda cosines: cosines + 0.1).values[0, 1])
         0.10000000149011612
     """
@@ -147,20 +147,22 @@ def show(loss: Loss, stage: Stage, change: Callable[[Tensor], Tensor], *, cosine
     def see(batch: PairBatch, matrix: Tensor) -> Tensor:
         if batch.between == "proxies against proxies":
             return matrix
-        own, of_own = _linked(batch, stage) if cosines else (_own(batch, matrix, stage), lambda values: values)
-        leaf = change(_turned(batch, own)).detach().clone().requires_grad_()
+        own, of_own = (
+            _link_cosines(batch, stage) if cosines else (_similarities_of(batch, matrix, stage), lambda values: values)
+        )
+        leaf = change(_samples_in_rows(batch, own)).detach().clone().requires_grad_()
         seen.append((batch, leaf))
-        return of_own(_turned(batch, leaf))
+        return of_own(_samples_in_rows(batch, leaf))
 
     with (
         torch.enable_grad(),
-        untouched(loss, stage.embeddings),
+        preserve_state(loss, stage.embeddings),
         similarity_hook(see),
         on_dense_engine(loss),
         full_precision(stage.embeddings),
     ):
         value = _value(loss, stage)
-    return _summed(value, seen, name_of(loss))
+    return _sum_derivatives(value, seen, name_of(loss))
 
 
 def _value(loss: Loss, stage: Stage) -> Tensor:
@@ -172,47 +174,47 @@ def _value(loss: Loss, stage: Stage) -> Tensor:
 
 
 @torch.enable_grad()
-def _summed(value: Tensor, seen: list[tuple[PairBatch, Tensor]], name: str) -> Shown:
-    """The slopes in what a loss saw, added where it made the same matrix several times."""
+def _sum_derivatives(value: Tensor, seen: list[tuple[PairBatch, Tensor]], name: str) -> Observation:
+    """The derivatives by the matrix of a loss, summed if it computed the same matrix several times."""
     if not seen:
         raise ValueError(
-            f"{name} made no similarity matrix of samples that could be watched, so that there is no pair to weigh; "
+            f"{name} computed no similarity matrix of samples that a hook can observe, so that there is no pair to weigh; "
             "give a loss of the library, or a function of a similarity matrix and labels"
         )
     if len({leaf.shape for _, leaf in seen}) > 1:
         kinds = ", ".join(batch.between for batch, _ in seen)
-        raise ValueError(f"{name} looks at {len(seen)} different matrices ({kinds}); look at its parts one by one")
+        raise ValueError(f"{name} reads {len(seen)} different matrices ({kinds}); analyze its terms one by one")
     leaves = [leaf for _, leaf in seen]
-    slopes = torch.stack(gradients(value.sum(), leaves)).sum(dim=0)
+    derivatives = torch.stack(gradients(value.sum(), leaves)).sum(dim=0)
     batch, leaf = seen[0]
-    positive, negative = (_turned(batch, mask) for mask in before_mining(batch.relation).masks())
+    positive, negative = (_samples_in_rows(batch, mask) for mask in before_mining(batch.relation).masks())
     between = "samples against proxies" if batch.between == "proxies against samples" else batch.between
-    return Shown(leaf.detach(), slopes, positive, negative, between)
+    return Observation(leaf.detach(), derivatives, positive, negative, between)
 
 
-def _turned(batch: PairBatch, matrix: Tensor) -> Tensor:
-    """Samples in rows, whoever is the anchor; and back again."""
+def _samples_in_rows(batch: PairBatch, matrix: Tensor) -> Tensor:
+    """Transpose a matrix whose anchors are proxies, so that samples are in rows; or transpose it back."""
     return matrix.T if batch.between == "proxies against samples" else matrix
 
 
-def _own(batch: PairBatch, matrix: Tensor, stage: Stage) -> Tensor:
-    """The loss's own similarities: of the real batch, or those that belong to the typical cosines."""
+def _similarities_of(batch: PairBatch, matrix: Tensor, stage: Stage) -> Tensor:
+    """The loss's similarities: of the real batch, or computed from the typical cosines."""
     if stage.design is None:
         return matrix.detach()
-    cosines, of_cosines = _linked(batch, stage)
+    cosines, of_cosines = _link_cosines(batch, stage)
     return of_cosines(cosines)
 
 
-def _linked(batch: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """The cosines of a batch, and what its similarity makes of others in their place.
+def _link_cosines(batch: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """The cosines of a batch, and the function from cosines to its similarities.
 
-    A similarity is a function of inner products and squared norms.  Of unit vectors the product is the cosine, or shifted
-    from it by a number where a common mean was taken off; other vectors have their lengths as a factor.
+    A similarity is a function of inner products and squared norms.  For unit vectors the product is the cosine, shifted by
+    a number if a common mean was subtracted; for other vectors the lengths are factors.
     """
     similarity = batch.similarity
     assert similarity is not None
     if stage.design is not None:
-        cosines = _designed(batch, stage.design).to(batch.dtype)
+        cosines = _design_cosines(batch, stage.design).to(batch.dtype)
         one = torch.ones(1, 1, dtype=cosines.dtype, device=cosines.device)
         return cosines, lambda values: similarity.link(values, one, one)
     with torch.no_grad():
@@ -228,17 +230,17 @@ def _linked(batch: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Tensor], 
     return cosines, lambda values: similarity.link(products + scale * (values - cosines), *squares)
 
 
-def _designed(batch: PairBatch, design: tuple[Typical, Typical]) -> Tensor:
+def _design_cosines(batch: PairBatch, design: tuple[Typical, Typical]) -> Tensor:
     """A matrix of typical cosines.
 
-    The multiples of the golden ratio, taken modulo one, are spread evenly however many one takes: so every row and every
-    column has the whole distribution in it.
+    The multiples of the golden ratio modulo one are evenly distributed for any number of them, so every row and every
+    column contains the whole distribution.
     """
     golden = (5.0**0.5 - 1.0) / 2.0
     positive, negative = before_mining(batch.relation).masks()
     square = batch.references is None
     made = torch.eye(*positive.shape, dtype=torch.float64)
-    # from two places of the circle, lest a positive and a negative differ by a round number, as margins are
+    # different offsets, so that a positive and a negative do not differ by a round number, as margins do
     for mask, group, first in zip((positive, negative), design, (0.0, 0.3), strict=True):
         place = (mask.triu() if square else mask).cpu()
         shares = ((torch.arange(int(place.sum()), dtype=torch.float64) + 0.5) * golden + first) % 1.0

@@ -1,13 +1,13 @@
-"""Every loss is a weighting of pairs: read the weights of any of them.
+"""Pair weights of any loss.
 
-The unified view's Theorem 3.1: a loss that sees embeddings through their similarities alone has the gradient of
+Theorem 3.1 of the unified view: a loss that depends on embeddings only through their similarities has the gradient of
 
     Σ_i ( Σ_{k ∈ N_i} w_ik s_ik − Σ_{j ∈ P_i} w_ij s_ij ),    w_ij = (1 − 2 I_ij) ∂L/∂s_ij,
 
-with the weights held fixed; ``I`` is 1 for a positive pair.  The paper has a factor ½ there, because it takes ``s_ij``
-and ``s_ji`` for one number; here the matrix has m · n free entries, which is what losses compute with, and no factor.
-Where a loss treats both alike, the pair's weight is the sum of the two.  Weights are signed: that they are never negative
-is a property that some losses have and some have not.
+with the weights held fixed; ``I`` is 1 for a positive pair.  The paper has a factor ½, because it treats
+``s_ij`` and ``s_ji`` as one number; here the matrix has m · n free entries, as in the computation of losses, and there is
+no factor.  If a loss treats both entries equally, the pair's weight is the sum of the two.  Weights are signed: only some
+losses have no negative weights.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from likewise.formula import (
 )
 
 Loss = nn.Module | Callable[[Tensor, Tensor], Tensor]
-"""A loss of the library, or anybody's function of a similarity matrix and labels."""
+"""A loss of the library, or a function of a similarity matrix and labels."""
 
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """One similarity matrix that a loss looked at, and how hard it pulls at each entry.
+    """One similarity matrix of a loss, and the derivatives by its entries.
 
     Args:
-        between: what is compared with what, in words: ``"samples against samples"``, ``"samples against proxies"``.
+        between: what is compared, in words: ``"samples against samples"``, ``"samples against proxies"``.
         similarities: the matrix, ``(m, n)``.
-        slopes: ``∂L/∂s``, ``(m, n)``.
+        derivatives: ``∂L/∂s``, ``(m, n)``.
         positive: which pairs are positive, before any mining.
         negative: which pairs are negative.
 
@@ -55,25 +55,25 @@ class Weighed:
 
     between: str
     similarities: Tensor
-    slopes: Tensor
+    derivatives: Tensor
     positive: Tensor
     negative: Tensor
 
     @property
     def weights(self) -> Tensor:
         """``w_ij = (1 − 2 I_ij) ∂L/∂s_ij``: how strongly a positive pair is pulled together, a negative one apart."""
-        return torch.where(self.positive, -self.slopes, self.slopes)
+        return torch.where(self.positive, -self.derivatives, self.derivatives)
 
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """What a loss does to a batch: its value, the matrices that it looks at, and the gradient.
+    """The value of a loss on a batch, its similarity matrices, and its gradient.
 
     Args:
         value: the loss.
-        matrices: every similarity matrix that the loss made, in order.
+        matrices: every similarity matrix that the loss computed, in order.
         gradient: ``∂L/∂x`` of the embeddings, ``(m, d)``.
-        explained: the part of it that goes through the matrices.
+        explained: the component of it that passes through the matrices.
 
     Examples:
         >>> import torch
@@ -90,7 +90,7 @@ class Weighing:
 
     @property
     def unexplained(self) -> float:
-        """The share of the gradient that no pair's weight explains: zero for a function of similarities alone."""
+        """The fraction of the gradient that pair weights do not explain: zero for a function of similarities."""
         whole = float(self.gradient.norm())
         return float((self.gradient - self.explained).norm()) / whole if whole else 0.0
 
@@ -105,17 +105,17 @@ def weigh(
     relation: Relation | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> Weighing:
-    """Run a loss on a batch and watch the similarity matrices that it makes.
+    """Run a loss on a batch and record its similarity matrices and their derivatives.
 
     Args:
-        loss: a loss of the library or a wrapper around one, whatever it mines; or a function of a similarity matrix and
+        loss: a loss of the library or a wrapper around one, with any miner; or a function of a similarity matrix and
             labels.
         embeddings: the anchors, ``(m, d)``.
         labels: their labels.
-        references: what they are compared with, where that is not themselves.
+        references: what they are compared with; by default the embeddings themselves.
         reference_labels: the references' labels.
-        relation: who is positive to whom, in place of labels; for losses of the library.
-        similarity: how embeddings are compared, for a function; losses of the library know.
+        relation: the positive and negative pairs, instead of labels; for losses of the library.
+        similarity: how embeddings are compared, for a function.
 
     Examples:
         >>> import torch
@@ -127,20 +127,20 @@ def weigh(
     """
     leaf = as_leaf(embeddings)
     others = {"references": references, "reference_labels": reference_labels, "relation": relation}
-    with untouched(loss, leaf):
-        value, seen = seen_by(loss, leaf, labels, **others, similarity=similarity)  # type: ignore[arg-type]
+    with preserve_state(loss, leaf):
+        value, seen = record_matrices(loss, leaf, labels, **others, similarity=similarity)  # type: ignore[arg-type]
     matrices = [matrix for _, matrix in seen]
-    gradient, *slopes = gradients(value, [leaf, *matrices])
-    (explained,) = gradients(matrices, [leaf], slopes)
+    gradient, *derivatives = gradients(value, [leaf, *matrices])
+    (explained,) = gradients(matrices, [leaf], derivatives)
     weighed = []
-    for (batch, matrix), slope in zip(seen, slopes, strict=True):
+    for (batch, matrix), derivative in zip(seen, derivatives, strict=True):
         positive, negative = before_mining(batch.relation).masks()
-        weighed.append(Weighed(batch.between, matrix.detach(), slope, positive, negative))
+        weighed.append(Weighed(batch.between, matrix.detach(), derivative, positive, negative))
     return Weighing(value.detach(), tuple(weighed), gradient, explained)
 
 
 def as_leaf(embeddings: Tensor) -> Tensor:
-    """Embeddings to differentiate by; what is no such thing passes, for the loss to refuse it.
+    """Embeddings as a leaf that requires a gradient; other objects are returned, for the loss to refuse.
 
     Examples:
         >>> import torch
@@ -152,7 +152,7 @@ def as_leaf(embeddings: Tensor) -> Tensor:
     return embeddings.detach().clone().requires_grad_()
 
 
-def seen_by(
+def record_matrices(
     loss: Loss,
     embeddings: Tensor,
     labels: Tensor | None = None,
@@ -162,12 +162,12 @@ def seen_by(
     relation: Relation | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> tuple[Tensor, list[tuple[PairBatch, Tensor]]]:
-    """The value of a loss and every similarity matrix that it made, each with the batch it was made for, all on one graph.
+    """The value of a loss and every similarity matrix that it computed, each with its batch, on one graph.
 
     Examples:
         >>> import torch
         >>> from likewise.losses import NTXentLoss
-        >>> value, [(batch, matrix)] = seen_by(NTXentLoss(), torch.eye(3), torch.tensor([0, 0, 1]))
+        >>> value, [(batch, matrix)] = record_matrices(NTXentLoss(), torch.eye(3), torch.tensor([0, 0, 1]))
         >>> matrix.shape, batch.between
         (torch.Size([3, 3]), 'samples against samples')
     """
@@ -178,7 +178,7 @@ def seen_by(
     seen: list[tuple[PairBatch, Tensor]] = []
 
     def see(batch: PairBatch, matrix: Tensor) -> Tensor:
-        # what compares constants has weights as well
+        # matrices of constants have weights as well
         matrix = matrix if matrix.requires_grad else matrix.detach().requires_grad_()
         seen.append((batch, matrix))
         return matrix
@@ -218,7 +218,7 @@ def _of_function(
 
 
 def before_mining(relation: Relation) -> Relation:
-    """Who is positive to whom, whatever a miner chose of it.
+    """The relation before a miner selected pairs.
 
     Examples:
         >>> import torch
@@ -230,12 +230,12 @@ def before_mining(relation: Relation) -> Relation:
 
 
 def gradients(of: Tensor | list[Tensor], by: list[Tensor], along: list[Tensor] | None = None) -> list[Tensor]:
-    """Gradients by several tensors, zero where nothing depends on one; the graph is kept.
+    """Gradients by several tensors, zero if nothing depends on one; the graph is kept.
 
     Args:
-        of: a number, or one for each anchor, of which the sum counts; or several tensors.
+        of: a number, or one number per anchor, which are summed; or several tensors.
         by: the tensors.
-        along: for each of several tensors what its entries count.
+        along: the weights of the entries of each of several tensors.
 
     Examples:
         >>> import torch
@@ -244,7 +244,7 @@ def gradients(of: Tensor | list[Tensor], by: list[Tensor], along: list[Tensor] |
         [tensor(6.), tensor(0.)]
     """
     if isinstance(of, Tensor):
-        with torch.enable_grad():  # somebody may look on where no graph is made
+        with torch.enable_grad():  # the caller may have disabled gradients
             of = of.sum()
     if not by or not (of if isinstance(of, list) else of.requires_grad):
         return [torch.zeros_like(each) for each in by]
@@ -253,14 +253,14 @@ def gradients(of: Tensor | list[Tensor], by: list[Tensor], along: list[Tensor] |
 
 
 @contextmanager
-def untouched(loss: Any, embeddings: Tensor) -> Iterator[None]:
-    """Leave a loss as it was: looking must not fill a memory, nor use up random numbers that a training will draw.
+def preserve_state(loss: Any, embeddings: Tensor) -> Iterator[None]:
+    """Restore the state of a loss, so that an analysis neither fills a memory nor advances random number generators.
 
     Examples:
         >>> import torch
         >>> from likewise.losses import ContrastiveLoss, CrossBatchMemory
         >>> memory, x = CrossBatchMemory(ContrastiveLoss(), size=4), torch.eye(2)
-        >>> with untouched(memory, x):
+        >>> with preserve_state(memory, x):
         ...     _ = memory(x, torch.tensor([0, 1]))
         >>> int(memory.filled)
         0
@@ -281,14 +281,14 @@ def untouched(loss: Any, embeddings: Tensor) -> Iterator[None]:
         for generator, state in zip(generators, states, strict=True):
             generator.set_state(state)
         for module, name, buffer, version, before in buffers:
-            if buffer._version != version:  # what nobody wrote to may be part of a graph that is still needed
-                buffer.copy_(before)  # in place: a recorded graph reads where it read when it was recorded
+            if buffer._version != version:  # an unchanged buffer may be part of a graph that is still needed
+                buffer.copy_(before)  # in place, because a captured graph reads from the same address
             setattr(module, name, buffer)
 
 
 @contextmanager
 def on_dense_engine(loss: Any) -> Iterator[None]:
-    """Run a loss, and those inside it, on the engine that has the matrix.
+    """Run a loss, and the losses inside it, on the dense engine.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
@@ -322,16 +322,16 @@ def pair_weights(
 ) -> Tensor:
     """The weight of every pair, ``w_ij = (1 − 2 I_ij) ∂L/∂s_ij``.
 
-    For a proxy loss these are the weights between samples and proxies, samples in rows; what it does between proxies is
-    among the matrices of `weigh`.
+    For a proxy loss these are the weights between samples and proxies, samples in rows; `weigh` also returns the matrices
+    between proxies.
 
     Args:
         loss: a loss of the library or a wrapper around one; or a function of a similarity matrix and labels.
         embeddings: the anchors, ``(m, d)``.
         labels: their labels.
-        references: what they are compared with, where that is not themselves.
+        references: what they are compared with; by default the embeddings themselves.
         reference_labels: the references' labels.
-        relation: who is positive to whom, in place of labels.
+        relation: the positive and negative pairs, instead of labels.
         similarity: how embeddings are compared, for a function.
 
     Returns:
@@ -346,11 +346,11 @@ def pair_weights(
     """
     others = {"references": references, "reference_labels": reference_labels, "relation": relation}
     weighing = weigh(loss, embeddings, labels, **others, similarity=similarity)  # type: ignore[arg-type]
-    return merged(weighing, name_of(loss)).weights
+    return merge_matrices(weighing, name_of(loss)).weights
 
 
 def name_of(loss: Loss) -> str:
-    """What a loss is called in a sentence.
+    """The name of a loss in messages.
 
     Examples:
         >>> from likewise.losses import CircleLoss
@@ -360,20 +360,20 @@ def name_of(loss: Loss) -> str:
     return type(loss).__name__ if isinstance(loss, nn.Module) else str(getattr(loss, "__name__", type(loss).__name__))
 
 
-def merged(weighing: Weighing, name: str) -> Weighed:
-    """The one matrix of samples that a loss looked at; where it made the same several times, the slopes are summed.
+def merge_matrices(weighing: Weighing, name: str) -> Weighed:
+    """The matrix of samples of a loss; if it computed the same matrix several times, the derivatives are summed.
 
     Examples:
         >>> import torch
         >>> from likewise.losses import NTXentLoss, WeightedSum
         >>> both = WeightedSum({NTXentLoss(): 1.0, NTXentLoss(temperature=0.5): 2.0})
-        >>> merged(weigh(both, torch.eye(3), torch.tensor([0, 0, 1])), "both").slopes.shape
+        >>> merge_matrices(weigh(both, torch.eye(3), torch.tensor([0, 0, 1])), "both").derivatives.shape
         torch.Size([3, 3])
     """
     about = [_samples_first(matrix) for matrix in weighing.matrices if matrix.between != "proxies against proxies"]
     if not about:
         raise ValueError(
-            f"{name} made no similarity matrix of samples that could be watched, so that there is no pair to weigh; "
+            f"{name} computed no similarity matrix of samples that a hook can observe, so that there is no pair to weigh; "
             "give a loss of the library, or a function of a similarity matrix and labels"
         )
     first = about[0]
@@ -381,13 +381,13 @@ def merged(weighing: Weighing, name: str) -> Weighed:
         same = first.similarities.shape == other.similarities.shape
         if not same or not torch.allclose(first.similarities, other.similarities, rtol=1e-5, atol=1e-6):
             kinds = ", ".join(matrix.between for matrix in about)
-            raise ValueError(f"{name} looks at {len(about)} different matrices ({kinds}); read them with weigh()")
-    slopes = torch.stack([matrix.slopes for matrix in about]).sum(dim=0)
-    return Weighed(first.between, first.similarities, slopes, first.positive, first.negative)
+            raise ValueError(f"{name} reads {len(about)} different matrices ({kinds}); weigh() returns all of them")
+    derivatives = torch.stack([matrix.derivatives for matrix in about]).sum(dim=0)
+    return Weighed(first.between, first.similarities, derivatives, first.positive, first.negative)
 
 
 def _samples_first(matrix: Weighed) -> Weighed:
     if matrix.between != "proxies against samples":
         return matrix
-    turned = (each.T for each in (matrix.similarities, matrix.slopes, matrix.positive, matrix.negative))
+    turned = (each.T for each in (matrix.similarities, matrix.derivatives, matrix.positive, matrix.negative))
     return Weighed("samples against proxies", *turned)

@@ -1,7 +1,7 @@
-"""Engines: one meaning, three ways to compute it.
+"""Engines: dense, chunked and Triton evaluation of the same declarations.
 
-`evaluate_declaration` executes what a loss declares: on the whole matrix (dense), on chunks of it that are recomputed in the
-backward pass (chunked), or in generated Triton kernels.  `likewise.engines.dispatch` decides which.
+`evaluate_declaration` computes a declaration on the whole matrix (dense), on chunks of it that are recomputed in the
+backward pass (chunked), or in generated Triton kernels.  `likewise.engines.dispatch` chooses the engine.
 """
 
 from likewise.engines.chunked import ChunkedEngine

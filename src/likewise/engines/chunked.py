@@ -1,9 +1,9 @@
-"""The chunked engine: the matrix is computed in chunks, and each chunk again in the backward pass.
+"""The chunked engine: the matrix is computed in chunks, and each chunk is recomputed in the backward pass.
 
-It cuts the batch in one of three ways.  *Rows*: some anchors against all references, so every fold of a row is complete in
-its chunk; passes, mining and curves happen on a matrix that fits the cache.  *A table as anchors* (proxies): the same, but
-each chunk of the table is widened and normalized by itself.  *A table as references*: all anchors against some columns;
-folds leave states, a few numbers per anchor, which merge.  Memory grows with the batch and the chunk, not with the matrix.
+There are three kinds of chunks.  *Rows*: some anchors against all references, so every fold of a row is complete in its
+chunk; passes, mining and curves run on a matrix that fits the cache.  *A table as anchors* (proxies): the same, but each
+chunk of the table is widened and normalized separately.  *A table as references*: all anchors against some columns; the
+states of folds, a few numbers per anchor, are merged.  Memory grows with the batch and the chunk, not with the matrix.
 """
 
 from __future__ import annotations
@@ -112,20 +112,20 @@ class ChunkedEngine(Engine):
         return RowChunks(self.batch, plan_rows(self.batch), of_rows, list(numbers.values())).run()
 
     def _run_on_table(self, of_rows: Callable[..., Results], numbers: list[Tensor]) -> list[Tensor]:
-        """Chunks of a table of anchors: each is widened and prepared by itself."""
+        """Chunks of a table of anchors; each is widened and prepared separately."""
         batch, table, references = self.batch, self.batch.anchors, self.batch.references
         assert table is not None
         assert references is not None
 
-        def compute(some: Tensor, rows: slice, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
-            references, *values = given
+        def compute(some: Tensor, rows: slice, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            references, *values = inputs
             chunk = PairBatch(
                 batch.relation.rows(rows), batch.similarity, anchors=some.to(references.dtype), references=references
             )
             return tuple(each for each in of_rows(chunk, rows, values, False) if each is not None)
 
         results, _ = TableChunks(table, plan_rows(batch), compute, [references, *numbers]).run()
-        return [torch.cat(pieces) for pieces in zip(*results, strict=True)]
+        return [torch.cat(chunks) for chunks in zip(*results, strict=True)]
 
     def _engine(self, chunk: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
         """The engine of one chunk."""
@@ -136,7 +136,7 @@ class ChunkedEngine(Engine):
 
 
 def _with_gradient(passes: list[list[Folded]]) -> list[list[Folded]]:
-    """Without counts, which have no gradient, except those that a curve refers to."""
+    """The folds without counts, which have no gradient, except those that a curve refers to."""
     used = {node for folds in passes for each in folds for node in walk(each.curve)}
     kept = [[each for each in folds if each in used or not isinstance(each.fold, Count)] for folds in passes]
     return [folds for folds in kept if folds]
@@ -147,7 +147,7 @@ def _per_anchor(node: Formula) -> bool:
 
 
 def settle_mining(batch: PairBatch) -> dict[Formula, Tensor]:
-    """The numbers of the whole batch that a miner's conditions refer to: a chunk cannot compute them."""
+    """The numbers of the whole batch that a miner's conditions refer to; a chunk cannot compute them."""
     relation = batch.relation
     if not isinstance(relation, Mined):
         return {}
@@ -161,10 +161,10 @@ def settle_mining(batch: PairBatch) -> dict[Formula, Tensor]:
 class ColumnEngine(IndexedEngine):
     """Folds over a table of references, such as proxies, in chunks of columns.
 
-    The positions of an anchor's positives in the table are known, so folds over positives look at nothing else.
+    The positions of an anchor's positives in the table are known, so folds over positives read only these columns.
 
     Args:
-        batch: anchors against a table; its relation knows the positions of the positives.
+        batch: anchors against a table; its relation contains the positions of the positives.
         whole: compare with the whole table at once, however large it is.
 
     Examples:
@@ -189,7 +189,7 @@ class ColumnEngine(IndexedEngine):
         self.anchors = similarity.prepare(batch.anchors)
         rows, width = len(self.table), batch.shape[1]
         self.columns = relation.positives.index
-        # all proxies of a class are in one chunk: a positive outside of it must not name the column of another one
+        # all proxies of a class are in one chunk; the index of a positive outside of it must not be that of another one
         together = self.centers * self.columns.shape[1]
         self.cut = [slice(0, rows)] if whole else plan_chunks(rows, len(self.anchors), self.anchors, together)
         complete = relation.positives.exists is None
@@ -198,7 +198,7 @@ class ColumnEngine(IndexedEngine):
         self._matrix: Tensor | None = None
 
     def start_others(self, folds: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
-        """Folds over all but positives and own similarities, once over the table."""
+        """Folds over negatives and both sides, and the similarities of the positives, in one pass over the table."""
         if len(self.cut) > 1 or not folds:
             return self._start_in_chunks(folds, numbers)
         if self._matrix is None:
@@ -208,11 +208,11 @@ class ColumnEngine(IndexedEngine):
     def _start_in_chunks(
         self, folds: list[Folded], numbers: dict[Formula, Tensor]
     ) -> tuple[dict[Folded, State], Tensor]:
-        """Folds over all but positives, merged over chunks; own similarities from rows that are looked up."""
+        """The same merged over chunks; the positives' similarities are computed from their rows of the table."""
         centers, sizes = self.centers, [0]
 
-        def compute(some: Tensor, rows: slice, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
-            anchors, *values = given
+        def compute(some: Tensor, rows: slice, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            anchors, *values = inputs
             columns = slice(rows.start // centers, rows.stop // centers)
             similarities = self._compare(anchors, some)
             positives = PositiveColumns.within(self.columns, columns)
@@ -221,13 +221,13 @@ class ColumnEngine(IndexedEngine):
             return tuple(each for state in states.values() for each in state)
 
         inputs: list[Any] = [self.anchors, *numbers.values()]
-        own_rows = self._own_rows().clamp_min(0).flatten()
-        results, own = TableChunks(self.table, self.cut if folds else [], compute, inputs, own_rows).run()
+        positive_rows = self._positive_rows().clamp_min(0).flatten()
+        results, own = TableChunks(self.table, self.cut if folds else [], compute, inputs, positive_rows).run()
         states: dict[Folded, State] = {}
         for k, each in enumerate(folds):
             first, end = sum(sizes[:k]), sum(sizes[: k + 1])
             states[each] = reduce(each.fold.merge, [flat[first:end] for flat in results])
-        return states, self._compare_own(own.to(self.anchors.dtype))
+        return states, self._compare_positives(own.to(self.anchors.dtype))
 
     def _compare(self, anchors: Tensor, some: Tensor) -> Tensor:
         """All anchors against some rows of the table."""
@@ -238,7 +238,7 @@ class ColumnEngine(IndexedEngine):
             anchors, right = anchors - mean, right - mean
         return self.similarity.of_factors(anchors, right)
 
-    def _own_rows(self) -> Tensor:
+    def _positive_rows(self) -> Tensor:
         """The rows of the table that are each anchor's positives, ``(m, k · centers)``; negative where there are none."""
         if self.centers == 1:
             return self.columns
@@ -246,7 +246,7 @@ class ColumnEngine(IndexedEngine):
             self.columns[:, :, None] * self.centers + torch.arange(self.centers, device=self.columns.device)
         ).flatten(1)
 
-    def _compare_own(self, own: Tensor) -> Tensor:
+    def _compare_positives(self, own: Tensor) -> Tensor:
         """The similarities of each anchor to its positives, ``(m, k)``.
 
         Args:

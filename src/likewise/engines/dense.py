@@ -1,6 +1,6 @@
-"""The dense engine, the reference: the matrix exists, and everything is plain autograd on it.
+"""The dense engine, the reference: plain autograd on the whole matrix.
 
-It is obvious rather than fast: every other engine is tested against this one.
+It is simple rather than fast; every other engine is tested against it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DenseEngine(Engine):
     Args:
         batch: the batch, or a chunk of it.
         settled: numbers for the whole batch that the miner refers to, where the batch is a chunk.
-        ends: what to drop after which fold, to save memory; see `last_uses`.
+        ends: the formulas whose values are dropped after each fold, to save memory; see `last_uses`.
 
     Examples:
         >>> import torch
@@ -55,7 +55,7 @@ class DenseEngine(Engine):
         batch = batch.materialize()
         self.similarities = batch.similarities()
         self.positive, self.negative = dense_masks(batch, settled)
-        # what was computed per pair, by formula: a sub-formula that several folds share is computed once
+        # values per pair, by formula: a sub-formula that several folds share is computed once
         self._pairs: dict[Formula, Any] = {s: self.similarities}
         self._ends = ends or {}
         self._hinges: dict[tuple[float, float | None], tuple[Tensor, Tensor]] = {}
@@ -84,7 +84,7 @@ class DenseEngine(Engine):
         return fold_each_positive(folded, Pairs(self._pairs, self.positive, self.negative))
 
     def _fold_hinge(self, hinge: Hinge) -> Tensor:
-        """Sums of hinges and their numbers, from one pair of sorted rows."""
+        """Sums and counts of hinges, from sorted rows."""
         if hinge.what == "inside":
             assert hinge.band is not None
             S = self.similarities.detach()
@@ -109,7 +109,7 @@ class DenseEngine(Engine):
         return state
 
     def learn(self, known: dict[Formula, Any]) -> None:
-        """Take numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""
+        """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""
         for node, value in known.items():
             if isinstance(node, PerReference):
                 self._pairs[node] = value[None, :]
@@ -154,7 +154,7 @@ def _use(node: Formula, folded: Folded, last: dict[Formula, Folded]) -> None:
 
 
 def dense_masks(batch: PairBatch, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-    """The positive and negative pairs of a batch, mining applied.
+    """The positive and negative pairs of a batch, after mining.
 
     Args:
         batch: the batch, or a chunk of it.
@@ -170,7 +170,7 @@ def dense_masks(batch: PairBatch, settled: dict[Formula, Tensor] | None = None) 
     relation = batch.relation
     if not isinstance(relation, Mined):
         return relation.masks()
-    # mining is a choice, not a function to be differentiated
+    # mining is not differentiated
     with torch.no_grad():
         base = batch.materialize().under(relation.base)
         engine = DenseEngine(base)

@@ -1,7 +1,7 @@
-"""Who executes a declaration.
+"""The dispatcher: chooses the engine of a declaration.
 
-`choose` decides, from what the declaration needs, the shapes, the dtype and the device; an engine that was asked for by
-name is never replaced silently.
+`choose` decides from the needs of the declaration, the shapes, the dtype and the device; an engine that is requested by
+name is never silently replaced.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ from likewise.formula import (
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
 
 CHUNK_FROM = {"cpu": 2**22, "cuda": 2**28}
-"""Pairs from which on the matrix is computed in chunks, by kind of device (docs/benchmarks-engines.md).
+"""The number of pairs from which the matrix is computed in chunks, by kind of device (docs/benchmarks-engines.md).
 
 On two cores chunks take 59 ms against 51 at 2,048 squared, in a fraction of the memory, and 255 against 401 at twice that.
-On a GPU they are slower at any measured size, up to 16,384 squared, and begin where the matrix takes a GiB.
+On a GPU they are slower at any measured size, up to 16,384 squared, and are used where the matrix takes a GiB.
 """
 
 TRITON_FROM = 2**23
-"""Pairs from which on generated kernels are faster than the whole matrix on a GPU.
+"""The number of pairs from which generated kernels are faster than the whole matrix on a GPU.
 
 Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms against the matrix's 2.1, at 8,192 squared 4.8
 against 8.7.
 """
 
 INDEX_FROM = 2**18
-"""Pairs from which on known positions of positives are faster than masks on a CPU; below, finding them costs more."""
+"""The number of pairs from which an index of positives is faster than masks on a CPU, its computation included."""
 
 IN_KERNELS = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
 
@@ -94,13 +94,13 @@ class TripletRule(Protocol):
     """A miner that chooses triplets."""
 
     def choice(self) -> Choice | None:
-        """What it chooses, as formulas; ``None`` for one that draws."""
+        """The choice as formulas; ``None`` for a miner that draws."""
 
     def choose(self, rows: WholeRows) -> Triplets:
-        """The triplets that it chooses."""
+        """The chosen triplets."""
 
-    def touch(self, rows: WholeRows) -> Relation:
-        """The pairs that its triplets touch."""
+    def refine(self, rows: WholeRows) -> Relation:
+        """The pairs that the chosen triplets contain."""
 
 
 def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) -> Plan:
@@ -108,8 +108,8 @@ def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) ->
 
     Args:
         batch: the batch.
-        backend: what the user asked for; ``"auto"`` decides by size, dtype and device.
-        formulas: whether what is executed are plain formulas; Triton takes nothing else.
+        backend: the user's option; ``"auto"`` decides by size, dtype and device.
+        formulas: whether only formulas are executed; Triton supports nothing else.
 
     Examples:
         >>> import torch
@@ -120,11 +120,11 @@ def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) ->
     one_of("backend", backend, BACKENDS)
     if backend != "auto":
         return Plan(backend)
-    # a hook sees the matrix, a known matrix need not be avoided, and a compiler makes its own tiles
+    # a hook needs the matrix, a given matrix need not be avoided, and torch.compile makes its own tiles
     if batch.matrix is not None or has_similarity_hook() or torch.compiler.is_compiling():
         return Plan.DENSE
     m, n = batch.shape
-    pairs, device = batch.group.largest(m) * n, batch.relation.device.type  # all ranks decide alike
+    pairs, device = batch.group.largest(m) * n, batch.relation.device.type  # the same decision on all ranks
     if formulas and pairs >= TRITON_FROM and _runs_in_kernels(batch):
         return Plan.TRITON
     return Plan.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else Plan.DENSE
@@ -132,7 +132,7 @@ def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) ->
 
 def _runs_in_kernels(batch: PairBatch) -> bool:
     fits = batch.dtype == torch.float32 and type(batch.similarity) in IN_KERNELS and batch.matrix is None
-    # kernels finish their folds, and shards of references must not
+    # kernels finish their folds, but shards need unfinished states
     return batch.relation.device.type == "cuda" and fits and batch.shards is SINGLE_PROCESS and _has_triton()
 
 
@@ -147,7 +147,7 @@ def _has_triton() -> bool:
 
 
 def _check_triton(batch: PairBatch) -> None:
-    """Say in one sentence why Triton cannot run here, if it cannot."""
+    """Raise an error that states the reason if Triton cannot run here."""
     device = batch.relation.device.type
     if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
@@ -162,9 +162,9 @@ def make_engine(
 
     Args:
         batch: the batch.
-        backend: what the user asked for.
+        backend: the user's option.
         masked: use masks, for folds over each positive that were not expanded.
-        positives: the positions of each anchor's positives, where they were found before.
+        positives: the positions of each anchor's positives, if already computed.
 
     Examples:
         >>> import torch
@@ -199,7 +199,7 @@ def make_engine(
 
 
 def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> PositiveIndex | None:
-    """The positions of each anchor's positives, where they pay: a large batch against itself on a CPU, without a miner."""
+    """The positions of each anchor's positives, for a large batch against itself on a CPU, without a miner."""
     relation, (m, n) = batch.relation, batch.shape
     if not isinstance(relation, Labels) or relation.reference_labels is not None or relation.valid is not None:
         return None
@@ -211,7 +211,7 @@ def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> Po
 
 
 def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
-    """Compute the terms of a declaration on the engine that fits.
+    """Compute the terms of a declaration on the engine that `choose` returns.
 
     Examples:
         >>> import torch
@@ -223,21 +223,21 @@ def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str 
     if not any(term.folds_each_positive for term in terms):
         return run_on(terms, batch, make_engine(batch, backend), reduction)
     if batch.shards is not SINGLE_PROCESS:
-        # an anchor and its positive may be on different ranks, and the fold inside is of all ranks together
+        # an anchor and its positive may be on different ranks, and the inner fold runs over the references of all ranks
         raise TypeError(
-            "a fold over EACH_POSITIVE must see all references of an anchor, but they are sharded over processes"
+            "a fold over EACH_POSITIVE needs all references of an anchor, but they are sharded over processes"
         )
     plan = choose(batch, backend)
     if plan is Plan.DENSE:
-        batch = batch.materialize()  # the matrix is needed anyway; its entries need not be computed twice
+        batch = batch.materialize()  # the matrix is needed anyway, so compute it once
     positives = find_positive_index(batch, large=plan is not Plan.DENSE)
     expanded = None if positives is None else expand(terms, positives, batch)
     if expanded is not None:
         return run_on(expanded, batch, make_engine(batch, backend, positives=positives), reduction)
     if backend == "triton":
         raise TypeError(
-            "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not give them, "
-            "because kernels take one positive at a time, but it is 'triton'"
+            "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not determine them, "
+            "because kernels handle few positives per anchor, but it is 'triton'"
         )
     return run_on(terms, batch, make_engine(batch, backend, masked=True), reduction)
 
@@ -249,13 +249,13 @@ def evaluate_declaration(
     backend: str = "auto",
     miner: PairRule | TripletRule | None = None,
 ) -> Tensor:
-    """What a loss declares, computed and reduced.
+    """Compute and reduce a declaration.
 
     Args:
         declaration: terms, regularizers and functions of the matrix.
         batch: the batch.
         reduction: how units are averaged.
-        backend: what the user asked for.
+        backend: the user's option.
         miner: chooses pairs or triplets.
 
     Examples:
@@ -267,7 +267,7 @@ def evaluate_declaration(
     """
     terms, regularizers, matrix_losses = sort_declaration(declaration)
     if terms and matrix_losses and choose(batch, backend) is Plan.DENSE:
-        batch = batch.materialize()  # once for all
+        batch = batch.materialize()  # once for all terms
     if miner is not None:
         terms, batch = _mine(terms, batch, miner, backend, bool(matrix_losses))
     values: list[TermValues] = []
@@ -286,7 +286,7 @@ def evaluate_declaration(
 
 
 def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:
-    """Runs functions of matrix rows on the whole matrix or on chunks.
+    """A mapper that runs functions of matrix rows on the whole matrix or on chunks.
 
     Examples:
         >>> import torch
@@ -300,7 +300,7 @@ def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = 
         )
 
     def evaluate(term: Term, other: PairBatch) -> TermValues:
-        # a batch without a single pair leaves nothing to an engine
+        # an engine needs at least one pair
         return run([term], other, "mean", backend if other.shape[0] else "dense")[0]
 
     plan = choose(batch, backend, formulas=False)
@@ -310,7 +310,7 @@ def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = 
 def _mine(
     terms: list[Term], batch: PairBatch, miner: PairRule | TripletRule, backend: str, has_matrix_loss: bool
 ) -> tuple[list[Term], PairBatch]:
-    """The terms and the relation that a miner leaves."""
+    """The terms and the batch after mining."""
     if hasattr(miner, "keep"):
         assert batch.similarity is not None
         return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
@@ -319,17 +319,18 @@ def _mine(
     if choice is not None and _sums_by_rule(choice, batch, backend):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
     rows = map_rows(batch, "chunked" if backend == "triton" else backend)
-    rows.prepare()  # with its graph: mining has none, but the loss uses the same matrix
+    rows.prepare()  # with a graph: mining has none, but the loss uses the same matrix
     if not on_triplets:
-        return terms, rows.batch.under(miner.touch(rows))
+        return terms, rows.batch.under(miner.refine(rows))
     return terms, rows.batch.under(miner.choose(rows))
 
 
 def _sums_by_rule(choice: Choice, batch: PairBatch, backend: str) -> bool:
-    """Whether a rule is summed without naming triplets.
+    """Whether a rule is summed without enumerating triplets.
 
-    A rule that keeps all negatives in a band names too many.  One negative for each positive or anchor is named faster
-    where there is a matrix; without one it is a formula where no fold per positive is left, or positives are few.
+    A rule that keeps all negatives in a band has too many triplets to enumerate.  With one negative per positive or
+    anchor, enumeration is faster if there is a matrix; without a matrix the rule is a formula if it has no fold per
+    positive, or if positives are few.
     """
     if choice.negative is s:
         return True

@@ -1,19 +1,19 @@
 """CUDA graphs for small batches: value and gradients of a loss, computed by one launch.
 
-A small batch on a GPU takes as long as its kernels take to launch.  `call` captures the plain computation once for each
-key and shape as a CUDA graph that holds the value *and* the gradients of every input that wants one.  A call copies its
-inputs in, replays the graph, and clones value and gradients out; the backward pass only scales the gradients, so that
-any number of calls may be alive before it.  A second derivative is computed plainly from the inputs.
+The time of a small batch on a GPU is the time of its kernel launches.  `call` captures the plain computation once for
+each key and shape as a CUDA graph that computes the value *and* the gradients of every input that requires one.  A call
+copies its inputs, replays the graph, and clones value and gradients; the backward pass only scales the gradients, so any
+number of calls may precede it.  A second derivative is computed without a graph, from the inputs.
 
-A call that does not fit returns ``None``, and the caller takes the plain path: the first calls of each key; work that is
-captured, compiled, traced or transformed by ``torch.func`` already; forward-mode differentiation and anomaly detection;
-gradients in float16, which are too small without the scale of a `GradScaler`; vectors of values with a gradient; whatever
-draws random numbers, changes its inputs or waits for the device; and calls from a second thread while a first one is
-inside.
+`call` returns ``None`` for work that is not captured, and the caller computes it without a graph: the first calls of each
+key; work that is already captured, compiled, traced or transformed by ``torch.func``; forward-mode differentiation and
+anomaly detection; gradients in float16, which are too small without the scale of a `GradScaler`; vectors of values with
+a gradient; work that draws random numbers, changes its inputs or synchronizes; and calls from a second thread during a
+call of the first.
 
-Memory: graphs of one stream share a memory pool, which grows to what the largest of them needs in between; each graph
-adds its inputs and outputs.  Together they hold at most `BUDGET` bytes for each stream, beside the workspaces of cuBLAS;
-`MOST` graphs are kept, the most recently used ones.  A graph is dropped with its owner; `clear` drops them all.
+Memory: graphs of one stream share a memory pool, which grows to the intermediate memory of the largest one; each graph
+adds its inputs and outputs.  Together they hold at most `BUDGET` bytes per stream, in addition to the workspaces of
+cuBLAS; the `MOST` most recently used graphs are kept.  A graph is dropped with its owner; `clear` drops all graphs.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from likewise.engines.recording import Compute, Place, Recording, Request, curre
 
 Prepare: TypeAlias = Callable[[], Compute | None]
 Known: TypeAlias = dict[Hashable, Recording | int | None]
-"""By key: a recording, ``None`` where there can be none, or how often the key was seen."""
+"""By key: a recording, ``None`` if recording is impossible, or the number of calls so far."""
 
 UP_TO = 2**23
-"""Pairs below which a batch is worth a graph: larger ones keep the GPU busy, and generated kernels take them."""
+"""The number of pairs below which a batch uses a graph; larger ones keep the GPU busy and use generated kernels."""
 
 BUDGET = 2**30
 """Bytes that the graphs of one stream may hold."""
@@ -45,16 +45,16 @@ MOST = 64
 """Graphs that are kept for one stream."""
 
 STREAMS = 4
-"""Streams that have graphs; work on any other one is computed plainly."""
+"""The number of streams with graphs; work on other streams is computed without graphs."""
 
 KEYS = 256
-"""Keys that are remembered for one owner."""
+"""The number of keys that are stored for one owner."""
 
 AFTER = 4
-"""Plain calls before a capture: a shape that comes rarely, such as the last batch of an epoch, is not worth one."""
+"""Calls before a capture: a rare shape, such as the last batch of an epoch, does not repay one."""
 
 FREE, WORTH = 32, 32
-"""Captures that are made on credit, and replays that pay for one more: batches that all differ are not worth capturing."""
+"""Captures that are allowed in advance, and replays that allow one more: shapes that never repeat are not captured."""
 
 
 class Graphs:
@@ -64,7 +64,7 @@ class Graphs:
         recorder: records and replays.
         budget: bytes that the recordings of one stream may hold.
         most: recordings that are kept for one stream.
-        after: plain calls before a recording.
+        after: calls before a recording.
 
     Examples:
         >>> import torch
@@ -84,7 +84,7 @@ class Graphs:
     # ------------------------------------------------------------------------------------------------ calls
 
     def call(self, owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:
-        """Compute by a graph, or return ``None`` where the caller is to compute plainly; see the module's `call`."""
+        """Compute with a graph, or return ``None`` if the caller must compute without one; see the module's `call`."""
         if not self._fits(tensors):
             return None
         device = tensors[0].device
@@ -92,7 +92,7 @@ class Graphs:
         wanted = tuple([learns and tensor.requires_grad for tensor in tensors])
         request = Request(tensors, wanted, (device, self.recorder.stream(device)), current_modes(device))
         key = (key, *request[1:], *[(tensor.shape, tensor.dtype) for tensor in tensors])
-        # a thread that waited here, inside the backward pass, could be the one that a capture waits for
+        # not blocking: a thread blocked here, inside the backward pass, could be one that a capture depends on
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -144,9 +144,9 @@ class Graphs:
         recording = None if compute is None else self._record(compute, request)
         known[key] = recording
         if recording is not None and self.held(request.place) > self.budget:
-            alone = len(self._at(request.place)) == 1
+            is_only = len(self._at(request.place)) == 1
             self._drop(request.place)
-            known[key] = None if alone else self.after
+            known[key] = None if is_only else self.after
             return None
         return recording
 
@@ -157,11 +157,11 @@ class Graphs:
         if place not in self._pools:
             self._pools[place] = self.recorder.open_pool(place[0])
         elif not self._at(place):
-            self._pools[place].renew(empty=True)  # the memory went with the last recording
+            self._pools[place].renew(empty=True)  # the pool was freed with its last recording
         return record(compute, request, self._pools[place])
 
     def _make_room(self, place: Place) -> bool:
-        """Drop what is too much for one more recording; whether the stream may have one."""
+        """Drop recordings until one more fits; return whether the stream may have one."""
         if place not in self._pools and len(self._pools) >= STREAMS:
             unused = next((other for other in self._pools if not self._at(other)), None)
             if unused is None:
@@ -171,7 +171,7 @@ class Graphs:
             self._drop(place)
         recordings = sorted(self._at(place), key=lambda entry: entry[2].used)
         for known, key, _ in recordings[: max(0, len(recordings) + 1 - self.most)]:
-            del known[key]  # its memory is free for the next one
+            del known[key]  # frees its memory for the next one
         return True
 
     def _at(self, place: Place) -> list[tuple[Known, Hashable, Recording]]:
@@ -183,7 +183,7 @@ class Graphs:
         ]
 
     def _drop(self, place: Place) -> None:
-        """Drop all recordings of a stream: their memory goes back only when the last of them is gone."""
+        """Drop all recordings of a stream; their memory is freed with the last one."""
         for known, key, _ in self._at(place):
             del known[key]
 
@@ -210,7 +210,7 @@ _GRAPHS = Graphs(CudaRecorder())
 
 
 def accepts(device: torch.device) -> bool:
-    """Whether graphs can be used on a device here and now.
+    """Whether graphs can currently be used on a device.
 
     Examples:
         >>> accepts(torch.device("cpu"))
@@ -220,18 +220,18 @@ def accepts(device: torch.device) -> bool:
 
 
 def call(owner: object, key: Hashable, prepare: Prepare, tensors: Sequence[Tensor]) -> Tensor | None:
-    """Compute a function of tensors by a CUDA graph; ``None`` where the caller is to compute it plainly.
+    """Compute a function of tensors with a CUDA graph; ``None`` if the caller must compute it without one.
 
     Args:
-        owner: whose computation it is; its graphs are dropped with it.
-        key: everything but tensors that the result depends on.  Shapes, dtypes, the device, the stream, whether gradients
-            are wanted, and torch's own settings are added to it.
-        prepare: returns the computation as a function of the tensors, or ``None`` where it is not to be captured.  It is
-            called once per key; the function is kept, so it must not hold the owner, nor change when the owner changes.
-        tensors: what is computed from; all on one device.
+        owner: the object that the graphs belong to; they are dropped with it.
+        key: everything except tensors that the result depends on.  Shapes, dtypes, the device, the stream, whether
+            gradients are required, and torch's settings are added to it.
+        prepare: returns the computation as a function of the tensors, or ``None`` if it must not be captured.  It is
+            called once per key; the function is kept, so it must not refer to the owner or depend on its changes.
+        tensors: the inputs, all on one device.
 
     Returns:
-        The value, which can be differentiated by the tensors that require a gradient, any number of times.
+        The value, differentiable any number of times by the tensors that require a gradient.
 
     Examples:
         >>> call(Graphs(CudaRecorder()), "double", lambda: lambda x: 2.0 * x.sum(), [torch.ones(2)]) is None
@@ -251,7 +251,7 @@ def held_bytes() -> int:
 
 
 def clear() -> None:
-    """Drop every graph, and give its memory back to torch.
+    """Drop every graph and return its memory to torch.
 
     Examples:
         >>> clear()

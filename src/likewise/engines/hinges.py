@@ -1,8 +1,7 @@
-"""Sums of hinges over all triplets of a batch, by counting: no triplet is written down.
+"""Sums of hinges over all triplets of a batch, by counting instead of enumerating triplets.
 
-Sorting each row gives the number of active triplets, ``s_an > s_ap − margin``, that every pair is in.  The sum of their
-hinges is linear in the similarities with these numbers: ``O(B² log B)`` time, and nothing is read from the device,
-however many positives there are.
+Sorting each row gives the number of active triplets, ``s_an > s_ap − margin``, of every pair.  The sum of their hinges is
+linear in the similarities with these numbers: ``O(B² log B)`` time without synchronizing, for any number of positives.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from likewise.formula import NEGATIVES, Apply, Count, Folded, Formula, Number, S
 
 
 class Hinge(NamedTuple):
-    """A fold over all triplets that counting computes.
+    """A fold over all triplets that can be computed by counting.
 
     Args:
         what: the sum of hinges, the number of active triplets, or the number of triplets in the band.
@@ -30,7 +29,7 @@ class Hinge(NamedTuple):
 
 
 def match_hinge(folded: Folded) -> Hinge | None:
-    """A fold over each positive as a sum of hinges, or the number of them; ``None`` where it is something else.
+    """Match a fold over each positive with a sum or a count of hinges; ``None`` if it is neither.
 
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p
@@ -155,7 +154,7 @@ class _SumHinges(torch.autograd.Function):
         counts, active = count_active(S, positive, negative, margin, band)
         ctx.save_for_backward(counts)
         ctx.mark_non_differentiable(active)
-        # large sums that nearly cancel: float64 keeps what float32 would lose, and never gets below zero
+        # large sums nearly cancel: float64 keeps the difference and does not become negative
         total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
         # the last step makes a new tensor: torch 2.11's compiler loses the gradient of a result that is an alias
         return total.to(S.dtype).clamp_min(0.0), active
@@ -169,7 +168,7 @@ class _SumHinges(torch.autograd.Function):
 def count_active(
     S: Tensor, positive: Tensor, negative: Tensor, margin: float, band: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The number of active triplets that each pair is in (a positive's are negative), and those of each anchor."""
+    """The number of active triplets of each pair (negated for positives), and of each anchor."""
     width = margin if band is None else min(margin, band)
     of_positives, of_negatives = count_within(S, positive, negative, width, below=band is not None)
     return (of_negatives - of_positives).to(S.dtype), of_positives.sum(dim=1)
@@ -178,10 +177,10 @@ def count_active(
 def count_within(
     S: Tensor, positive: Tensor, negative: Tensor, width: float, *, below: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The number of triplets with ``s_ap − width < s_an`` that each pair is in: as their positive, as their negative.
+    """The number of triplets with ``s_ap − width < s_an`` of each pair: as their positive, as their negative.
 
-    The negatives of a row are sorted, and so are its positives' thresholds; each pair then finds its position among the
-    others.  A negative *at* a threshold is not above it.
+    The negatives and the positives' thresholds of each row are sorted; bisection locates each pair among the others.  A
+    negative *at* a threshold is not above it.
 
     Args:
         S: similarities, ``(m, n)``.

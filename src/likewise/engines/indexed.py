@@ -1,8 +1,8 @@
-"""Folds over rows whose positives are known by index: a few columns of each row; all other columns are negatives.
+"""Folds over rows with an index of their positives: a few columns of each row; all other columns are negatives.
 
-A mask has an entry for every column; an index has one for every positive.  Folds over positives look at those columns
-only, and a log-sum-exp over negatives writes −∞ there.  No mask is made or read, and the curve of the positives, such as
-a margin on an angle, is computed for positives only.
+A mask has an entry for every column; an index has one for every positive.  Folds over positives read only these columns,
+and a log-sum-exp over negatives writes −∞ there.  No mask is computed, and the curve of the positives, such as a margin
+on an angle, is computed only for positives.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from likewise.formula import (
 )
 
 _FARTHEST = -80.0
-"""e⁻⁸⁰ is nothing beside the peak's e⁰, and what is further below would be denormal, which is slow to multiply."""
+"""e⁻⁸⁰ is negligible against the peak's e⁰, and smaller values would be denormal, which multiply slowly."""
 
 _LOG2_E = 1.0 / math.log(2.0)
 
 _KEEPS_ONE_VALUE = (LogSumExp, Sum, Mean, Max, Min)
-"""Folds that leave a single value as it is."""
+"""Folds that return a single value unchanged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class PositiveColumns:
 
     Args:
         columns: ``(m, k)``, all within the width.
-        exists: which of them are positives, ``(m, k)``; the others name columns that no positive of the row has.
+        exists: which of them are positives, ``(m, k)``; the others are columns without a positive of the row.
             ``None``: all are.
         width: the number of columns.
         itself: the column of the row itself, ``(m, 1)``, on neither side; ``None`` where rows are not columns.
@@ -71,15 +71,15 @@ class PositiveColumns:
 
     @classmethod
     def of_batch(cls, positives: PositiveIndex, width: int, first: int) -> PositiveColumns:
-        """Those of a batch against itself, of which the first row is anchor number ``first``."""
+        """The columns for a batch against itself; the first row is anchor number ``first``."""
         index, exists = positives.index, positives.exists
         itself = torch.arange(first, first + len(index), device=index.device)[:, None]
-        # an index that does not exist must not name a column that another index of its row means
+        # an entry that does not exist must not point to the column of an existing one in its row
         return cls(index if exists is None else torch.where(exists, index, itself), exists, width, itself)
 
     @classmethod
     def within(cls, columns: Tensor, chunk: slice) -> PositiveColumns:
-        """Those that are in a chunk of the columns; negative indices are in none."""
+        """The columns inside a chunk of columns; negative indices are in none."""
         width, columns = chunk.stop - chunk.start, columns - chunk.start
         return cls(columns.clamp(0, width - 1), (columns >= 0) & (columns < width), width)
 
@@ -89,12 +89,12 @@ class PositiveColumns:
         return self.leave_out(everything, over, False)
 
     def leave_out(self, values: Tensor, over: Side, instead: float) -> Tensor:
-        """Write a number, in place, to every column that does not belong to negatives, or to both sides."""
+        """Write a number, in place, to every column that is not part of the side."""
         if over is not Side.BOTH:
             values = write(values, self.columns, self.exists, instead)
         return values if self.itself is None else write(values, self.itself, None, instead)
 
-    def counted(self, over: Side) -> Tensor:
+    def count(self, over: Side) -> Tensor:
         """The number of pairs of a side, ``(m,)``."""
         m, k = self.columns.shape
         everything = self.width if self.itself is None else self.width - 1
@@ -138,7 +138,7 @@ def broadcast(numbers: dict[Formula, Tensor], columns: slice | Tensor) -> dict[F
 
 
 def collect_numbers(folds: list[Folded], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
-    """What curves refer to besides `s`: known numbers, and learned scalars, which get a gradient too.
+    """The numbers that curves refer to besides `s`: known ones, and learned scalars, which also get a gradient.
 
     Examples:
         >>> import torch
@@ -165,7 +165,7 @@ def start_positives(
         folds: the folds.
         own: the similarities of the positives, ``(m, k)``.
         positives: their columns.
-        numbers: what the curves refer to, per anchor ``(m,)`` and per reference ``(n,)``.
+        numbers: the numbers in the curves, per anchor ``(m,)`` and per reference ``(n,)``.
 
     Examples:
         >>> import torch
@@ -177,7 +177,7 @@ def start_positives(
     pairs = {s: own, **broadcast(numbers, positives.columns)}
     keep = torch.ones_like(own, dtype=torch.bool) if positives.exists is None else positives.exists
     return {
-        each: (positives.counted(each.over),) if _is_count(each) else each.fold.start(_matrix(each.curve, pairs), keep)
+        each: (positives.count(each.over),) if _is_count(each) else each.fold.start(_matrix(each.curve, pairs), keep)
         for each in folds
     }
 
@@ -185,7 +185,7 @@ def start_positives(
 def fold_positives(
     folds: list[Folded], own: Tensor, positives: PositiveColumns, numbers: dict[Formula, Tensor]
 ) -> dict[Formula, Tensor]:
-    """Finished folds over positives; arguments as those of `start_positives`.
+    """Finished folds over positives; the arguments are those of `start_positives`.
 
     Examples:
         >>> import torch
@@ -216,7 +216,7 @@ def start_others(
         similarities: some columns of the matrix, ``(m, width)``.
         positives: the positives among these columns.
         columns: which of all references the columns are.
-        numbers: what the curves refer to, per anchor ``(m,)`` and per reference ``(n,)``.
+        numbers: the numbers in the curves, per anchor ``(m,)`` and per reference ``(n,)``.
 
     Examples:
         >>> import torch
@@ -234,7 +234,7 @@ def start_others(
     ends = last_uses(folds)
     for each in folds:
         if _is_count(each):
-            states[each] = (positives.counted(each.over),)
+            states[each] = (positives.count(each.over),)
         elif type(each.fold) is LogSumExp:
             *state, seen = _log_sum_exp(each, pairs, positives)
             states[each], own = tuple(state), seen if own is None else own
@@ -248,7 +248,7 @@ def start_others(
 
 
 class IndexedEngine(Engine):
-    """An engine that knows the columns of each row's positives: folds over positives look at nothing else.
+    """An engine with an index of each row's positives; folds over positives read only these columns.
 
     Examples:
         >>> issubclass(IndexedEngine, Engine)
@@ -263,7 +263,7 @@ class IndexedEngine(Engine):
 
         Args:
             folds: the folds.
-            numbers: what their curves refer to.
+            numbers: the numbers in their curves.
         """
 
     def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
@@ -284,7 +284,7 @@ class IndexedEngine(Engine):
     def _run_pass(
         self, folds: list[Folded], known: dict[Formula, Tensor]
     ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Tensor]]:
-        """The folds over positives, still to do; the states of the others; own similarities; numbers for the curves."""
+        """The pending folds over positives, the states of the others, the positives' similarities, and the numbers."""
         numbers = collect_numbers(folds, known)
         near = [each for each in folds if each.over is Side.POSITIVES]
         others = [each for each in folds if each.over is not Side.POSITIVES]
@@ -312,7 +312,7 @@ class IndexedMatrix(IndexedEngine):
         self.similarities, self.positives = similarities, positives
 
     def start_others(self, folds: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
-        """From the matrix."""
+        """Compute the states from the matrix."""
         return start_others(folds, self.similarities, self.positives, slice(0, self.positives.width), numbers)
 
 
@@ -322,7 +322,7 @@ def _is_count(folded: Folded) -> bool:
 
 
 def _matrix(curve: Formula, pairs: dict[Formula, Any]) -> Tensor:
-    """A curve for every pair; a constant is one for all."""
+    """The values of a curve for every pair; a constant is broadcast."""
     values, similarities = evaluate(curve, pairs), pairs[s]
     values = values if isinstance(values, Tensor) else similarities.new_full((), values)
     matrix: Tensor = values.expand_as(similarities)
@@ -332,14 +332,14 @@ def _matrix(curve: Formula, pairs: dict[Formula, Any]) -> Tensor:
 def _log_sum_exp(
     folded: Folded, pairs: dict[Formula, Any], positives: PositiveColumns
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The peak, the total, and the similarities of the positives, where they cost nothing."""
+    """The peak, the total, and the similarities of the positives if they are a by-product."""
     line, where = _line(folded.curve), (positives.columns, positives.exists, positives.itself, folded.over)
     if line is None:
         values = _matrix(folded.curve, pairs)
         peak, total, _ = _PeakAndTotal.apply(values, 1.0, 0.0, *where)  # type: ignore[no-untyped-call]
         return peak, total, None
     similarities, (factor, shift) = pairs[s], line
-    # in the dtype of what they multiply: a number in half precision must not be rounded again, for instance by a division
+    # in the dtype of the similarities: a half-precision number must not be rounded again, for instance by a division
     numbers = {
         node: value.to(similarities.dtype) if isinstance(value, Tensor) else value
         for node, value in pairs.items()
@@ -350,7 +350,7 @@ def _log_sum_exp(
 
 
 def _line(curve: Formula) -> tuple[Formula, float] | None:
-    """A curve as ``factor · (s + shift)``, where it is one: a factor for the batch or for each anchor, a constant shift."""
+    """A curve as ``factor · (s + shift)``, with a factor per batch or anchor and a constant shift; ``None`` if it is not."""
     if curve is s:
         return Number(1.0), 0.0
     if not isinstance(curve, Apply):
@@ -361,7 +361,7 @@ def _line(curve: Formula) -> tuple[Formula, float] | None:
         return None if line is None else (-1.0 * line[0], line[1])
     if curve.operation in ("add", "sub") and arguments[0] is s and isinstance(last, Number):
         constant = last.value
-        # a number that is learned has a gradient, and is left to the formula
+        # a learned number has a gradient, which only the formula computes
         return (
             None if isinstance(constant, Tensor) else (Number(1.0), constant if curve.operation == "add" else -constant)
         )
@@ -377,7 +377,7 @@ def _line(curve: Formula) -> tuple[Formula, float] | None:
 class _PeakAndTotal(torch.autograd.Function):
     """The state of a log-sum-exp over one side of rows of ``scale · (v + shift)``, and the values of the positives.
 
-    The derivative of both is written out: it is one matrix, which autograd would add up from two.
+    The derivative of both is explicit: one matrix, which autograd would sum from two.
     """
 
     @staticmethod
@@ -397,7 +397,7 @@ class _PeakAndTotal(torch.autograd.Function):
         peak = weights.amax(dim=1).clamp_min(torch.finfo(values.dtype).min)
         # a power of two takes a third of the time of a power of e on a CPU
         torch.threshold_(weights.sub_(peak[:, None]), _FARTHEST, -torch.inf).mul_(_LOG2_E).exp2_()
-        # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
+        # a row that is not empty sums to at least one; an empty one gets a logarithm of zero and no gradient
         total = weights.sum(dim=1).clamp_min(1.0)
         ctx.number, ctx.shift, ctx.over = None if isinstance(scale, Tensor) else scale, shift, over
         learned = scale if isinstance(scale, Tensor) else None

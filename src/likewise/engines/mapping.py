@@ -1,4 +1,4 @@
-"""Functions of matrix rows, on the whole matrix or on chunks: what a `MatrixLoss` and a triplet miner run on."""
+"""Mappers of matrix rows: `MatrixLoss` and triplet miners run on the whole matrix or on chunks through them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class WholeRows:
         self.batch, self._evaluate = batch, evaluate
 
     def prepare(self) -> None:
-        """Make the matrix, with its graph, and keep it."""
+        """Compute the matrix, with its graph, and keep it."""
         self.batch = self.batch.materialize()
 
     def chunks(self) -> Iterator[RowChunk]:
-        """The whole as one chunk; the matrix is made on first use, and kept."""
+        """The whole matrix as one chunk; it is computed on first use and kept."""
         self.prepare()
         yield RowChunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
 
@@ -84,10 +84,10 @@ class ChunkedRows(WholeRows):
         self._mined = settle_mining(batch)
 
     def prepare(self) -> None:
-        """Nothing: factors are made, and chunks are computed one after the other."""
+        """Do nothing: chunks are computed one after the other."""
 
     def chunks(self) -> Iterator[RowChunk]:
-        """Chunk after chunk, each with its rows of the matrix."""
+        """The chunks, each with its rows of the matrix."""
         for rows in plan_rows(self.batch):
             yield self._chunk(self.batch.rows(rows).materialize(), rows)
 
@@ -99,7 +99,7 @@ class ChunkedRows(WholeRows):
         return self._run(function, summed=False)
 
     def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Tensors of fixed shapes, added up over chunks."""
+        """Tensors of fixed shapes, summed over chunks."""
         return self._run(function, summed=True)
 
     def _run(self, function: Callable[[RowChunk], tuple[Tensor, ...]], *, summed: bool) -> list[Tensor]:

@@ -1,11 +1,11 @@
-"""One positive at a time: the positions of an anchor's positives, and folds over each of them.
+"""Folds over each positive of an anchor, and the positions of its positives.
 
 A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one of three ways:
 
-* few positives whose positions are known: `expand` writes the fold of each positive as a plain fold, in which `s_p` is one
-  number per anchor, so that every engine runs it;
+* few positives with known positions: `expand` turns the fold of each positive into a plain fold, in which `s_p` is one
+  number per anchor, so that every engine can run it;
 * sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
-* everything else: `fold_each_positive` computes some positives of all anchors at a time.
+* everything else: `fold_each_positive` computes chunks of positives of all anchors.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from likewise.formula import (
 )
 
 FEW = (1, 2, 3, 4, 6, 8, 12, 16)
-"""The numbers of positives that `expand` takes: a kernel is made for each number."""
+"""The numbers of positives that `expand` supports; each number has a kernel."""
 
 GATHER_AT_ONCE = 2**24
-"""How many numbers may be gathered at once."""
+"""The number of entries that may be gathered at once."""
 
 TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
-"""How many triplets are computed at once, by kind of device."""
+"""The number of triplets that are computed at once, by kind of device."""
 
 COUNT_FROM = 2**27
-"""Triplets, of every reference with every reference, from which on counting the positives on a device pays."""
+"""The number of triplets, anchors × references², from which reading the number of positives from a device pays."""
 
 
 def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
@@ -80,13 +80,13 @@ def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
 
 
 def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -> PositiveIndex | None:
-    r"""The positions of each anchor's positives, where labels give them and no anchor has more than ``most``.
+    r"""The positions of each anchor's positives, if labels determine them and no anchor has more than ``most``.
 
     Labels are sorted, $O(B\log B)$; the host reads one number from the device, the largest number of positives.
 
     Args:
         batch: the batch.
-        large: whether the batch is large enough to wait for a device.
+        large: whether the batch is large enough to synchronize with a device.
         most: the largest number of positives.
 
     Examples:
@@ -106,10 +106,10 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
     if relation.positives is not None:
         return relation.positives if relation.positives.index.shape[1] <= most else None
     order, first, number, place = _find_runs(relation)
-    if place is not None:  # an anchor is in the run of its own class, and is not its positive
+    if place is not None:  # an anchor is in the run of its class but is not its own positive
         inside = (place >= 0) & (place < number)
         number = number - inside.long()
-    # where anchors are distributed, all ranks must decide alike: by the references, which they share
+    # in a distributed batch all ranks must make the same decision, from the references, which they share
     runs = (
         number
         if batch.group is SINGLE_PROCESS
@@ -132,16 +132,16 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
 
 
 def _lengths(ordered: Tensor) -> Tensor:
-    """For each of some sorted labels how many there are of it."""
+    """The number of occurrences of each sorted label."""
     return torch.searchsorted(ordered, ordered, right=True) - torch.searchsorted(ordered, ordered)
 
 
 def _find_runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The references in the order of their labels; where each anchor's class begins there, and how long it is.
+    """The references sorted by label, and the start and length of the run of each anchor's class.
 
-    The last is the anchor's own position in that run, or outside of it; ``None`` where no anchor is a reference.
+    The last result is the anchor's position in that run, or outside of it; ``None`` if no anchor is a reference.
     """
-    # torch searches for the column of a table slowly, and warns of it
+    # torch searches non-contiguous tensors slowly and warns about it
     own, labels = relation.own, relation.labels.contiguous()
     if relation.reference_labels is None:
         references = labels
@@ -166,7 +166,7 @@ def _find_runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]
 
 
 def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> list[Term] | None:
-    """Terms whose folds over each positive are written as one plain fold per positive.
+    """Expand folds over each positive into one plain fold per positive.
 
     Args:
         terms: the terms.
@@ -174,7 +174,7 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
         batch: the batch.
 
     Returns:
-        The terms; ``None`` where a fold over each positive is neither a sum, a mean nor a count.
+        The terms; ``None`` if a fold over each positive is neither a sum, a mean nor a count.
 
     Examples:
         >>> import torch
@@ -190,22 +190,23 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
         return None
     anchors = torch.arange(len(positives.index), device=positives.index.device)[:, None].expand_as(positives.index)
     own = similarities_at(batch, anchors, positives.index.clamp_min(0))
-    slots = [
-        _Slot(k, own[:, k], None if positives.exists is None else positives.exists[:, k]) for k in range(own.shape[1])
+    each_positive = [
+        _Positive(k, own[:, k], None if positives.exists is None else positives.exists[:, k])
+        for k in range(own.shape[1])
     ]
     expanded: dict[Formula, Formula] = {}
-    for each in folds:  # what is inside comes first
-        expanded[each] = substitute(_expand(each, slots), expanded)
+    for each in folds:  # inner folds come first
+        expanded[each] = substitute(_expand(each, each_positive), expanded)
     return [
         Term(*(substitute(formula, expanded) for formula in (term.total, term.units, term.nonzero))) for term in terms
     ]
 
 
-class _Slot:
+class _Positive:
     """One positive of every anchor as formulas: its similarity, and whether it exists."""
 
     def __init__(self, number: int, similarity: Tensor, exists: Tensor | None) -> None:
-        # one that does not exist is left out; zero keeps what is computed for it finite
+        # a positive that does not exist is left out; zero keeps its values finite
         column = similarity if exists is None else torch.where(exists, similarity, 0.0)
         self.similarity = PerAnchor(f"s_p{number + 1}", lambda _batch: column)
         self.exists = None if exists is None else PerAnchor(f"exists{number + 1}", lambda _batch: exists)
@@ -215,14 +216,14 @@ class _Slot:
         return formula if self.exists is None else where(self.exists, formula, 0)
 
 
-def _expand(folded: Folded, slots: list[_Slot]) -> Formula:
-    """A fold over each positive as a sum over positives, each a plain formula."""
+def _expand(folded: Folded, positives: list[_Positive]) -> Formula:
+    """Expand a fold over each positive into a sum of plain formulas."""
     if not mentions_positive(folded.curve):
         return _repeat(folded)
-    values = [slot.bind(folded.curve) for slot in slots]
+    values = [positive.bind(folded.curve) for positive in positives]
     if isinstance(folded.fold, Count):
         values = [where(value, 1, 0) for value in values]
-    kept = [slot.keep(value) for slot, value in zip(slots, values, strict=True)]
+    kept = [positive.keep(value) for positive, value in zip(positives, values, strict=True)]
     total: Formula = kept[0] if kept else Number(0.0)
     for value in kept[1:]:
         total = total + value
@@ -230,7 +231,7 @@ def _expand(folded: Folded, slots: list[_Slot]) -> Formula:
 
 
 def _repeat(folded: Folded) -> Formula:
-    """A fold over each positive of what is the same for all of them."""
+    """A fold over each positive of a formula that is equal for all of them."""
     number, value = count(POSITIVES), folded.curve
     if isinstance(folded.fold, Count):
         return number if folded is count(folded.over) else where(value, number, 0)
@@ -254,10 +255,10 @@ class Pairs(NamedTuple):
 
 
 def fold_each_positive(folded: Folded, pairs: Pairs) -> Tensor:
-    """A fold over each positive: some positives of all anchors at a time, against all their references.
+    """A fold over each positive, in chunks of positives of all anchors against all their references.
 
-    It takes as many steps as the anchor with most positives needs.  Large batches read that number from the device; for
-    small ones every reference is a candidate, and those that are not positives count nothing.
+    The number of steps follows from the largest number of positives.  Large batches read that number from the device; in
+    small ones every reference is a candidate, and references that are not positives are masked.
 
     Examples:
         >>> import torch
@@ -271,7 +272,7 @@ def fold_each_positive(folded: Folded, pairs: Pairs) -> Tensor:
     m, n = S.shape
     index = _candidates(pairs.positive)
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
-    # all steps may stay in memory where there is room; otherwise each is recomputed in the backward pass
+    # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
     state: State | None = None
     for some in torch.split(index, size, dim=1):
@@ -294,7 +295,7 @@ def _candidates(positive: Tensor) -> Tensor:
 
 
 def _start_positives(S: Tensor, index: Tensor, folded: Folded, pairs: Pairs) -> State:
-    """The state of a fold over some positives ``(m, k)``; the folds inside it see similarities ``(m, k, n)``."""
+    """The state of a fold over some positives ``(m, k)``; its inner folds run over similarities ``(m, k, n)``."""
     m, k = index.shape
     known = {node: _lift(node, value) for node, value in pairs.known.items()}
     known |= {s: S[:, None, :], s_p: S.gather(1, index)[:, :, None]}
@@ -305,7 +306,7 @@ def _start_positives(S: Tensor, index: Tensor, folded: Folded, pairs: Pairs) -> 
             state = node.fold.start(values.flatten(0, 1), keep.flatten(0, 1))
             known[node] = node.fold.finish(state).view(m, k, 1)
     value = _as_tensor(evaluate(folded.curve, known), S).expand(m, k, 1)[:, :, 0]
-    if not value.is_floating_point():  # a count, of which every fold can be made
+    if not value.is_floating_point():  # a count, which every fold accepts
         value = value.to(S.dtype)
     return folded.fold.start(value, pairs.positive.gather(1, index))
 
@@ -321,17 +322,17 @@ def _as_tensor(value: Any, like: Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else like.new_full((), value)
 
 
-# ------------------------------------------------------------------------------------------------ given triplets
+# ------------------------------------------------------------------------------------------------ explicit triplets
 
 
 def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
-    """A term over given triplets: per anchor the sum of its triplets' values, their number, and that of the nonzero ones.
+    """A term over explicit triplets: per anchor the sum of the values, their number, and the number of nonzero ones.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import per_triplet, relu
         >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> batch = PairBatch(Triplets(zero, one, two).sized(3, 3), matrix=torch.tensor([[1.0, 0.2, 0.5]] * 3))
+        >>> batch = PairBatch(Triplets(zero, one, two).with_shape(3, 3), matrix=torch.tensor([[1.0, 0.2, 0.5]] * 3))
         >>> sum_triplets(per_triplet(relu(s - s_p)), batch).total
         tensor([0.3000, 0.0000, 0.0000])
     """
@@ -363,7 +364,7 @@ def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
 def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Tensor:
     """The similarities of chosen pairs, differentiable: ``anchors`` and ``references`` are indices of one shape.
 
-    They are entries of the matrix where the batch holds it; otherwise inner products, recomputed in the backward pass.
+    They are entries of the matrix if the batch holds it; otherwise inner products, recomputed in the backward pass.
 
     Examples:
         >>> import torch

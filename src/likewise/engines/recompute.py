@@ -1,9 +1,8 @@
 """Computation on chunks, recomputed in the backward pass: one node of the graph for all chunks.
 
-The forward pass keeps the results of a chunk and nothing else.  The backward pass computes each chunk again,
-differentiates it, and adds its gradients in place.  A graph for each chunk would be small, but its tensors would lie
-between the matrices of one chunk and those of the next: a C library that cannot join free memory then takes ten times as
-much as is in use.
+The forward pass keeps only the results of a chunk.  The backward pass recomputes each chunk, differentiates it, and adds
+its gradients in place.  A graph per chunk would be small, but its tensors would be allocated between the matrices of
+consecutive chunks, and a C library that cannot merge free memory then takes ten times as much as is in use.
 
 `RowChunks` cuts the anchors of a batch; `TableChunks` cuts the rows of a table, such as ten million proxies, which is
 neither copied nor widened as a whole.
@@ -27,17 +26,17 @@ RowFunction = Callable[[PairBatch, slice, Sequence[Tensor], bool], Results]
 TableFunction = Callable[[Tensor, slice, Sequence[Tensor]], tuple[Tensor, ...]]
 
 BUDGET = {"cpu": 20 * 2**20, "cuda": 2**30}
-"""Bytes that a chunk and what is computed from it may take, by kind of device."""
+"""The bytes that a chunk and its intermediate results may take, by kind of device."""
 
 COPIES = 10
 """Matrices of a chunk's size that are alive at once in a backward pass."""
 
 LEAST_ROWS = 16
-"""A thinner chunk would read all references for too little work."""
+"""The least number of rows of a chunk: a smaller chunk would read all references for too little work."""
 
 
 def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> list[slice]:
-    """Rows of a matrix, as many at a time as the budget of the device allows, in chunks of equal size.
+    """Chunks of the rows of a matrix, of equal size, as large as the budget of the device allows.
 
     Args:
         rows: the number of rows.
@@ -55,7 +54,7 @@ def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> lis
     height = max(LEAST_ROWS, budget // (COPIES * max(columns, 1) * together * like.dtype.itemsize))
     number = max(1, -(-units // height))
     height = max(1, -(-units // number))
-    # a rank may have no rows at all, and has one empty chunk then
+    # a rank without rows has one empty chunk
     return [slice(k * together, min(k + height, units) * together) for k in range(0, max(units, 1), height)]
 
 
@@ -103,7 +102,7 @@ def _differentiate(
         wanted = [each for each in inputs if each.requires_grad]
         if not sums or not wanted:
             return [None] * len(inputs)
-        # one number, because torch imports sympy, 25 MiB and a second, if it is given gradients to start with
+        # one number, because with grad_outputs torch imports sympy, which takes 25 MiB and a second
         end = sum(sums[1:], sums[0])
     found = iter(torch.autograd.grad(end, wanted, allow_unused=True, create_graph=create_graph))
     return [next(found) if each.requires_grad else None for each in inputs]
@@ -115,10 +114,10 @@ class RowChunks:
     Args:
         batch: the whole batch.
         cut: the rows of each chunk.
-        compute: maps a chunk, the rows that it is, the numbers, and whether it is for the backward pass, to tensors with
-            one row per anchor of the chunk; for the backward pass those without a gradient may be ``None``.
-        numbers: what gets a gradient besides the similarities; ``None``: only `compute` knows.
-        summed: results have fixed shapes and are added up over chunks.
+        compute: maps a chunk, its rows, the numbers, and whether it runs in the backward pass, to tensors with one row per
+            anchor of the chunk; in the backward pass those without a gradient may be ``None``.
+        numbers: the inputs that get a gradient besides the similarities; ``None`` if they are not known.
+        summed: results have fixed shapes and are summed over chunks.
 
     Examples:
         >>> import torch
@@ -155,7 +154,7 @@ class RowChunks:
         self.inputs = [*factors, *squares, *(numbers or ())]
 
     def run(self) -> list[Tensor]:
-        """The results of all chunks together."""
+        """The results of all chunks."""
         if torch.compiler.is_compiling():
             return self._run_checkpointed()
         if not torch.is_grad_enabled():
@@ -168,7 +167,7 @@ class RowChunks:
         return list(_Recomputed.apply(self, results, *self.inputs))  # type: ignore[no-untyped-call]
 
     def _run_checkpointed(self) -> list[Tensor]:
-        """Each chunk as one checkpoint, which finds out what `compute` takes from elsewhere."""
+        """Run each chunk as a checkpoint, which also differentiates tensors that `compute` closes over."""
         numbers, chunks = self.inputs[self.factors + self.squares :], []
         for rows in self.cut:
 
@@ -176,7 +175,7 @@ class RowChunks:
                 return self.compute(self.batch.rows(rows), rows, numbers, False)
 
             if torch.is_grad_enabled():
-                # nothing is drawn in a chunk, and saving the state of a GPU's generator would synchronize
+                # a chunk draws no random numbers, and saving the state of a GPU's generator would synchronize
                 chunks.append(
                     checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
                 )
@@ -188,7 +187,7 @@ class RowChunks:
         return sum(tensors[1:], tensors[0]) if self.summed else torch.cat(tensors)
 
     def _values(self, touched: _TouchesGraph | None) -> list[Tensor]:
-        """The results, without a graph; incomplete where `compute` touches a tensor that has one."""
+        """The results, without a graph; incomplete if `compute` uses a tensor that has one."""
         wholes: list[Tensor] = []
         room, others = self._room(), self.inputs[self.factors :]
         for rows in self.cut:
@@ -209,22 +208,22 @@ class RowChunks:
         return wholes
 
     def _room(self) -> Tensor | None:
-        """Where the products of all chunks are written, one after the other."""
+        """A buffer for the products of every chunk."""
         if self.has_matrix:
             return None
         columns = len(self.inputs[self.factors - 1])
         return self.inputs[0].new_empty(self.cut[0].stop - self.cut[0].start, columns)
 
     def _products(self, inputs: Sequence[Tensor], rows: slice, room: Tensor | None = None) -> Tensor:
-        """Inner products of a chunk's anchors with all references; where the matrix is known, its rows."""
+        """Inner products of a chunk's anchors with all references; rows of the matrix if the batch holds it."""
         if self.has_matrix:
             return inputs[0][rows]
         left, right = inputs[0][rows], inputs[self.factors - 1]
         return left @ right.T if room is None else torch.mm(left, right.T, out=room[: len(left)])
 
     def _chunk(self, products: Tensor, rows: slice, others: Sequence[Tensor]) -> PairBatch:
-        """Some rows of the batch, with the similarities that these products give."""
-        with torch.enable_grad():  # what is cut out of something with a graph must not lose it unseen
+        """Some rows of the batch, with the similarities of these products."""
+        with torch.enable_grad():  # slices of tensors with a graph must keep it
             chunk = self.batch.rows(rows)
         if not self.has_matrix:
             assert chunk.similarity is not None
@@ -235,7 +234,7 @@ class RowChunks:
         return chunk.replace(matrix=products)
 
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:
-        """The gradients of the inputs that need one, added up in place chunk after chunk."""
+        """The gradients of the inputs that need one, accumulated in place over chunks."""
         found = [torch.zeros_like(each) if need else None for each, need in zip(inputs, needs, strict=True)]
         others = [each.detach().requires_grad_(need) for each, need in zip(inputs, needs, strict=True)][self.factors :]
         room = self._room()
@@ -252,11 +251,11 @@ class RowChunks:
             for total, grad in zip(found[self.factors :], by_others, strict=True):
                 if total is not None and grad is not None:
                     total += grad
-            del by_products  # before the next one is made
+            del by_products  # before the next one is computed
         return found
 
     def _pass_on(self, by_products: Tensor, rows: slice, inputs: Sequence[Tensor], found: Results) -> None:
-        """From the gradient by a chunk's products to both factors."""
+        """Propagate the gradient by a chunk's products to both factors."""
         of_left, of_right = found[0], found[self.factors - 1]
         if self.has_matrix:
             assert of_left is not None
@@ -271,7 +270,7 @@ class RowChunks:
         self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results
     ) -> list[Tensor | None]:
         """The same with a graph; the whole matrix is kept in chunks."""
-        # aliases, because one input may depend on another, and that dependence is differentiated elsewhere
+        # aliases, because one input may depend on another, and autograd differentiates that dependence outside
         inputs = [each.view_as(each) if need else each.detach() for each, need in zip(inputs, needs, strict=True)]
         others, chunks = inputs[self.factors :], []
         for rows in self.cut:
@@ -282,7 +281,7 @@ class RowChunks:
 
 
 class _TouchesGraph(TorchFunctionMode):
-    """Whether code that builds no graph computes with a tensor that has one: it comes from outside of the chunk."""
+    """Detect whether code without a graph uses a tensor that has one, from outside of the chunk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -308,9 +307,9 @@ class TableChunks:
     Args:
         table: ``(rows, d)``, of any float dtype.
         cut: the rows of each chunk.
-        compute: maps some rows, which rows they are, and the inputs, to tensors, as many for each chunk.
-        inputs: everything else that gets a gradient.
-        picked: indices of rows that are wanted as they are.
+        compute: maps some rows, their indices, and the inputs, to tensors; their number is the same for each chunk.
+        inputs: the other tensors that get a gradient.
+        picked: indices of rows that are returned unchanged.
 
     Examples:
         >>> import torch
@@ -344,7 +343,7 @@ class TableChunks:
         return [tuple(flat[i * width : (i + 1) * width]) for i in range(len(self.cut))], picked
 
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:
-        """The gradients; those of the table are written where they belong."""
+        """The gradients; those of the table are written into one tensor."""
         table, *others = inputs
         of_table = torch.empty_like(table) if needs[0] else None  # every row is in a chunk
         of_others: list[Tensor | None] = [None] * len(others)
@@ -375,7 +374,7 @@ class TableChunks:
         of_chunks: list[Tensor] = []
         of_others: list[list[Tensor]] = [[] for _ in others]
         for i, rows in enumerate(self.cut):
-            # an input may be a function of another one, which is differentiated elsewhere: each is taken by itself
+            # an input may be a function of another one, which autograd differentiates outside; treat each separately
             leaves = [table[rows], *(each.view_as(each) for each in others)]
             results = self.compute(leaves[0], rows, leaves[1:])
             found = _differentiate(results, grads[i * width : (i + 1) * width], leaves, create_graph=True)

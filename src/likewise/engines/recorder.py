@@ -1,4 +1,4 @@
-"""What records a computation so that it can be run again in one launch: CUDA graphs, through torch's public API."""
+"""Recorders of computations that are replayed in one launch: CUDA graphs, through torch's public API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 Outputs: TypeAlias = tuple[Tensor, tuple[Tensor | None, ...]]
-"""A value and the gradients of the inputs that want one."""
+"""A value and the gradients of the inputs that require one."""
 
 Run: TypeAlias = Callable[[], Outputs]
 
@@ -18,26 +18,26 @@ Run: TypeAlias = Callable[[], Outputs]
 class Pool(Protocol):
     """Memory that the recordings of one stream share.
 
-    What a recording needs between its first and its last kernel is free for the next recording.  So recordings of one
-    pool must not run at the same time, and their outputs must be copied before another one runs.
+    Recordings reuse each other's intermediate memory, so recordings of one pool must not run at the same time, and their
+    outputs must be copied before another one runs.
 
     Attributes:
-        reserved: bytes that recordings took from the device.
+        reserved: the bytes that recordings reserve on the device.
     """
 
     reserved: int
 
     def rehearse(self, run: Run) -> Outputs:
-        """Run once as a recording would, so that libraries set up what they cannot set up while they are recorded."""
+        """Run once under the conditions of a recording, so that libraries initialize before they are recorded."""
 
     def record(self, run: Run) -> tuple[Outputs, Callable[[], None]]:
         """Record a run: tensors that hold its results after each replay, and the replay."""
 
     def renew(self, *, empty: bool = False) -> None:
-        """Take other memory from now on: an interrupted recording, or the end of the last one, leaves the pool unusable.
+        """Switch to new memory: an interrupted recording, or the end of the last one, leaves the pool unusable.
 
         Args:
-            empty: no recording has memory here any more.
+            empty: whether no recording holds memory of the pool.
         """
 
 
@@ -45,10 +45,10 @@ class Recorder(Protocol):
     """Records on a kind of device."""
 
     def accepts(self, device: torch.device) -> bool:
-        """Whether work on a device can be recorded here and now."""
+        """Whether work on a device can currently be recorded."""
 
     def stream(self, device: torch.device) -> Hashable:
-        """The stream on which the caller's work on a device is launched."""
+        """The caller's current stream on a device."""
 
     def open_pool(self, device: torch.device) -> Pool:
         """Memory for recordings."""
@@ -63,7 +63,7 @@ class CudaRecorder:
     """
 
     def accepts(self, device: torch.device) -> bool:
-        """On a GPU, unless the caller's own work is being captured."""
+        """Whether the device is a GPU and the caller is not capturing."""
         return device.type == "cuda" and not torch.cuda.is_current_stream_capturing()
 
     def stream(self, device: torch.device) -> Hashable:
@@ -88,7 +88,7 @@ class CudaPool:
         self.renew(empty=True)
 
     def renew(self, *, empty: bool = False) -> None:
-        """Open another pool for the same stream; the graphs of the old one keep it."""
+        """Open another pool for the same stream; existing graphs keep the old one."""
         self.handle = torch.cuda.graph_pool_handle()
         self._graphs: weakref.WeakSet[torch.cuda.CUDAGraph] = weakref.WeakSet()
         self._is_fresh = True
@@ -96,7 +96,7 @@ class CudaPool:
             self.reserved = 0
 
     def rehearse(self, run: Run) -> Outputs:
-        """Run on the stream of captures: workspaces of cuBLAS belong to a stream."""
+        """Run on the capture stream, because workspaces of cuBLAS belong to a stream."""
         with torch.cuda.device(self.device):
             caller = torch.cuda.current_stream()
             self.stream.wait_stream(caller)
@@ -108,8 +108,8 @@ class CudaPool:
     def record(self, run: Run) -> tuple[Outputs, Callable[[], None]]:
         """Capture a graph.
 
-        `torch.cuda.graph` would also empty the caller's cache of memory, and would leave the caller on the wrong stream
-        where a capture fails.  Other threads, such as those that pin memory, may go on: hence ``"thread_local"``.
+        `torch.cuda.graph` would also empty the caller's memory cache, and would leave the caller on the wrong stream if a
+        capture fails.  The mode is ``"thread_local"`` so that other threads, such as those that pin memory, can continue.
         """
         if not self._is_fresh and not self._graphs:
             self.renew()  # torch closes a pool with its last graph

@@ -1,4 +1,4 @@
-"""One recorded computation: what it is recorded from, how it is replayed, and how it is differentiated.
+"""Recordings: how a computation is recorded, replayed and differentiated.
 
 The value and the gradients of a computation are recorded together, so that the backward pass only scales them.
 """
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from likewise.engines.recorder import Outputs, Pool
-from likewise.engines.waiting import RefuseToWait
+from likewise.engines.synchronization import ForbidSynchronization
 
 Compute: TypeAlias = Callable[..., Tensor]
 Place: TypeAlias = tuple[torch.device, Hashable]
@@ -31,7 +31,7 @@ class Modes(NamedTuple):
 
 
 def current_modes(device: torch.device) -> Modes:
-    """Torch's settings here and now.
+    """Torch's current settings.
 
     Examples:
         >>> current_modes(torch.device("cpu")).matmul_precision
@@ -48,11 +48,11 @@ def current_modes(device: torch.device) -> Modes:
 
 
 class Request(NamedTuple):
-    """What is to be computed, where and how.
+    """A requested computation: its inputs, its stream and torch's settings.
 
     Args:
         tensors: the inputs.
-        wanted: which of them want a gradient.
+        wanted: which of them require a gradient.
         place: the device and the stream.
         modes: torch's settings.
     """
@@ -68,9 +68,9 @@ class Recording:
 
     Args:
         compute: the computation.
-        request: what it was recorded for.
-        inputs: where its inputs are read.
-        outputs: where its results are written.
+        request: the request that it was recorded for.
+        inputs: the tensors that it reads.
+        outputs: the tensors that it writes.
         replay: runs it.
     """
 
@@ -87,33 +87,33 @@ class Recording:
         self.used = 0
 
     def value(self, request: Request) -> Tensor:
-        """The value at other inputs, which can be differentiated by those that want a gradient."""
+        """The value at other inputs, differentiable by those that require a gradient."""
         if True in request.wanted:
             return _Replay.apply(self, *request.tensors)  # type: ignore[no-any-return, no-untyped-call]
         with torch.no_grad():
             return self.run(request.tensors)[0]
 
     def run(self, tensors: Sequence[Tensor]) -> Outputs:
-        """Value and gradients at other inputs, in memory of their own."""
-        for own, given in zip(self.inputs, tensors, strict=True):
-            own.copy_(given)
+        """Value and gradients at other inputs, as copies."""
+        for target, tensor in zip(self.inputs, tensors, strict=True):
+            target.copy_(tensor)
         self.replay()
         value, gradients = self.outputs
         return value.clone(), tuple([None if each is None else each.clone() for each in gradients])
 
 
 def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
-    """Record a computation; ``None`` where it cannot be.
+    """Record a computation; ``None`` if that is impossible.
 
     Args:
         compute: a function of the tensors.
-        request: with inputs such as it will be replayed for.
-        pool: where recordings have their memory.
+        request: inputs like those of later replays.
+        pool: the memory of recordings.
     """
     device = request.place[0]
-    # what the caller does with saved tensors (checkpoints, offloading) is not done to those of the recording
+    # the caller's hooks on saved tensors (checkpoints, offloading) must not apply to the recording
     keep = torch.autograd.graph.saved_tensors_hooks(_same, _same)
-    with torch.inference_mode(False), _as_recorded(device, request.modes), keep:
+    with torch.inference_mode(False), _recording_modes(device, request.modes), keep:
         inputs = [tensor.detach().clone(memory_format=torch.contiguous_format) for tensor in request.tensors]
         leaves = [own.detach().requires_grad_(want) for own, want in zip(inputs, request.wanted, strict=True)]
 
@@ -123,11 +123,11 @@ def record(compute: Compute, request: Request, pool: Pool) -> Recording | None:
         try:
             if not _is_repeatable(pool, run, inputs, device):
                 return None
-        except Exception:  # the plain path says what is wrong, if anything is
+        except Exception:  # if there is an error, the path without a graph raises it
             return None
         try:
             outputs, replay = pool.record(run)
-        except Exception:  # something waits for the device, in the backward pass
+        except Exception:  # the backward pass synchronizes
             pool.renew()
             return None
     return Recording(compute, request, inputs, outputs, replay)
@@ -150,7 +150,7 @@ def _value_and_gradients(compute: Compute, leaves: list[Tensor]) -> Outputs:
 
 
 def _is_repeatable(pool: Pool, run: Callable[[], Outputs], inputs: list[Tensor], device: torch.device) -> bool:
-    """Run once: whether no random number was drawn and no input was changed; an error where something waits."""
+    """Run once; return whether it drew no random number and changed no input; raise an error if it synchronizes."""
     devices = [device.index] if device.type == "cuda" else []
 
     def states() -> list[Tensor]:
@@ -158,15 +158,15 @@ def _is_repeatable(pool: Pool, run: Callable[[], Outputs], inputs: list[Tensor],
 
     with torch.random.fork_rng(devices):
         before, versions = states(), [own._version for own in inputs]
-        with RefuseToWait():
+        with ForbidSynchronization():
             pool.rehearse(run)
         drawn = not all(torch.equal(old, new) for old, new in zip(before, states(), strict=True))
         return not drawn and versions == [own._version for own in inputs]
 
 
 @contextmanager
-def _as_recorded(device: torch.device, modes: Modes) -> Iterator[None]:
-    """The caller's autocast, without its cache: what is cast while a graph is captured exists in that graph only."""
+def _recording_modes(device: torch.device, modes: Modes) -> Iterator[None]:
+    """The caller's autocast without its cache, because a tensor cast during a capture exists only in that graph."""
     autocast: AbstractContextManager[object] = torch.autocast(
         device.type, dtype=modes.autocast_dtype, enabled=modes.autocast, cache_enabled=False
     )
@@ -175,7 +175,7 @@ def _as_recorded(device: torch.device, modes: Modes) -> Iterator[None]:
 
 
 class _Replay(torch.autograd.Function):
-    """A recorded value, whose gradients are known as soon as it is."""
+    """A recorded value with its gradients."""
 
     @staticmethod
     def forward(ctx: Any, recording: Recording, *tensors: Tensor) -> Tensor:
@@ -191,19 +191,19 @@ class _Replay(torch.autograd.Function):
         gradients = ctx.saved_tensors
         if torch.is_grad_enabled():
             return (None, *_differentiable_gradients(ctx, grad))
-        # torch itself takes a gradient back to the dtype of its input
+        # torch converts a gradient to the dtype of its input
         return (None, *[None if each is None else each * grad for each in gradients])
 
 
 def _differentiable_gradients(ctx: Any, grad: Tensor) -> list[Tensor | None]:
-    """The gradients as functions of the inputs, computed plainly."""
+    """The gradients as differentiable functions of the inputs, computed without a graph."""
     if ctx.versions != [tensor._version for tensor in ctx.inputs]:
         raise RuntimeError(
             "one of the inputs of the loss has been modified by an inplace operation since the loss was computed, and its "
             "gradient cannot be differentiated again"
         )
     wanted = [tensor for tensor, needed in zip(ctx.inputs, ctx.needs_input_grad[1:], strict=True) if needed]
-    with _as_recorded(ctx.device, ctx.modes):
+    with _recording_modes(ctx.device, ctx.modes):
         value = ctx.compute(*ctx.inputs)
         found = iter(torch.autograd.grad(value, wanted, grad, create_graph=True, allow_unused=True))
     return [next(found) if needed else None for needed in ctx.needs_input_grad[1:]]

@@ -1,4 +1,4 @@
-"""A loss as a pure function of tensors, for `likewise.engines.graphs`: its attributes are a key, its parameters inputs."""
+"""Losses as pure functions of tensors for `likewise.engines.graphs`: attributes form a key, parameters are inputs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from likewise.engines import graphs
 from likewise.formula import can_read_values, has_similarity_hook
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
-"""Attributes of a loss that are not its own."""
+"""Attributes that torch adds to a loss."""
 
 _SIMPLE = frozenset({bool, int, float, str, type(None)})
-"""Types whose values are constants, and most of all attributes."""
+"""Immutable types; most attributes have one of these."""
 
 
 def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | None:
-    """The loss of a small batch on a GPU by a CUDA graph; ``None``: it is to be computed plainly.
+    """Compute the loss of a small batch on a GPU with a CUDA graph; ``None`` if it must be computed without one.
 
     Args:
         loss: a `PairLoss` or a `ProxyLoss`.
         embeddings: the first argument of its ``forward``.
-        others: the other ones.
+        others: the other arguments.
 
     Examples:
         >>> import torch
@@ -41,25 +41,25 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     if not graphs.accepts(embeddings.device) or not _is_plain(embeddings):
         return None
     learned = {name: each for name, each in (*loss._parameters.items(), *loss._buffers.items()) if each is not None}
-    given = (embeddings, *others)
-    tensors = [*[each for each in given if each is not None], *learned.values()]
+    arguments = (embeddings, *others)
+    tensors = [*[each for each in arguments if each is not None], *learned.values()]
     key = _key(loss)
     if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
         return None
-    if _pairs(loss, given) >= graphs.UP_TO:
+    if _pairs(loss, arguments) >= graphs.UP_TO:
         return None
-    there = tuple([each is not None for each in given])
+    there = tuple([each is not None for each in arguments])
     prepare = functools.partial(_pure, loss, there, tuple(learned))
     return graphs.call(loss, (key, there, *learned), prepare, tensors)
 
 
 def _is_plain(embeddings: Tensor) -> bool:
-    """Whether values are not read, no hook sees the matrix, and there is one process."""
+    """Whether values are not read, no similarity hook is set, and there is one process."""
     return not can_read_values(embeddings) and not has_similarity_hook() and current_group() is SINGLE_PROCESS
 
 
 def _key(loss: nn.Module) -> Hashable | None:
-    """The attributes of a loss, by value; ``None`` where one of them may change unseen, or keeps a state."""
+    """The attributes of a loss, by value; ``None`` if one of them is mutable."""
     found: list[Hashable] = []
     for name, value in vars(loss).items():
         if name in _OF_TORCH:
@@ -73,7 +73,7 @@ def _key(loss: nn.Module) -> Hashable | None:
 
 
 def _constant(value: Any) -> Hashable:
-    """A value that a key can have, or ``NotImplemented``."""
+    """A hashable constant, or ``NotImplemented``."""
     constant: Hashable = NotImplemented
     if value is None or isinstance(value, int | float | str):
         constant = value
@@ -89,16 +89,16 @@ def _is_frozen(value: Any) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
-def _pairs(loss: Any, given: tuple[Tensor | None, ...]) -> int:
+def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
     """The size of the largest matrix of embeddings."""
-    embeddings, references = given[0], given[2] if len(given) > 2 else getattr(loss, "proxies", None)
+    embeddings, references = arguments[0], arguments[2] if len(arguments) > 2 else getattr(loss, "proxies", None)
     assert embeddings is not None
     m = embeddings.shape[0] if embeddings.ndim else 0
     return m * (m if references is None or not references.ndim else references.shape[0])
 
 
 def _pure(loss: Any, there: tuple[bool, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
-    """The loss on the dense engine as a function of its tensors, independent of what becomes of the loss."""
+    """The loss on the dense engine as a function of its tensors, independent of later changes of the loss."""
     proxies = getattr(loss, "proxies", None)
     if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
         return None
@@ -115,7 +115,7 @@ def _pure(loss: Any, there: tuple[bool, ...], names: tuple[str, ...]) -> Callabl
 
 
 def _compares_proxies(loss: Any) -> bool:
-    """Whether a matrix of proxies against proxies would be made."""
+    """Whether the loss compares proxies with proxies."""
     return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
 
 
@@ -133,7 +133,7 @@ def _snapshot(loss: Any) -> Any:
 
 
 class _Forward(nn.Module):
-    """The bare ``forward`` of a loss: hooks of the module run around the call, and not in it."""
+    """The ``forward`` of a loss without the module's hooks, which run around the call."""
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """The passes over the pairs that a declaration needs, in order; the same for every engine.
 
-An engine has one primitive, `Engine.fold`.  What is between the folds and the loss, one number per anchor, is plain
-autograd and happens here.
+An engine has one primitive, `Engine.fold`.  The computation from folds to the loss, one number per anchor, is plain
+autograd in this module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from likewise.formula import (
 
 
 class Engine(ABC):
-    """What an engine must be able to do.
+    """The interface of an engine.
 
     Examples:
         >>> from likewise.engines import DenseEngine
@@ -51,22 +51,22 @@ class Engine(ABC):
         """
 
     def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
-        """The unfinished folds of one pass, where the references are one of several shards."""
+        """The unfinished folds of one pass, for a shard of the references."""
         raise TypeError(f"{type(self).__name__} cannot run where references are sharded over processes")
 
 
 class Stage(NamedTuple):
-    """Passes over the pairs that need no number of the whole batch in between, and the numbers to compute first."""
+    """Consecutive passes that need no number of the whole batch in between, and the numbers to compute first."""
 
     numbers: list[PerAnchor | PerReference | Total]
     passes: list[list[Folded]]
 
 
 def schedule(roots: list[Formula]) -> list[Stage]:
-    """The passes that formulas need: a fold may use the results of earlier passes, never of its own.
+    """The passes that formulas need: a fold may use the results of earlier passes, but not of the same one.
 
-    A number for the whole batch (`Total`) is known when all anchors are done, so it begins a new stage.  A fold over each
-    positive is one step; the folds inside it, one number per positive, belong to it.
+    A number for the whole batch (`Total`) is known after all anchors, so it begins a new stage.  A fold over each positive
+    is one step; its inner folds, one number per positive, belong to it.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, POSITIVES, add_up, logsumexp, mean_over_batch, s, softplus
@@ -85,7 +85,7 @@ def schedule(roots: list[Formula]) -> list[Stage]:
 
 
 def _place(node: Formula, stages: list[Stage], ready: dict[Formula, tuple[int, int]]) -> tuple[int, int]:
-    """Put what is below a node, and then the node, into the stages; return when it is known."""
+    """Put the operands of a node, then the node, into the stages; return the stage and pass that compute it."""
     if node in ready:
         return ready[node]
     stage, when = 0, 0
@@ -116,24 +116,24 @@ def compute_folds(
     only_totals: bool = False,
     stages: list[Stage] | None = None,
 ) -> dict[Formula, Any]:
-    """Everything that formulas need from the pairs: folds stage by stage, numbers for the batch in between.
+    """Compute the folds and totals that formulas need, stage by stage.
 
     Args:
         roots: the formulas.
-        engine: makes the folds.
+        engine: computes the folds.
         batch: the batch, or a chunk of it.
-        settled: numbers for the whole batch, where the batch is a chunk.
-        only_totals: compute numbers for the whole batch and what they need, and nothing else.
-        stages: the schedule, where it was made before.
+        settled: numbers for the whole batch, if the batch is a chunk.
+        only_totals: compute only numbers for the whole batch and what they depend on.
+        stages: the schedule, if it was computed before.
     """
     known: dict[Formula, Any] = {}
-    given: dict[Formula, Tensor] = {}
+    available: dict[Formula, Tensor] = {}
     stages = schedule(roots) if stages is None else stages
     for stage in stages:
-        given.update(_settle(stage.numbers, known, batch, settled or {}))
+        available.update(_settle(stage.numbers, known, batch, settled or {}))
         if stage.passes and not (only_totals and stage is stages[-1]):
-            given.update(_fold(stage.passes, given, engine, batch))
-            known.update(given)
+            available.update(_fold(stage.passes, available, engine, batch))
+            known.update(available)
     return known
 
 
@@ -143,17 +143,17 @@ def _settle(
     batch: PairBatch,
     settled: dict[Formula, Tensor],
 ) -> dict[Formula, Tensor]:
-    """What a stage must know first; totals over processes in as few collectives as possible."""
-    given: dict[Formula, Tensor] = {}
-    waiting: dict[Total, Tensor] = {}
+    """The numbers that a stage needs first; totals over ranks use as few collectives as possible."""
+    available: dict[Formula, Tensor] = {}
+    pending: dict[Total, Tensor] = {}
 
     def learn(fresh: dict[Formula, Tensor]) -> None:
-        given.update(fresh)
+        available.update(fresh)
         known.update(fresh)
 
-    def reduce_waiting() -> None:
-        learn(dict(zip(waiting, batch.group.totals(list(waiting.values())), strict=True)))
-        waiting.clear()
+    def reduce_pending() -> None:
+        learn(dict(zip(pending, batch.group.totals(list(pending.values())), strict=True)))
+        pending.clear()
 
     for number in numbers:
         if number in settled:
@@ -161,53 +161,53 @@ def _settle(
         elif isinstance(number, PerAnchor | PerReference):
             learn({number: number.compute(batch)})
         else:
-            if waiting and any(node in waiting for node in walk(number.of)):
-                reduce_waiting()
-            waiting[number] = evaluate(number.of, known).sum()
-    reduce_waiting()
-    return given
+            if pending and any(node in pending for node in walk(number.of)):
+                reduce_pending()
+            pending[number] = evaluate(number.of, known).sum()
+    reduce_pending()
+    return available
 
 
 def _fold(
-    passes: list[list[Folded]], given: dict[Formula, Tensor], engine: Engine, batch: PairBatch
+    passes: list[list[Folded]], available: dict[Formula, Tensor], engine: Engine, batch: PairBatch
 ) -> dict[Formula, Tensor]:
-    """The folds of a stage; where references are sharded, the states of all shards are merged after every pass."""
+    """The folds of a stage; if references are sharded, the states of all shards are merged after every pass."""
     if batch.shards is SINGLE_PROCESS:
-        return engine.fold(passes, given)
+        return engine.fold(passes, available)
     results: dict[Formula, Tensor] = {}
     for folds in passes:
-        states = merged(folds, engine.states(folds, {**given, **results}), batch.shards)
+        states = merge_states(folds, engine.states(folds, {**available, **results}), batch.shards)
         results.update({each: each.fold.finish(state) for each, state in zip(folds, states, strict=True)})
     return results
 
 
-def merged(folds: list[Folded], states: list[State], shards: ProcessGroup) -> list[State]:
-    """The states of one pass, each merged over all shards of the references in the order of ranks: one collective.
+def merge_states(folds: list[Folded], states: list[State], shards: ProcessGroup) -> list[State]:
+    """Merge the states of one pass over all shards of the references, in the order of ranks, in one collective.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import POSITIVES, add_up, s
-        >>> merged([add_up(s, POSITIVES)], [(torch.tensor([1.0, 2.0]),)], SINGLE_PROCESS)
+        >>> merge_states([add_up(s, POSITIVES)], [(torch.tensor([1.0, 2.0]),)], SINGLE_PROCESS)
         [(tensor([1., 2.]),)]
     """
     if shards is SINGLE_PROCESS or not states:
         return states
     flat = [vector for state in states for vector in state]
-    # float64 holds peaks, sums and counts alike
+    # float64 represents peaks, sums and counts
     stacked = torch.stack([vector.double() for vector in flat])[None]  # (1, vectors, anchors)
     gathered = shards.gather(stacked, RowPartition((1,) * shards.size, shards.rank))
     joined: list[State] = []
     first = 0
     for each, state in zip(folds, states, strict=True):
         of_ranks = [tuple(shard[first : first + len(state)]) for shard in gathered]
-        together = reduce(each.fold.merge, of_ranks)
-        joined.append(tuple(new.to(old.dtype) for new, old in zip(together, state, strict=True)))
+        merged = reduce(each.fold.merge, of_ranks)
+        joined.append(tuple(new.to(old.dtype) for new, old in zip(merged, state, strict=True)))
         first += len(state)
     return joined
 
 
 def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
-    """Compute the terms of a declaration on an engine, and of their counts the one that the reduction needs.
+    """Compute the terms of a declaration on an engine, with only the count that the reduction needs.
 
     Examples:
         >>> import torch
@@ -228,12 +228,12 @@ def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduc
     return values
 
 
-# losses declare once and run many times
+# a loss declares once and runs many times
 _SCHEDULES: WeakKeyDictionary[Term, dict[Reduction, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
 
 
 def _stages(terms: list[Term], roots: list[Formula], reduction: Reduction) -> list[Stage]:
-    """The schedule of a declaration, made once for its first term."""
+    """The schedule of a declaration, cached for its first term."""
     if torch.compiler.is_compiling() or not terms:
         return schedule(roots)
     schedules = _SCHEDULES.setdefault(terms[0], {})

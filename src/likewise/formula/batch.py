@@ -1,4 +1,4 @@
-"""The inputs of a loss: anchors, references, how they are compared and who is positive to whom."""
+"""The inputs of a loss: anchors, references, how they are compared and which pairs are positive or negative."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _hooks: list[Callable[[PairBatch, Tensor], Tensor]] = []
 
 @contextmanager
 def similarity_hook(see: Callable[[PairBatch, Tensor], Tensor]) -> Iterator[None]:
-    """Pass every similarity matrix that losses make inside this block through a function.
+    """Pass every similarity matrix that losses compute inside this block through a function.
 
     Args:
-        see: maps a batch and the matrix that was made for it to the matrix that the loss uses.
+        see: maps a batch and its matrix to the matrix that the loss uses.
 
     Examples:
         >>> import torch
@@ -47,7 +47,7 @@ def similarity_hook(see: Callable[[PairBatch, Tensor], Tensor]) -> Iterator[None
 
 
 def has_similarity_hook() -> bool:
-    """Whether a hook is set: then losses make the matrix even where they could do without it.
+    """Whether a hook is set: losses then compute the matrix even where they could do without it.
 
     Examples:
         >>> has_similarity_hook()
@@ -58,13 +58,12 @@ def has_similarity_hook() -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PairBatch:
-    """The inputs of a loss: anchors, references, how they are compared and who is positive to whom.
+    """The inputs of a loss: anchors, references, how they are compared and which pairs are positive or negative.
 
-    A batch never holds the similarity matrix unless `materialize` or the caller makes it: an engine that works without
-    the matrix does not ask for it.
+    A batch holds the similarity matrix only if `materialize` or the caller computes it: some engines work without it.
 
     Args:
-        relation: who is positive to whom, sized.
+        relation: which pairs are positive and negative, with a shape.
         similarity: how embeddings are compared; ``None`` where only similarities are known.
         anchors: embeddings, ``(m, d)``.
         references: embeddings, ``(n, d)``, of any float dtype; ``None`` where the references are the anchors.
@@ -94,7 +93,7 @@ class PairBatch:
     references: Tensor | None = None
     matrix: Tensor | None = None
     factors: tuple[Tensor, Tensor] | None = None
-    group: ProcessGroup = None  # type: ignore[assignment]  # SINGLE_PROCESS: torch.compile takes no object as a default
+    group: ProcessGroup = None  # type: ignore[assignment]  # SINGLE_PROCESS: torch.compile does not trace an object as a default
     local_rows: RowPartition | None = None
     shards: ProcessGroup = None  # type: ignore[assignment]
     half: torch.dtype | None = None
@@ -114,7 +113,7 @@ class PairBatch:
             object.__setattr__(self, "between", f"samples against {other}")
 
     def replace(self, **changes: Any) -> PairBatch:
-        """The same batch with other fields; by hand, because torch.compile takes no `dataclasses.replace`."""
+        """The same batch with other fields; written out, because torch.compile does not trace `dataclasses.replace`."""
         fields = {
             "relation": self.relation,
             "similarity": self.similarity,
@@ -192,7 +191,7 @@ class PairBatch:
         assert self.similarity is not None
         right = self.both_factors()[1]
         rows = self.group.split(len(right))
-        return self.group.gather(self.similarity.of_factors(right[rows.own], right), rows)
+        return self.group.gather(self.similarity.of_factors(right[rows.local], right), rows)
 
     def gather(self, local: Tensor) -> Tensor:
         """Rows of all anchors from those of this rank, where the references are the anchors of all ranks."""
@@ -228,10 +227,10 @@ def batch_from_embeddings(
     similarity: Similarity,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> PairBatch:
-    """Check everything that a caller gave, and make the batch of it.
+    """Check all arguments of a call and make a batch of them.
 
-    Where the batch is spread over processes, embeddings and references are this process's shares, and its anchors are
-    compared with all references; a relation other than labels must name all of them.
+    In a distributed batch, embeddings and references are the rows of this rank, and its anchors are compared with the
+    references of all ranks; a relation other than labels must index all of them.
 
     Examples:
         >>> import torch
@@ -268,14 +267,14 @@ def batch_from_embeddings(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
         )
     if group is not SINGLE_PROCESS:
-        batch = _gathered(anchors, references, relation, similarity, group)
+        batch = _gather_references(anchors, references, relation, similarity, group)
     else:
-        batch = PairBatch(relation.sized(m, n), similarity, anchors=anchors, references=references)
+        batch = PairBatch(relation.with_shape(m, n), similarity, anchors=anchors, references=references)
     return batch if half is None else batch.replace(half=half)
 
 
 def same_half(*given: Tensor) -> torch.dtype | None:
-    """The half precision that all tensors have, if they have one: their products then need no more digits.
+    """The half-precision dtype that all tensors share, or ``None``: their products then need no more digits.
 
     Examples:
         >>> import torch
@@ -286,7 +285,7 @@ def same_half(*given: Tensor) -> torch.dtype | None:
     return dtype if dtype in HALVES and all(each.dtype == dtype for each in given) else None
 
 
-def _gathered(
+def _gather_references(
     anchors: Tensor, references: Tensor | None, relation: Relation, similarity: Similarity, group: ProcessGroup
 ) -> PairBatch:
     """This rank's anchors against the references of all ranks."""
@@ -294,7 +293,7 @@ def _gathered(
     reference_rows = anchor_rows if references is None else group.rows(references)
     gathered = group.gather(anchors if references is None else references, reference_rows)
     return PairBatch(
-        relation.gathered(group, reference_rows).sized(len(anchors), reference_rows.count),
+        relation.gather(group, reference_rows).with_shape(len(anchors), reference_rows.count),
         similarity,
         anchors=anchors,
         references=gathered,
@@ -312,7 +311,7 @@ def _labels(
     device: torch.device,
 ) -> Labels:
     if labels is None:
-        raise TypeError("labels must be given unless relation says who is positive to whom")
+        raise TypeError("labels must be given unless relation is")
     labels = labels_of("labels", labels, m, device, "embeddings")
     if (references is None) != (reference_labels is None):
         given, missing = (
@@ -327,7 +326,7 @@ def _labels(
 def batch_from_similarities(
     similarities: Tensor, relation: Relation | Tensor, similarity: Similarity, group: ProcessGroup = SINGLE_PROCESS
 ) -> PairBatch:
-    """The batch of which only the matrix is known; where it is spread over processes, each has some rows.
+    """Make a batch from a matrix of similarities; in a distributed batch each rank holds some rows.
 
     Examples:
         >>> import torch
@@ -350,7 +349,7 @@ def batch_from_similarities(
         raise ValueError(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
-    return PairBatch(relation.sized(m, n), similarity, matrix=matrix, group=group)
+    return PairBatch(relation.with_shape(m, n), similarity, matrix=matrix, group=group)
 
 
 def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
@@ -370,7 +369,7 @@ def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
 
 
 def check_classes(labels: Tensor, classes: int, what: str) -> None:
-    """Check that labels are class indices, of which there is one ``what`` each.
+    """Check that labels are indices of classes that have one ``what`` each.
 
     Examples:
         >>> import torch

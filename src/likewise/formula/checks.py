@@ -1,7 +1,7 @@
-"""Input is checked once, at the door, and a refusal is one sentence: which argument, what it was, what it must be.
+"""Checks of arguments: each runs once per call, and its error is one sentence with the argument, its value and the rule.
 
-Shapes, dtypes and devices cost nothing and are always checked.  Values are looked at on CPU tensors always, on other
-devices only inside `check_values`, because looking would make the host wait for the device.
+Shapes, dtypes and devices are always checked.  Values are checked on CPU tensors always, on other devices only inside
+`check_values`, because reading them synchronizes the host with the device.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-_look_at_values: ContextVar[bool | None] = ContextVar("look_at_values", default=None)
+_values_checked: ContextVar[bool | None] = ContextVar("values_checked", default=None)
 
 
 @contextmanager
-def check_values(look: bool = True) -> Iterator[None]:
-    """Look at the values of tensors on every device, not on the CPU alone, inside this block.
+def check_values(read: bool = True) -> Iterator[None]:
+    """Check the values of tensors on every device inside this block, not only on the CPU.
 
     Args:
-        look: ``False``: look at no value on any device, as on a GPU outside of such blocks.
+        read: whether values are read; ``False`` turns the checks off on every device, the CPU included.
 
     Examples:
         >>> with check_values():
         ...     pass
     """
-    token = _look_at_values.set(look)
+    token = _values_checked.set(read)
     try:
         yield
     finally:
-        _look_at_values.reset(token)
+        _values_checked.reset(token)
 
 
 def can_read_values(tensor: Tensor) -> bool:
-    """Whether the values of a tensor may be looked at here and now.
+    """Whether the values of a tensor may be read at this point.
 
     Examples:
         >>> import torch
@@ -48,7 +48,7 @@ def can_read_values(tensor: Tensor) -> bool:
     """
     if torch.compiler.is_compiling() or tensor.is_meta:
         return False
-    decided = _look_at_values.get()
+    decided = _values_checked.get()
     return tensor.device.type == "cpu" if decided is None else decided
 
 
@@ -93,7 +93,7 @@ def embeddings_of(name: str, value: object) -> Tensor:
 
 
 def embeddings_as_given(name: str, value: object) -> Tensor:
-    """Check embeddings as `embeddings_of` does, and leave their dtype alone.
+    """Check embeddings as `embeddings_of` does, and keep their dtype.
 
     Examples:
         >>> import torch
@@ -108,7 +108,7 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
         raise TypeError(f"{name} must be of a floating-point dtype, but the dtype is {value.dtype}")
     if 0 in value.shape:
         raise ValueError(f"{name} must have at least one row and one column, but the shape is {tuple(value.shape)}")
-    # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so look again
+    # a finite sum proves finite entries and is cheap; an infinite one may be an overflow, so check each row
     if can_read_values(value) and not math.isfinite(value.detach().sum(dtype=torch.float32).item()):
         broken = (~torch.isfinite(value.detach())).any(dim=1).nonzero()
         if len(broken):
@@ -116,7 +116,7 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
     return value
 
 
-def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, beside: str) -> Tensor:
+def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, others: str) -> Tensor:
     """Check labels: an integer tensor of shape ``(rows,)`` on the given device; any integer dtype, any ids.
 
     ``None`` for rows or device leaves that open.
@@ -133,25 +133,25 @@ def labels_of(name: str, value: object, rows: int | None, device: torch.device |
     if value.ndim != 1:
         raise ValueError(f"{name} must have shape (n,), but the shape is {tuple(value.shape)}")
     if rows is not None and len(value) != rows:
-        raise ValueError(f"{name} must have one entry for each of the {rows} {beside}, but it has {len(value)}")
+        raise ValueError(f"{name} must have one entry for each of the {rows} {others}, but it has {len(value)}")
     if device is not None:
-        same_device(name, value, device, beside)
+        same_device(name, value, device, others)
     return value.to(torch.int64)
 
 
-def same_device(name: str, value: Tensor, device: torch.device, beside: str) -> None:
-    """Check that a tensor is where the others are.
+def same_device(name: str, value: Tensor, device: torch.device, others: str) -> None:
+    """Check that a tensor is on the device of the others.
 
     Examples:
         >>> import torch
         >>> same_device("labels", torch.zeros(1), torch.device("cpu"), "embeddings")
     """
     if value.device != device:
-        raise ValueError(f"{name} must be on the device of {beside}, {device}, but it is on {value.device}")
+        raise ValueError(f"{name} must be on the device of {others}, {device}, but it is on {value.device}")
 
 
 def autocast_is_on(tensor: Tensor) -> bool:
-    """Whether torch rounds products on the tensor's device to half precision; some devices know no such thing.
+    """Whether autocast is on for the tensor's device; some devices do not support it.
 
     Examples:
         >>> import torch
@@ -159,15 +159,16 @@ def autocast_is_on(tensor: Tensor) -> bool:
         (False, False)
     """
     kind = tensor.device.type
-    # a compiler can ask whether there is such a thing only from torch 2.12 on, and nobody compiles for other devices
+    # torch.compile traces is_autocast_available only from torch 2.12 on, and only these devices are compiled for
     known = torch.compiler.is_compiling() or torch.amp.is_autocast_available(kind)
     return known and not tensor.is_meta and torch.is_autocast_enabled(kind)
 
 
 def full_precision(tensor: object) -> AbstractContextManager[object]:
-    """Switch autocast off where there is such a thing: losses accumulate in float32 whatever surrounds them.
+    """Switch autocast off where the device supports it: losses accumulate in float32 inside any autocast block.
 
-    Matrix products that are made inside go back in full precision, too, wherever ``backward`` is called.
+    The backward pass of matrix products that are computed inside runs in full precision too, wherever ``backward`` is
+    called.
 
     Examples:
         >>> import torch
@@ -175,10 +176,10 @@ def full_precision(tensor: object) -> AbstractContextManager[object]:
         ...     print((torch.ones(1, 1) @ torch.ones(1, 1)).dtype)
         torch.float32
     """
-    # switching off what is off takes longer than asking
+    # switching autocast off takes longer than reading whether it is on
     if not isinstance(tensor, Tensor) or not autocast_is_on(tensor):
         return nullcontext()
-    # a compiler sees to the backward pass itself
+    # torch.compile handles the backward pass itself
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return torch.autocast(tensor.device.type, enabled=False)
     return _FullPrecision(tensor.device.type)
@@ -197,7 +198,7 @@ _VIEWS = (
 
 
 class _FullPrecision(TorchFunctionMode):
-    """Autocast off, and off again when the matrix products that were made meanwhile are differentiated."""
+    """Autocast off, in the forward pass and in the backward pass of the matrix products computed inside."""
 
     def __init__(self, device: str) -> None:
         super().__init__()
@@ -221,7 +222,7 @@ class _FullPrecision(TorchFunctionMode):
 
 
 def _differentiate_exactly(result: Tensor | None, device: str) -> None:
-    """Let the node that made a product, under the views that were taken of it, switch autocast off while it goes back."""
+    """Switch autocast off during the backward pass of the node that computed a product, found through its views."""
     node = None if result is None else result.grad_fn
     while node is not None and node.name().startswith(_VIEWS):
         node = node.next_functions[0][0]
@@ -235,7 +236,7 @@ def _differentiate_exactly(result: Tensor | None, device: str) -> None:
 
     def end(grads: Any, _of: Any) -> None:
         torch.set_autocast_enabled(device, before.pop())
-        for grad in grads:  # somebody may differentiate again
+        for grad in grads:  # the gradients may be differentiated again
             _differentiate_exactly(grad, device)
 
     node.register_prehook(begin)

@@ -1,15 +1,15 @@
 """Formulas: the small language in which losses are declared.
 
-A loss of this library is a formula, not a program.  Four kinds of things can be written down:
+A loss of this library is a formula, not a program.  A formula consists of:
 
-* ``s``, the similarity of one anchor and one reference, and ``s_p``, that of the anchor and the positive at hand;
+* ``s``, the similarity of one anchor and one reference, and ``s_p``, that of the anchor and one of its positives;
 * numbers: hyper-parameters, learned scalars, one number per anchor;
-* arithmetic on them, with the handful of functions of `likewise.formula.operations`;
-* folds (`likewise.formula.folds`): what is left of a whole row of pairs, one number per anchor.
+* arithmetic on them, with the functions of `likewise.formula.operations`;
+* folds (`likewise.formula.folds`), which reduce a row of pairs to one number per anchor.
 
-A formula has a *rank*: `Rank.PAIR` where it still contains a bare ``s``, `Rank.POSITIVE` where it contains a bare
-``s_p`` alone, `Rank.ANCHOR` where both are inside folds, `Rank.NUMBER` where it is the same for the whole batch.  A
-formula of rank PAIR is called a curve.
+A formula has a *rank*: `Rank.PAIR` if it contains a bare ``s``, `Rank.POSITIVE` if it contains only a bare ``s_p``,
+`Rank.ANCHOR` if both are inside folds, `Rank.NUMBER` if it is the same for the whole batch.  A formula of rank PAIR is
+called a curve.
 
 A fold over positives, negatives or both binds ``s``.  If its curve also contains ``s_p``, the result is one number for
 each positive of each anchor: the soft rank of a positive, the hinges of its triplets.  A fold over each positive
@@ -113,7 +113,7 @@ class Formula:
 
     @property
     def parts(self) -> tuple[Formula, ...]:
-        """The formulas directly inside this one."""
+        """The direct operands of this node."""
         return ()
 
 
@@ -159,9 +159,9 @@ class Number(Formula):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerAnchor(Formula):
-    """One number per anchor that the batch itself gives: a class's beta, an embedding's norm.
+    """One number per anchor, computed from the batch: the beta of a class, the norm of an embedding.
 
-    ``compute`` maps the `PairBatch` to a tensor with one entry per anchor and may be differentiated.
+    ``compute`` maps the `PairBatch` to a tensor with one entry per anchor and is differentiable.
 
     Examples:
         >>> PerAnchor("norm", lambda batch: batch.anchors.norm(dim=1))
@@ -178,9 +178,9 @@ class PerAnchor(Formula):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerReference(Formula):
-    """One number per reference that the batch itself gives: the bias of a class.
+    """One number per reference, computed from the batch: the bias of a class.
 
-    ``compute`` maps the `PairBatch` to a tensor with one entry per reference and may be differentiated.
+    ``compute`` maps the `PairBatch` to a tensor with one entry per reference and is differentiable.
 
     Examples:
         >>> PerReference("bias", lambda batch: torch.zeros(batch.shape[1]))
@@ -227,7 +227,7 @@ class Apply(Formula):
 
 
 def _symbol(node: Apply) -> str:
-    from likewise.formula.operations import OPERATIONS  # later, because the table refers to the nodes
+    from likewise.formula.operations import OPERATIONS  # imported late, because the table refers to the nodes
 
     return OPERATIONS[node.operation].symbol
 
@@ -291,7 +291,7 @@ def mentions_positive(node: Formula) -> bool:
 class Total(Formula):
     """The sum of a formula of rank ANCHOR over all anchors of the batch.
 
-    A loss that needs a statistic of the whole batch says so with this node, and engines then make one more pass.
+    A loss that needs a statistic of the whole batch declares it with this node, and engines then make one more pass.
 
     Examples:
         >>> from likewise.formula import POSITIVES, add_up, s
@@ -341,22 +341,22 @@ def is_number(node: Formula, value: float) -> bool:
 
 
 def apply(operation: str, *operands: Operand) -> Formula:
-    """Write down an operation.
+    """Build the node of an operation.
 
     Examples:
         >>> from likewise.formula import s
         >>> apply("square", s)
         square(s)
     """
-    # formulas are built at every call of a loss: a list and a plain test are the quick way
+    # formulas are built at every call of a loss, and a list with a plain test is fastest
     arguments = tuple([operand if isinstance(operand, Formula) else as_formula(operand) for operand in operands])
     if operation == "mul" and is_number(arguments[0], 1.0):
-        return arguments[1]  # a scale of one is no work
+        return arguments[1]  # a factor of one is dropped
     return Apply(operation, arguments)
 
 
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
-    """A formula in which some nodes are replaced, inside folds too; what does not change stays the same node.
+    """Replace nodes of a formula, inside folds too; unchanged nodes are shared with the original.
 
     A variable is replaced where no fold inside the formula binds it.
 
@@ -371,7 +371,7 @@ def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
 
 
 class Substitution:
-    """A replacement of free nodes in several formulas; what the formulas have in common stays one node.
+    """A replacement of free nodes in several formulas; nodes that the formulas share stay shared.
 
     Examples:
         >>> from likewise.formula import relu, s, s_p
@@ -404,7 +404,7 @@ class Substitution:
 
 
 def ingredients(formula: Formula) -> list[Formula]:
-    """What a formula is made of, beside constants: `s`, learned scalars, and numbers that must be known beforehand.
+    """The leaves of a formula except constants: `s`, learned scalars, and numbers that must be computed first.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, logsumexp, s, softplus
@@ -425,7 +425,7 @@ def _ingredients(node: Formula, found: dict[Formula, None]) -> None:
 
 
 def walk(*roots: Formula) -> list[Formula]:
-    """Every node below the roots once, what is inside before what contains it.
+    """Every node below the roots once, operands before the nodes that contain them.
 
     Examples:
         >>> from likewise.formula import relu, s

@@ -1,12 +1,12 @@
-"""Folds: what is left of a row of pairs.
+"""Folds: reductions of a row of pairs to one number.
 
 A fold turns the values of a curve over one anchor's positives (or negatives, or both) into one number.  It is an
-associative accumulator: `Fold.start` makes a state from a tile of values, `Fold.merge` joins the states of two tiles,
-`Fold.finish` reads the number off.  Any tiling of the references gives the same result, so the same declaration runs on
-a whole matrix, on tiles, inside a kernel and across machines.
+associative accumulator: `Fold.start` makes a state from a tile of values, `Fold.merge` merges the states of two tiles,
+`Fold.finish` computes the number.  Any tiling of the references gives the same result, so the same declaration runs on
+a whole matrix, on tiles, inside a kernel and across processes.
 
-An empty row is no error: it gives the fold's identity, −∞ for max, +∞ for min, 0 for the rest.  For log-sum-exp it is
-the most negative finite number in place of −∞, which does the same in most formulas and is kinder to gradients.
+An empty row is not an error: it gives the fold's identity, −∞ for max, +∞ for min, 0 for the others.  For log-sum-exp it
+is the most negative finite number instead of −∞, which has the same effect in most formulas and keeps gradients finite.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Fold(ABC):
 
 
 class LogSumExp(Fold):
-    """``log Σ eᵛ``, with the largest value taken out so that it cannot overflow.
+    """``log Σ eᵛ``, relative to the largest value so that it cannot overflow.
 
     Examples:
         >>> import torch
@@ -96,7 +96,8 @@ class LogSumExp(Fold):
     def start(self, values: Tensor, keep: Tensor) -> State:
         """The peak, a constant, and the sum of ``e^(v − peak)``.
 
-        They stay apart: beside a peak of a million their logarithm would drown in rounding, and the weights with it.
+        They are kept separate: added to a peak of a million, the logarithm would be lost to rounding, and so would the
+        weights.
         """
         peak, total = _PeakAndTotal.apply(values, keep)  # type: ignore[no-untyped-call]
         return peak, total
@@ -121,17 +122,17 @@ _LOG2_E = 1.0 / math.log(2.0)
 
 
 class _PeakAndTotal(torch.autograd.Function):
-    """The largest kept value of each row, and the sum of ``e^(v − peak)``; the slope of the sum is written out."""
+    """The largest kept value of each row, and the sum of ``e^(v − peak)``, with an explicit derivative of the sum."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         masked = torch.where(keep, values, -torch.inf)
         # no result in place: torch 2.11's compiler loses its gradient
         peak = masked.amax(dim=1).clamp_min(torch.finfo(values.dtype).min)
-        # e⁻⁸⁰ is nothing beside the peak's e⁰, and what lies further below would be denormal; a power of two takes a
-        # third of the time of a power of e on a CPU
+        # e⁻⁸⁰ is negligible against the peak's e⁰, and smaller exponents would be denormal; a power of two takes a third
+        # of the time of a power of e on a CPU
         weights = torch.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).mul_(_LOG2_E).exp2_()
-        # a row that is not empty sums to one at least; an empty one gets a logarithm of zero, and no gradient
+        # a row that is not empty sums to at least one; an empty one gets a logarithm of zero and no gradient
         total = weights.sum(dim=1).clamp_min(1.0)
         ctx.save_for_backward(values, keep, peak, weights)
         ctx.mark_non_differentiable(peak)
@@ -143,13 +144,13 @@ class _PeakAndTotal(torch.autograd.Function):
         if grad_total is None:
             return None, None
         values, keep, peak, weights = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody differentiates again: make the weights once more, from what is given
+        if torch.is_grad_enabled():  # second derivative: recompute the weights from the inputs
             weights = torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)), 0.0)
         return weights * grad_total[:, None], None
 
 
 def _kept_sum(values: Tensor, keep: Tensor) -> Tensor:
-    if keep.numel() < 2**16:  # what is gained below is less than calling it costs
+    if keep.numel() < 2**16:  # below this size the call costs more than it saves
         return torch.where(keep, values, 0.0).sum(dim=1)
     total: Tensor = _KeptSum.apply(values, keep)  # type: ignore[no-untyped-call]
     return total
@@ -159,7 +160,7 @@ _BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
 
 
 def _or_zero(values: Tensor, keep: Tensor) -> Tensor:
-    """What is kept, and zero elsewhere; a CPU combines bits three times as fast as it chooses by booleans."""
+    """The kept values, and zero elsewhere; on a CPU a bitwise and is three times as fast as a selection by booleans."""
     bits = _BITS.get(values.dtype)
     if bits is None or keep.device.type != "cpu" or torch.compiler.is_compiling():
         return torch.where(keep, values, 0.0)
@@ -167,15 +168,15 @@ def _or_zero(values: Tensor, keep: Tensor) -> Tensor:
     return all_or_none.bitwise_and_(values.view(bits)).view(values.dtype)
 
 
-def _how_many(keep: Tensor) -> Tensor:
-    """How many of each row are true; a CPU adds up 32 bits twice as fast as 64, which pays from some size on."""
+def _count_rows(keep: Tensor) -> Tensor:
+    """The number of true entries of each row; a CPU adds 32-bit integers twice as fast as 64-bit ones, for large rows."""
     if keep.device.type != "cpu" or keep.numel() < 2**16 or torch.compiler.is_compiling():
         return keep.sum(dim=1)
     return keep.sum(dim=1, dtype=torch.int32).long()
 
 
 class _KeptSum(torch.autograd.Function):
-    """The sum of each row's kept values; its slope is written out because a choice by a mask takes long on a CPU."""
+    """The sum of each row's kept values, with an explicit derivative, because selection by a mask is slow on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
@@ -229,14 +230,14 @@ class Mean(Fold):
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Sum and count what is kept."""
-        return _kept_sum(values, keep), _how_many(keep)
+        return _kept_sum(values, keep), _count_rows(keep)
 
     def merge(self, left: State, right: State) -> State:
         """Add both."""
         return left[0] + right[0], left[1] + right[1]
 
     def finish(self, state: State) -> Tensor:
-        """Divide, by one where there is nothing."""
+        """Divide the sum by the count, or by one if the row is empty."""
         return state[0] / state[1].clamp_min(1)
 
     def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
@@ -257,13 +258,13 @@ class Max(Fold):
     infinite_when_empty = True
 
     def start(self, values: Tensor, keep: Tensor) -> State:
-        """The largest of the tile, and how many reach it."""
+        """The largest value of the tile, and the number of entries that reach it."""
         masked = torch.where(keep, values, -torch.inf)
         largest = masked.amax(dim=1)
         return largest, (keep & (masked == largest[:, None])).sum(dim=1)
 
     def merge(self, left: State, right: State) -> State:
-        """The larger, and who reaches it."""
+        """The larger value, and the number of entries that reach it."""
         largest = torch.maximum(left[0], right[0])
         return largest, left[1] * (left[0] == largest) + right[1] * (right[0] == largest)
 
@@ -278,7 +279,7 @@ class Max(Fold):
 
 
 class Min(Fold):
-    """The smallest value: `Max` turned round.
+    """The smallest value: `Max` of the negated values.
 
     Examples:
         >>> import torch
@@ -308,7 +309,7 @@ class Min(Fold):
 
 
 class Count(Fold):
-    """How many pairs there are (for which the curve, a condition, holds); it has no gradient.
+    """The number of pairs (for which the curve, a condition, holds); it has no gradient.
 
     Examples:
         >>> import torch
@@ -321,7 +322,7 @@ class Count(Fold):
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Count what is kept and true."""
         # an engine passes the mask itself where there is no condition
-        return (_how_many(keep if values is keep else keep & values.bool()),)
+        return (_count_rows(keep if values is keep else keep & values.bool()),)
 
     def merge(self, left: State, right: State) -> State:
         """Add."""
@@ -340,7 +341,7 @@ _LOGSUMEXP, _SUM, _MEAN, _MAX, _MIN, _COUNT = LogSumExp(), Sum(), Mean(), Max(),
 
 
 def check_side(over: object) -> Side:
-    """Return a side, or say what there is.
+    """Return the argument if it is a `Side`, otherwise raise an error that lists the sides.
 
     Examples:
         >>> check_side(POSITIVES) is POSITIVES
@@ -406,12 +407,12 @@ def smallest(curve: Operand, over: Side) -> Formula:
     return Folded(_MIN, check_side(over), as_formula(curve))
 
 
-# one node each, so that a count which several parts of a declaration need is made once
+# one node each, so that a count which several terms of a declaration need is computed once
 _COUNTS = {side: Folded(_COUNT, side, Number(1.0)) for side in Side}
 
 
 def count(over: Side, condition: Formula | None = None) -> Formula:
-    """How many pairs an anchor has on one side (for which a condition holds).
+    """The number of an anchor's pairs on one side (for which a condition holds).
 
     Examples:
         >>> from likewise.formula import NEGATIVES, s

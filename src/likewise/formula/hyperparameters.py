@@ -1,6 +1,6 @@
-"""Hyper-parameters are declared once: default, meaning, limits and search range in one place.
+"""Declarations of hyper-parameters: default, meaning, limits and search range in one place.
 
-Validation, the documentation, ``--help`` and the hyper-parameter search all read the same declaration.
+Validation, documentation, ``--help`` and hyper-parameter search read the same declaration.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Hyper:
-    """What is known of one hyper-parameter.
+    """The declaration of one hyper-parameter.
 
     Examples:
         >>> Hyper("a margin", at_least=0.0, at_most=2.0).limits()
@@ -46,7 +46,7 @@ class Hyper:
         )
 
     def range(self, value: float) -> tuple[float, float]:
-        """The range of a slider: that of a search, else the limits, else around a value; the value is inside.
+        """The range of a slider: the search range, else the limits, else a range around a value; it contains the value.
 
         Examples:
             >>> Hyper("a margin", search=(0.0, 1.0)).range(2.0), Hyper("a scale", above=0.0, at_most=1.0).range(0.5)
@@ -86,8 +86,8 @@ def hyper(
         at_least: it must not be smaller than this.
         below: it must be smaller than this.
         at_most: it must not be larger than this.
-        search: the range in which a search looks by default.
-        log: whether a search looks on a logarithmic scale.
+        search: the default search range.
+        log: whether a search samples on a logarithmic scale.
         step: the step of a grid search, where a paper gives one.
 
     Examples:
@@ -105,7 +105,7 @@ def option(*, default: Any, help: str, kw_only: bool = True) -> Any:
     Args:
         default: the default.
         help: its meaning, a phrase.
-        kw_only: whether it may be given by keyword only; type checkers want to see this at the call.
+        kw_only: whether it may be given by keyword only; type checkers read it at the call.
 
     Examples:
         >>> option(default=None, kw_only=True, help="a miner").kw_only
@@ -126,7 +126,7 @@ def hyperparameters(of: Any) -> dict[str, Hyper]:
 
 
 def check_hyperparameters(of: Any) -> None:
-    """Check every hyper-parameter of an object against its declaration; the one kind of error message for all.
+    """Check every hyper-parameter of an object against its declaration; all errors have the same form.
 
     Examples:
         >>> from likewise.losses import NTXentLoss

@@ -1,6 +1,6 @@
-"""The operations of formulas: one table, from which engines compute, differentiate and print.
+"""The table of operations, from which engines compute, differentiate and print formulas.
 
-A new operation is one row of `OPERATIONS`, and a function that writes it down.
+A new operation is one row of `OPERATIONS` and one function that builds its node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from likewise.formula.expressions import (
 
 @dataclass(frozen=True)
 class Operation:
-    """One row of `OPERATIONS`: an operation as torch computes it, its derivatives, and its spelling elsewhere.
+    """One row of `OPERATIONS`: an operation in torch, its derivatives, and its spelling in Triton and JavaScript.
 
     Args:
         compute: the operation on tensors.
@@ -48,12 +48,12 @@ class Operation:
 
 
 def _softplus(x: Tensor) -> Tensor:
-    # torch switches to the identity at 20, an error of 2e-9 that float64 can see; at 50 it cannot
+    # torch switches to the identity at 20, an error of 2e-9 that float64 resolves; at 50 the error is below its rounding
     return torch.nn.functional.softplus(x, threshold=50.0)
 
 
 def safe_sqrt(x: Tensor) -> Tensor:
-    """``√max(x, 0)`` with slope zero, not infinite, where ``x ≤ 0``: the inner mask keeps autograd away from 1/0.
+    """``√max(x, 0)`` with derivative zero, not infinite, where ``x ≤ 0``: the inner mask keeps autograd from computing 1/0.
 
     Examples:
         >>> import torch
@@ -65,7 +65,7 @@ def safe_sqrt(x: Tensor) -> Tensor:
 
 
 def is_nonzero(x: Tensor) -> Tensor:
-    """Where a value is not zero: further from it than the rounding of a similarity, so that equal embeddings are equal.
+    """Where a value differs from zero by more than the rounding of a similarity, so that equal embeddings count as equal.
 
     Examples:
         >>> import torch
@@ -79,7 +79,7 @@ def _detach(x: Any) -> Any:
     return x.detach() if isinstance(x, Tensor) else x
 
 
-# steps are whole numbers, 1 and 0: they take the dtype of whatever they multiply; a value is zero within eight times the
+# steps are integers, 1 and 0, so that a product keeps the dtype of the other factor; a value is zero within eight times the
 # rounding of its dtype, which is float32 in a kernel and float64 in JavaScript
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(lambda a, b: a + b, (lambda a, b: 1.0, lambda a, b: 1.0), "{} + {}", "{} + {}", "+"),
@@ -122,7 +122,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def relu(x: Operand) -> Formula:
-    """``max(x, 0)``, the hinge ``[x]₊``; its slope at zero is zero.
+    """``max(x, 0)``, the hinge ``[x]₊``; its derivative at zero is zero.
 
     Examples:
         >>> from likewise.formula import s
@@ -144,7 +144,7 @@ def square(x: Operand) -> Formula:
 
 
 def sqrt(x: Operand) -> Formula:
-    """``√max(x, 0)``, with slope zero where ``x ≤ 0``, so that a cosine of exactly 1 has a finite gradient.
+    """``√max(x, 0)``, with derivative zero where ``x ≤ 0``, so that a cosine of exactly 1 has a finite gradient.
 
     Examples:
         >>> from likewise.formula import s
@@ -155,7 +155,7 @@ def sqrt(x: Operand) -> Formula:
 
 
 def exp(x: Operand) -> Formula:
-    """``eˣ``.  Sums of exponentials belong into `likewise.formula.logsumexp`, which cannot overflow.
+    """``eˣ``.  Use `likewise.formula.logsumexp` for sums of exponentials; it cannot overflow.
 
     Examples:
         >>> from likewise.formula import s
@@ -166,7 +166,7 @@ def exp(x: Operand) -> Formula:
 
 
 def cos(x: Operand) -> Formula:
-    """``cos x``, of an angle in radians; that of a plain number is a number.
+    """``cos x`` of an angle in radians; a plain number gives a number.
 
     Examples:
         >>> from likewise.formula import s
@@ -177,7 +177,7 @@ def cos(x: Operand) -> Formula:
 
 
 def sin(x: Operand) -> Formula:
-    """``sin x``, of an angle in radians; that of a plain number is a number.
+    """``sin x`` of an angle in radians; a plain number gives a number.
 
     Examples:
         >>> from likewise.formula import s
@@ -188,7 +188,7 @@ def sin(x: Operand) -> Formula:
 
 
 def softplus(x: Operand) -> Formula:
-    """``log(1 + eˣ)``: with a log-sum-exp inside it is the ``log(1 + Σ e^…)`` of many losses.
+    """``log(1 + eˣ)``; of a log-sum-exp it is the ``log(1 + Σ e^…)`` of many losses.
 
     Examples:
         >>> from likewise.formula import s
@@ -232,7 +232,7 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> Formula:
 
 
 def stop_gradient(x: Operand) -> Formula:
-    """The value of ``x``, taken as a constant by the gradient (Circle's self-paced weights).
+    """The value of ``x`` without its gradient (Circle's self-paced weights).
 
     Examples:
         >>> from likewise.formula import s
@@ -243,9 +243,9 @@ def stop_gradient(x: Operand) -> Formula:
 
 
 def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
-    """Evaluate a formula with torch; ``known`` holds what `s` and the folds are, and remembers what was computed.
+    """Evaluate a formula with torch; ``known`` holds the values of `s` and the folds, and caches what is computed.
 
-    Shapes are the caller's choice as long as they broadcast: engines give pairs as ``(m, n)``, anchors as ``(m, 1)``.
+    Values may have any shapes that broadcast: engines use ``(m, n)`` for pairs and ``(m, 1)`` for anchors.
 
     Examples:
         >>> import torch
@@ -278,7 +278,7 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
 def derivative(node: Formula, by: Formula) -> Formula:
     """The derivative of a formula by `s`, by a fold inside it, or by any other node it contains.
 
-    Folds are opaque: they are numbers per anchor here, and their own slopes are the engines' business.
+    A fold counts as one number per anchor; engines differentiate the fold itself with `Fold.derivative`.
 
     Examples:
         >>> from likewise.formula import relu, s

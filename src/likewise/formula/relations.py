@@ -1,7 +1,7 @@
-"""Relations: who is positive and who is negative to whom.
+"""Relations: which references are positive and which are negative to an anchor.
 
-A relation has a shape, anchors x references, and gives the masks of any rectangle of it, so that an engine may ask tile
-by tile.  A pair may be positive, negative or neither (an anchor and itself), never both.
+A relation has a shape, anchors x references, and computes the masks of any rectangle of it, so that engines can work on
+tiles.  A pair is positive, negative or neither (an anchor and itself), never both.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, labels_of
 from likewise.formula.expressions import Formula
 
-_ALL = slice(None)  # no default of a function: torch.compile cannot take that before torch 2.12
+_ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
 
 
 class Relation(ABC):
-    """Who is positive and negative to whom.
+    """The positive and negative pairs of anchors and references.
 
     Examples:
         >>> import torch
@@ -33,23 +33,23 @@ class Relation(ABC):
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where the relation is; it must be where the embeddings are."""
+        """The device of the relation, which must be that of the embeddings."""
 
     @abstractmethod
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """The positive and the negative pairs of a rectangle, or of all; two boolean tensors."""
 
     def rows(self, rows: slice) -> Relation:
-        """The relation of some of the anchors to all references; a streamed engine asks for it."""
+        """The relation of some of the anchors to all references; the chunked engine uses it."""
         raise TypeError(f"{type(self).__name__} cannot be cut into rows; give backend='dense'")
 
-    def gathered(self, group: ProcessGroup, references: RowPartition) -> Relation:
-        """The relation of this process's anchors to the references of all; masks and indices name all of them already."""
+    def gather(self, group: ProcessGroup, references: RowPartition) -> Relation:
+        """The relation of this rank's anchors to the references of all ranks; masks and indices already cover all ranks."""
         return self
 
     @abstractmethod
-    def sized(self, anchors: int, references: int) -> Relation:
-        """The relation for so many anchors and references; an error if it is one of another size."""
+    def with_shape(self, anchors: int, references: int) -> Relation:
+        """The relation for these numbers of anchors and references; an error if its size differs."""
 
 
 def _shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
@@ -77,17 +77,17 @@ class PositiveIndex:
 
     @property
     def mask(self) -> Tensor:
-        """Which of them are positives, ``(m, k)`` booleans."""
+        """Which entries are positives, ``(m, k)`` booleans."""
         return torch.ones_like(self.index, dtype=torch.bool) if self.exists is None else self.exists
 
     def rows(self, rows: slice) -> PositiveIndex:
-        """Those of some anchors."""
+        """The positions of some anchors' positives."""
         return PositiveIndex(self.index[rows], None if self.exists is None else self.exists[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Labels(Relation):
-    """Same label: positive; other label: negative.
+    """Pairs with equal labels are positive, pairs with different labels negative.
 
     Args:
         labels: labels of the anchors, ``(m,)``, any integer dtype.
@@ -131,11 +131,11 @@ class Labels(Relation):
 
     @property
     def device(self) -> torch.device:
-        """Where the labels are."""
+        """The device of the labels."""
         return self.labels.device
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Compare labels; drop each anchor's own reference by index, never by value."""
+        """Compare labels; an anchor is excluded from its own positives by index, never by value."""
         rows, columns = rows or _ALL, columns or _ALL
         references = self.labels if self.reference_labels is None else self.reference_labels
         same = _equal(self.labels[rows, None], references[None, columns])
@@ -157,12 +157,12 @@ class Labels(Relation):
         return same & (own[rows, None] != index[None, columns])
 
     def rows(self, rows: slice) -> Labels:
-        """Fewer labels, and who each of them is among the references."""
+        """The labels of some anchors, and the index of each among the references."""
         own = self.own
         if self.reference_labels is None:
             own = torch.arange(len(self.labels), device=self.labels.device)
         references = self.labels if self.reference_labels is None else self.reference_labels
-        return _unchecked(
+        return _make_unchecked(
             Labels,
             labels=self.labels[rows],
             reference_labels=references,
@@ -172,24 +172,24 @@ class Labels(Relation):
             positives=None if self.positives is None else self.positives.rows(rows),
         )
 
-    def gathered(self, group: ProcessGroup, references: RowPartition) -> Labels:
-        """The labels of all references, and who each anchor is among them."""
+    def gather(self, group: ProcessGroup, references: RowPartition) -> Labels:
+        """The labels of the references of all ranks, and the index of each anchor among them."""
         if self.reference_labels is None:
             own: Tensor | None = torch.arange(len(self.labels), device=self.labels.device) + references.offset
         else:
             own = None if self.own is None else torch.where(self.own < 0, -1, self.own + references.offset)
-        theirs = self.labels if self.reference_labels is None else self.reference_labels
-        return _unchecked(
+        local = self.labels if self.reference_labels is None else self.reference_labels
+        return _make_unchecked(
             Labels,
             labels=self.labels,
-            reference_labels=group.gather(theirs, references),
+            reference_labels=group.gather(local, references),
             own=own,
             valid=None if self.valid is None else group.gather(self.valid, references),
             ordered=False,
             positives=None,
         )
 
-    def sized(self, anchors: int, references: int) -> Labels:
+    def with_shape(self, anchors: int, references: int) -> Labels:
         """Check the numbers of labels."""
         shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
         if shape != (anchors, references):
@@ -199,7 +199,7 @@ class Labels(Relation):
 
 @dataclass(frozen=True, eq=False)
 class Masks(Relation):
-    """Two boolean matrices, for relevance that labels cannot say (several labels each, graded groups).
+    """Two boolean matrices, for relevance that labels cannot express (several labels per sample, graded groups).
 
     Examples:
         >>> import torch
@@ -229,19 +229,19 @@ class Masks(Relation):
 
     @property
     def device(self) -> torch.device:
-        """Where the masks are."""
+        """The device of the masks."""
         return self.positive.device
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Cut the rectangle out."""
+        """Slice the masks."""
         rows, columns = rows or _ALL, columns or _ALL
         return self.positive[rows, columns], self.negative[rows, columns]
 
     def rows(self, rows: slice) -> Masks:
-        """Fewer rows."""
-        return _unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
+        """Some rows of the masks."""
+        return _make_unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
 
-    def sized(self, anchors: int, references: int) -> Masks:
+    def with_shape(self, anchors: int, references: int) -> Masks:
         """Check the shape."""
         if self.positive.shape != (anchors, references):
             raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
@@ -249,23 +249,23 @@ class Masks(Relation):
 
 
 def _equal(left: Tensor, right: Tensor) -> Tensor:
-    """``left == right`` of a column and a row; a CPU writes bytes twice as fast as it writes booleans."""
+    """``left == right`` of a column and a row; a CPU writes bytes twice as fast as booleans."""
     if left.device.type != "cpu" or torch.compiler.is_compiling():
         return left == right
     result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
     return torch.eq(left, right, out=result).view(torch.bool)
 
 
-def _touched(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
-    """A boolean matrix that is true at the valid (row, column) pairs; made without asking the device anything."""
-    # bytes, because CUDA scatters no booleans; an invalid entry writes "or nothing" somewhere harmless
+def _mark_pairs(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
+    """A boolean matrix that is true at the valid (row, column) pairs; computed without synchronizing."""
+    # bytes, because CUDA does not scatter booleans; an invalid entry writes a zero, which changes nothing
     flat = torch.zeros(shape[0] * shape[1], dtype=torch.uint8, device=rows.device)
     hits = torch.ones_like(rows, dtype=torch.uint8) if valid is None else valid.to(torch.uint8)
     return flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax").view(shape).bool()
 
 
 def _indices(name: str, index: object) -> Tensor:
-    """Indices as int64, or one sentence about what they are instead."""
+    """Check indices and convert them to int64."""
     if not isinstance(index, Tensor):
         raise TypeError(f"{name} must be a tensor of indices, but it is a {type(index).__name__}")
     if index.is_floating_point() or index.dtype == torch.bool or index.ndim != 1:
@@ -289,8 +289,8 @@ def _store(relation: object, **fields: object) -> None:
 Kind = TypeVar("Kind", bound=Relation)
 
 
-def _unchecked(kind: type[Kind], **fields: object) -> Kind:
-    """A relation cut out of one that was checked."""
+def _make_unchecked(kind: type[Kind], **fields: object) -> Kind:
+    """A relation made without checks, from one that was checked."""
     relation = object.__new__(kind)
     _store(relation, **fields)
     return relation
@@ -303,7 +303,7 @@ class Pairs(Relation):
     Examples:
         >>> import torch
         >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> Pairs(zero, one, zero, two).sized(1, 3).masks()[1].tolist()
+        >>> Pairs(zero, one, zero, two).with_shape(1, 3).masks()[1].tolist()
         [[False, False, True]]
     """
 
@@ -324,47 +324,47 @@ class Pairs(Relation):
 
     @property
     def device(self) -> torch.device:
-        """Where the indices are."""
+        """The device of the indices."""
         return self.anchors.device
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Index pairs have no size of their own."""
-        raise TypeError("Pairs have no masks before sized(anchors, references) says how many there are")
+        """Pairs of indices have no size before `with_shape`."""
+        raise TypeError("Pairs have no masks before with_shape(anchors, references)")
 
     def rows(self, rows: slice) -> Relation:
-        """Index pairs have no size of their own."""
-        raise TypeError("Pairs have no rows before sized(anchors, references) says how many there are")
+        """Pairs of indices have no size before `with_shape`."""
+        raise TypeError("Pairs have no rows before with_shape(anchors, references)")
 
-    def sized(self, anchors: int, references: int) -> Masks:
-        """As masks."""
+    def with_shape(self, anchors: int, references: int) -> Masks:
+        """Convert the pairs to masks."""
         for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
             _check_range(name, index, anchors, "anchors")
         for name, index in (("positives", self.positives), ("negatives", self.negatives)):
             _check_range(name, index, references, "references")
         shape = (anchors, references)
         return Masks(
-            _touched(self.anchors, self.positives, None, shape),
-            _touched(self.negative_anchors, self.negatives, None, shape),
+            _mark_pairs(self.anchors, self.positives, None, shape),
+            _mark_pairs(self.negative_anchors, self.negatives, None, shape),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Triplets(Relation):
-    """Triplets by index: an anchor, a positive and a negative reference each.
+    """Triplets by index: each has an anchor, a positive and a negative reference.
 
-    Triplet losses use the triplets themselves; for every other loss they stand for the pairs that they touch.
+    Triplet losses use the triplets themselves; every other loss uses the pairs that the triplets contain.
 
     Args:
         anchors: indices of anchors, ``(t,)``.
         positives: indices of references, ``(t,)``.
         negatives: indices of references, ``(t,)``.
-        valid: which of them count; a miner on a GPU leaves gaps rather than wait for the device.
-        shape: how many anchors and references there are; set by `sized`.
+        valid: which of them count; a miner on a GPU leaves gaps to avoid synchronizing.
+        shape: how many anchors and references there are; set by `with_shape`.
 
     Examples:
         >>> import torch
         >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> Triplets(zero, one, two).sized(3, 3).masks()[0].nonzero().tolist()
+        >>> Triplets(zero, one, two).with_shape(3, 3).masks()[0].nonzero().tolist()
         [[0, 1]]
     """
 
@@ -390,28 +390,28 @@ class Triplets(Relation):
 
     @property
     def device(self) -> torch.device:
-        """Where the indices are."""
+        """The device of the indices."""
         return self.anchors.device
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """The pairs that some triplet touches."""
-        # a compiler cannot ask a slice for its indices before torch 2.12
+        """The pairs that the triplets contain."""
+        # torch.compile cannot trace slice.indices before torch 2.12
         part = self if rows is None and self.shape is not None else self.rows(rows or _ALL)
         assert part.shape is not None
         columns = columns or _ALL
-        positive = _touched(part.anchors, part.positives, part.valid, part.shape)
-        negative = _touched(part.anchors, part.negatives, part.valid, part.shape)
+        positive = _mark_pairs(part.anchors, part.positives, part.valid, part.shape)
+        negative = _mark_pairs(part.anchors, part.negatives, part.valid, part.shape)
         return positive[:, columns], negative[:, columns]
 
     def rows(self, rows: slice) -> Triplets:
-        """The triplets of some of the anchors; the others stay as gaps, because counting them would be waiting."""
+        """The triplets of some anchors; the others stay as gaps, because counting them would synchronize."""
         if self.shape is None:
-            raise TypeError("Triplets have no masks before sized(anchors, references) says how many there are")
+            raise TypeError("Triplets have no masks before with_shape(anchors, references)")
         first, end, _ = rows.indices(self.shape[0])
         if (first, end) == (0, self.shape[0]):
             return self
         inside = (self.anchors >= first) & (self.anchors < end)
-        chosen = _unchecked(
+        chosen = _make_unchecked(
             Triplets,
             anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
             positives=self.positives,
@@ -421,16 +421,16 @@ class Triplets(Relation):
         )
         return chosen.compact()
 
-    def sized(self, anchors: int, references: int) -> Triplets:
+    def with_shape(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
         _check_range("anchors", self.anchors, anchors, "anchors")
         _check_range("positives", self.positives, references, "references")
         _check_range("negatives", self.negatives, references, "references")
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
-    def compact(self, *, wait: bool = False) -> Triplets:
-        """Without gaps, where that costs no waiting (on the CPU) or waiting is allowed; itself elsewhere."""
-        if self.valid is None or not (wait or can_read_values(self.valid)):
+    def compact(self, *, synchronize: bool = False) -> Triplets:
+        """The triplets without gaps, on the CPU or if synchronizing is allowed; otherwise unchanged."""
+        if self.valid is None or not (synchronize or can_read_values(self.valid)):
             return self
         kept = self.valid.nonzero().squeeze(1)
         return Triplets(self.anchors[kept], self.positives[kept], self.negatives[kept], None, self.shape)
@@ -440,8 +440,8 @@ class Triplets(Relation):
 class Mined(Relation):
     """A relation refined by conditions on the similarity: what a pair miner declares.
 
-    The conditions are formulas of `s` and of folds over the relation underneath (the hardest negative, …), so that an
-    engine can apply them tile by tile; nothing is computed when a ``Mined`` is made.
+    The conditions are formulas of `s` and of folds over the underlying relation (the hardest negative, …), so that an
+    engine can apply them tile by tile; constructing a ``Mined`` computes nothing.
 
     Examples:
         >>> import torch
@@ -456,21 +456,21 @@ class Mined(Relation):
 
     @property
     def device(self) -> torch.device:
-        """Where the relation underneath is."""
+        """The device of the underlying relation."""
         return self.base.device
 
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
-        """Only an engine, which has the similarities, can say."""
+        """Not available without similarities."""
         raise TypeError("the masks of a Mined relation depend on similarities; an engine computes them")
 
     def rows(self, rows: slice) -> Mined:
         """The same conditions on fewer rows."""
         return Mined(self.base.rows(rows), self.keep_positive, self.keep_negative)
 
-    def gathered(self, group: ProcessGroup, references: RowPartition) -> Mined:
-        """The same conditions on the references of all processes."""
-        return Mined(self.base.gathered(group, references), self.keep_positive, self.keep_negative)
+    def gather(self, group: ProcessGroup, references: RowPartition) -> Mined:
+        """The same conditions on the references of all ranks."""
+        return Mined(self.base.gather(group, references), self.keep_positive, self.keep_negative)
 
-    def sized(self, anchors: int, references: int) -> Mined:
-        """Check the relation underneath."""
-        return Mined(self.base.sized(anchors, references), self.keep_positive, self.keep_negative)
+    def with_shape(self, anchors: int, references: int) -> Mined:
+        """Check the underlying relation."""
+        return Mined(self.base.with_shape(anchors, references), self.keep_positive, self.keep_negative)

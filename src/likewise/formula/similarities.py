@@ -1,9 +1,9 @@
 """Similarities: one number per pair, and **higher is always closer**.
 
-A distance enters as its negative.  This is said here and nowhere else; no flag turns it round.
+A distance enters as its negative.  This is defined only here; no flag inverts it.
 
 Every similarity is a function of one matrix product and one number per row and per column, ``link(a·b, ‖a‖², ‖b‖²)``
-after `Similarity.prepare`; so an engine may make the product tile by tile.
+after `Similarity.prepare`, so an engine can compute the product tile by tile.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from likewise.formula.operations import safe_sqrt
 def unit(vectors: Tensor) -> Tensor:
     """Scale each row to length one.
 
-    A row of zeros has no direction: it stays zero and gets no gradient.  Rows are scaled by their largest entry first,
-    so that no finite row overflows or vanishes on the way to its norm.
+    A row of zeros has no direction: it stays zero and gets no gradient.  Rows are first divided by their largest entry,
+    so that the norm of a finite row neither overflows nor underflows.
 
     Examples:
         >>> import torch
@@ -38,12 +38,12 @@ def unit(vectors: Tensor) -> Tensor:
 
 
 class _Unit(torch.autograd.Function):
-    """``u = x / ‖x‖`` and its slope ``(g − u (u·g)) / ‖x‖``, in two divisions so that ``‖x‖`` itself is never formed."""
+    """``u = x / ‖x‖`` and its gradient ``(g − u (u·g)) / ‖x‖``, in two divisions so that ``‖x‖`` itself is never formed."""
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
         largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
-        # dividing by infinity sends a row of zeros, value and gradient, to zero
+        # division by infinity makes the value and the gradient of a row of zeros zero
         largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
         units, norm = _unit_and_norm(vectors, largest)
         ctx.save_for_backward(vectors, largest, units, norm)
@@ -53,17 +53,17 @@ class _Unit(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         vectors, largest, units, norm = ctx.saved_tensors
         again = torch.is_grad_enabled()
-        if again:  # somebody differentiates again: make them once more, from what is given
+        if again:  # second derivative: recompute them from the inputs
             units, norm = _unit_and_norm(vectors, largest)
         along = (units * grad).sum(dim=1, keepdim=True)
         tangent: Tensor = torch.addcmul(grad, units, along, value=-1.0)
-        # a large batch has no room for three copies of itself
+        # memory does not suffice for three copies of a large batch
         return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
 
 
 def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
     scaled = vectors / largest
-    # at least one for a row that is not zero, so the floor touches rows of zeros alone
+    # at least one for a row that is not zero, so the floor changes only rows of zeros
     norm = torch.linalg.vector_norm(scaled, dim=1, keepdim=True).clamp_min(1.0)
     return scaled / norm, norm
 
@@ -84,7 +84,7 @@ class Similarity(ABC):
     normalize: bool = True
 
     uses_squares: ClassVar[bool] = True
-    """Whether `link` looks at squared norms."""
+    """Whether `link` uses squared norms."""
 
     subtracts_mean: ClassVar[bool] = False
     """Whether the references' mean is subtracted first: a common shift changes no distance, but rounds small ones."""
@@ -98,15 +98,15 @@ class Similarity(ABC):
         return 1
 
     mirrors: ClassVar[bool] = False
-    """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix is the whole."""
+    """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix determines the other half."""
 
     def prepare(self, embeddings: Tensor) -> Tensor:
-        """What is done to each embedding by itself, before any pair is looked at."""
+        """Transform each embedding separately, before pairs are compared."""
         return unit(embeddings) if self.normalize else embeddings
 
     def squares(self, prepared: Tensor) -> Tensor:
         """Squared norms of prepared embeddings, ``(n,)``."""
-        # the norm of a unit vector has no gradient, so none need be computed
+        # the norm of a unit vector has no gradient, so none is computed
         constant = self.normalize and type(self).prepare is Similarity.prepare
         return (prepared.detach() if constant else prepared).square().sum(dim=1)
 
@@ -138,7 +138,7 @@ class Similarity(ABC):
         return left, right
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
-        """The matrix of similarities, ``(m, n)``, of what `factors` made; any rows of either make a part of it."""
+        """The matrix of similarities, ``(m, n)``, of the result of `factors`; rows of either give the corresponding chunk."""
         products = left @ right.T
         if not self.uses_squares:
             return self.link(products, products.new_empty(0), products.new_empty(0))
@@ -169,7 +169,7 @@ class Cosine(Similarity):
     mirrors: ClassVar[bool] = True
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
-        """The product itself; rounding may carry it past ±1, and formulas that mind must not."""
+        """The product itself; rounding may take it past ±1, which formulas must tolerate."""
         return products
 
     def distances(self, similarities: Tensor) -> Tensor:
@@ -213,11 +213,11 @@ class SquaredEuclidean(Similarity):
     is_distance: ClassVar[bool] = True
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
-        """``2 a·b − ‖a‖² − ‖b‖²``; rounding may carry it past zero, and formulas that mind must not."""
+        """``2 a·b − ‖a‖² − ‖b‖²``; rounding may take it past zero, which formulas must tolerate."""
         return _minus_squared_distance(products, anchor_squares, reference_squares)
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
-        """The matrix of similarities; the product begins with ``−‖b‖²``, so that one matrix is made and not three."""
+        """The matrix of similarities; the product accumulates onto ``−‖b‖²``, so that one matrix is allocated instead of three."""
         if type(self).link is not SquaredEuclidean.link or autocast_is_on(left):
             return super().of_factors(left, right)
         of_left, of_right = self._both_squares(left, right)
@@ -251,7 +251,7 @@ class Euclidean(Similarity):
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−√(‖a‖² + ‖b‖² − 2 a·b)``."""
         squared = -_minus_squared_distance(products, anchor_squares, reference_squares)
-        # what is below the rounding of the subtraction is no distance: two equal embeddings are exactly zero apart
+        # a value below the rounding of the subtraction is zero, so that equal embeddings have distance zero
         rounding = 4.0 * torch.finfo(products.dtype).eps * (anchor_squares + reference_squares)
         return -safe_sqrt(squared.masked_fill(squared <= rounding, 0.0))
 
@@ -266,7 +266,7 @@ class Euclidean(Similarity):
 class SNR(Similarity):
     """Minus the noise-to-signal ratio ``var(b − a) / var(a)`` of Yuan et al. 2019; not symmetric.
 
-    An anchor whose entries are all alike has no signal; its similarities are zero and it gets no gradient.
+    An anchor whose entries are all equal has no signal; its similarities are zero and it gets no gradient.
 
     Examples:
         >>> import torch
@@ -280,13 +280,13 @@ class SNR(Similarity):
         """Unit length, then zero mean over the dimensions: a variance is a squared norm after that."""
         embeddings = super().prepare(embeddings)
         centered = embeddings - embeddings.mean(dim=1, keepdim=True)
-        # entries that are alike but for rounding are no signal
+        # entries that differ only by rounding are not a signal
         rounding = torch.finfo(centered.dtype).eps * embeddings.square().sum(dim=1, keepdim=True)
         return centered.masked_fill(centered.square().sum(dim=1, keepdim=True) <= rounding, 0.0)
 
     def squares(self, prepared: Tensor) -> Tensor:
         """Squared norms, with their gradient."""
-        # what is left of a unit vector without its mean is no unit vector
+        # a unit vector minus its mean is not a unit vector
         return prepared.square().sum(dim=1)
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
@@ -299,7 +299,7 @@ class SNR(Similarity):
 class Pooled(Similarity):
     """The similarity of an anchor to a class that has several references, pooled from those to its references.
 
-    The references of a class follow one another; a column of the matrix is a class.
+    The references of a class are consecutive; a column of the matrix is a class.
 
     Args:
         base: how an anchor and a reference are compared.
@@ -327,15 +327,15 @@ class Pooled(Similarity):
         return self.centers
 
     def prepare(self, embeddings: Tensor) -> Tensor:
-        """As the similarity underneath."""
+        """The same as for the base similarity."""
         return self.base.prepare(embeddings)
 
     def factors(self, anchors: Tensor, references: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """As the similarity underneath."""
+        """The same as for the base similarity."""
         return self.base.factors(anchors, references)
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
-        """As the similarity underneath: not pooled yet."""
+        """The base similarity, before pooling."""
         return self.base.link(products, anchor_squares, reference_squares)
 
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:

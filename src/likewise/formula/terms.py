@@ -1,10 +1,10 @@
-"""What a loss declares: its terms, each a sum over units, and how they are averaged.
+"""Declarations of losses: terms, each a sum over units, and their reductions.
 
-A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Term` gives, per anchor, the sum over its units,
-the number of units and the number of units that are not zero.  Every reduction is a ratio of two sums of these, so it
-does not matter which process or chunk holds an anchor.
+A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Term` has, per anchor, the sum over its units,
+the number of units and the number of units that are not zero.  Every reduction is a ratio of two sums of these, so its
+result does not depend on which rank or chunk holds an anchor.
 
-A declaration is a value: it names no engine, and it does not see the batch.
+A declaration is a value: it does not depend on the engine or the batch.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Term:
     nonzero: Formula
 
     folds_each_positive: bool = field(init=False)
-    """Whether it has a fold over each positive."""
+    """Whether the term has a fold over each positive."""
 
     def __post_init__(self) -> None:
         nodes = walk(self.total, self.units, self.nonzero)
@@ -74,7 +74,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The triplets that a rule chooses, as formulas: no triplet is written down.
+    """The triplets that a rule chooses, as formulas: triplets are not enumerated.
 
     Args:
         positive: the similarity of a triplet's positive: `likewise.formula.s_p` for every positive, or one per anchor.
@@ -124,7 +124,7 @@ def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS) -> TripletTerm:
     Args:
         values: formulas of `likewise.formula.s_p`, the similarity of the positive, and `likewise.formula.s`, that of the
             negative; zero at least.
-        choice: which triplets there are.
+        choice: the triplets.
 
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p
@@ -152,7 +152,7 @@ def _over_triplets(value: Formula, choice: Choice) -> tuple[Formula, Formula, Fo
             )
         elif mentions_positive(units):
             parts = units * value, units, where(differs, units, 0)
-        else:  # the same for all negatives of the anchor
+        else:  # equal for all negatives of the anchor
             if choice.positive is not s_p:
                 return units * value, units, where(differs, units, 0)
             counted = count(POSITIVES, substitute(differs, {s_p: s}))
@@ -203,7 +203,7 @@ class Regularizer:
 
 
 class TermValues(NamedTuple):
-    """A computed `Term`: tensors with one entry per anchor; a count that the reduction does not need may be missing.
+    """A computed `Term`: tensors with one entry per anchor; a count that the reduction does not need may be ``None``.
 
     Examples:
         >>> import torch
@@ -219,12 +219,12 @@ class TermValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowChunk:
-    """Some anchors against all references, as a function of the matrix sees them.
+    """Some anchors against all references: the input of a function of matrix rows.
 
     Args:
         batch: these anchors as a batch, with their rows of the matrix.
         rows: which anchors of the whole batch they are.
-        masks: gives the positive and the negative pairs, ``(rows, n)`` booleans, mining applied.
+        masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
 
     Examples:
         >>> import torch
@@ -248,16 +248,16 @@ class RowMapper(Protocol):
     """Runs functions of matrix rows: on the whole matrix, or on chunks that are recomputed in the backward pass."""
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Tensors with one row per anchor, from a function that gives them for some anchors."""
+        """Concatenate a function's tensors, which have one row per anchor, over chunks of anchors."""
 
     def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
-        """Tensors of fixed shapes, added up over chunks of anchors."""
+        """Sum a function's tensors, which have fixed shapes, over chunks of anchors."""
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
-        """The values and units of a formula on another batch, by the engine that fits it."""
+        """The values and units of a term on another batch, computed by the engine that the dispatcher chooses."""
 
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
-        """The positions of each anchor's positives; ``None`` where they are not known from labels, or are more."""
+        """The positions of each anchor's positives; ``None`` if labels do not determine them or they exceed ``most``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,9 +265,9 @@ class MatrixLoss:
     """The declaration of a loss that is a function of the matrix, and not a formula.
 
     Args:
-        compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reaches the matrix through the
-            mapper, in one phase or several, so that it runs on chunks too.
-        evaluates_formulas: whether it leaves the work to formulas (`RowMapper.evaluate`), so that kernels can do it.
+        compute: maps the batch and a `RowMapper` to the values of the loss's terms.  It reads the matrix through the
+            mapper, in one phase or several, so that it also runs on chunks.
+        evaluates_formulas: whether it delegates to formulas (`RowMapper.evaluate`), which kernels can execute.
 
     Examples:
         >>> import torch
@@ -313,21 +313,21 @@ Declaration: TypeAlias = Declared | tuple[Declared, ...]
 _HAS = {side: count(POSITIVES if side.binds_positive else side) > 0.0 for side in Side}
 
 
-# operations that turn a huge number into an infinite one, or two infinite ones into NaN
+# operations that turn a huge number into infinity, or two infinities into NaN
 _STEEP = ("mul", "div", "square", "exp", "sqrt")
 
 
-def _guarded(value: Operand, needs: tuple[Side, ...]) -> Formula:
-    """The formula with zero for what a fold is over an empty side that the loss needs, where that could do harm.
+def _guard_empty(value: Operand, needs: tuple[Side, ...]) -> Formula:
+    """The formula with zero in place of a fold over an empty side that the loss needs, where infinity would be harmful.
 
-    The anchor is not counted, but its value is computed and differentiated all the same: an infinity there would come
-    out of the gradient as NaN.  A log-sum-exp of nothing is huge, not infinite, and safe but for steep operations.
+    The anchor is not counted, but its value is still computed and differentiated: an infinity there would make the
+    gradient NaN.  A log-sum-exp of an empty row is huge, not infinite, and safe except in steep operations.
     """
     return _guard(as_formula(value), False, needs, {})
 
 
 def _guard(node: Formula, steep: bool, needs: tuple[Side, ...], seen: dict[tuple[Formula, bool], Formula]) -> Formula:
-    # what is shared stays shared; no closure, which would be a cycle that holds learned numbers
+    # shared nodes stay shared; not a closure, which would be a reference cycle that holds learned numbers
     if (node, steep) not in seen:
         seen[node, steep] = _guard_inside(node, steep, needs, seen)
     return seen[node, steep]
@@ -352,14 +352,14 @@ def _guard_inside(
 
 
 def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES)) -> Term:
-    """One unit per anchor; an anchor that lacks a side which the loss needs contributes nothing and is not counted.
+    """One unit per anchor; an anchor without a side that the loss needs contributes nothing and is not counted.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, largest, per_anchor, s
         >>> per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,)).total
         where(0.0 < count[negatives](1.0), where(0.0 < count[negatives](1.0), max[negatives](s), 0.0), 0.0)
     """
-    value = _guarded(value, needs)
+    value = _guard_empty(value, needs)
     if not needs:
         counted: Formula = apply("less", -1.0, count(POSITIVES))  # every anchor
     else:
@@ -379,7 +379,7 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
         sum[positives](relu(1.0 - s))
     """
     check_side(over)
-    value = _guarded(value, needs)
+    value = _guard_empty(value, needs)
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]
@@ -420,14 +420,14 @@ def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regular
 def reduce(
     values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, group: ProcessGroup = SINGLE_PROCESS
 ) -> Tensor:
-    """Reduce terms to the loss: ``Σ total / Σ units`` and its kin, each term by itself.
+    """Reduce terms to the loss: ``Σ total / Σ units`` or another reduction, each term separately.
 
     Args:
         values: the terms.
         regularizers: added to the scalar, or in equal shares to the anchors.
         reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``, or ``"none"``: one value
             per anchor, the sum over its units.
-        group: over which processes the anchors are group.
+        group: the processes that the anchors are distributed over.
 
     Examples:
         >>> import torch
@@ -452,7 +452,7 @@ def reduce(
 
 
 def equal_share(number: Tensor, anchors: Tensor, group: ProcessGroup) -> Tensor:
-    """A number divided by how many anchors there are, on all processes together.
+    """A number divided by the number of anchors on all ranks.
 
     Examples:
         >>> import torch

@@ -1,7 +1,7 @@
 """Losses as pure functions of tensors.
 
-Each function is a class of `likewise.losses` without the state: proxies and learned numbers are arguments, and a gradient
-reaches every tensor that is given.  The name is that of the class without ``Loss``, in snake case.
+Each function computes a class of `likewise.losses` without state: proxies and learned numbers are arguments, and every
+tensor argument gets a gradient.  The name is that of the class without ``Loss``, in snake case.
 
     >>> import torch
     >>> from likewise import functional
@@ -10,8 +10,8 @@ reaches every tensor that is given.  The name is that of the class without ``Los
     >>> proxies.grad.shape
     torch.Size([4, 4])
 
-The expression that opens a docstring is what the call equals in dense torch, with its default similarity and reduction
-and without a miner, on a batch in which every anchor has a positive and a negative.  ``S`` is the matrix of similarities,
+A docstring opens with the dense torch expression that the call equals, with the default similarity and reduction and
+without a miner, on a batch in which every anchor has a positive and a negative.  ``S`` is the matrix of similarities,
 anchors by references or samples by proxies; ``P`` and ``N`` are the masks of its positive and negative pairs; ``own`` is
 the mask of each sample's class, samples by classes.  Functions are those of torch and ``torch.nn.functional``.
 """

@@ -1,4 +1,4 @@
-"""Call the class of `likewise.losses` that declares a loss, with the caller's tensors as its parameters."""
+"""Calls of the classes of `likewise.losses`, with the caller's tensors as parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from likewise.formula import Relation, embeddings_as_given
 from likewise.losses import PairLoss, ProxyLoss
 
 PairInputs: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Relation | None]
-"""Embeddings, labels, references, reference labels and relation, as the caller gave them."""
+"""The caller's embeddings, labels, references, reference labels and relation."""
 
 
 def call_pair_loss(
@@ -26,7 +26,7 @@ def call_pair_loss(
     tensors: dict[str, Tensor] | None = None,
     **options: Any,
 ) -> Tensor:
-    """Compute a loss on pairs, or on embeddings alone.
+    """Compute a loss on pairs, or on embeddings only.
 
     Args:
         kind: the class.
@@ -72,7 +72,7 @@ def call_proxy_loss(
     embeddings, labels, proxies = inputs
     rows, dim = embeddings_as_given("proxies", proxies).shape
     centers = options.get("centers", 1)
-    # what is no number of centers is refused by the class
+    # the class refuses an invalid number of centers
     classes = max(rows // centers, 1) if isinstance(centers, int) and centers > 0 else rows
     module = _find(kind, {"num_classes": classes, "embedding_dim": dim, **options})
     if rows != classes * centers:
@@ -82,7 +82,7 @@ def call_proxy_loss(
 
 
 def call_with_function(kind: type[PairLoss], inputs: PairInputs, **options: Any) -> Tensor:
-    """Compute a loss one of whose options is a function; what that function holds is not kept after the call.
+    """Compute a loss with a function as an option; the function is not kept after the call.
 
     Examples:
         >>> from likewise.losses import WeightedPairLoss
@@ -93,9 +93,9 @@ def call_with_function(kind: type[PairLoss], inputs: PairInputs, **options: Any)
         tensor(0.)
     """
     if torch.compiler.is_compiling():
-        # the compiler breaks its graph here and makes the call outside; under fullgraph=True it shows the sentence
+        # torch.compile breaks its graph here and runs the call outside; with fullgraph=True it shows this error
         raise NotImplementedError(
-            f"{kind.__name__} must be made before torch.compile to be part of a graph, but it is called as a function"
+            f"{kind.__name__} must be constructed before torch.compile to be part of a graph, but it is called as a function"
         )
     *batch, relation = inputs
     value: Tensor = _make(kind, **options)(*batch, relation=relation)
@@ -107,32 +107,32 @@ def _find(kind: Callable[..., nn.Module], options: dict[str, Any]) -> Any:
         return getattr(_TRACED, _trace(kind, **{name: _specialize(value) for name, value in options.items()}))
     try:
         hash(tuple(options.values()))
-    except TypeError:  # a miner or a similarity that cannot be a key
+    except TypeError:  # a miner or a similarity that is not hashable
         return _make(kind, **options)
-    return _kept(kind, threading.get_ident(), **options)
+    return _cached_module(kind, threading.get_ident(), **options)
 
 
 def _make(kind: Callable[..., nn.Module], **options: Any) -> Any:
-    """Make a module whose parameters have no values: that draws no random numbers and takes no memory."""
+    """Construct a module on the meta device, which draws no random numbers and takes no memory."""
     with torch.device("meta"):
         return kind(**options)
 
 
 @lru_cache(maxsize=256, typed=True)
-def _kept(kind: Callable[..., nn.Module], thread: int, **options: Any) -> Any:
-    """Keep modules by class and options; each thread has its own, because ``functional_call`` changes one for a while."""
+def _cached_module(kind: Callable[..., nn.Module], thread: int, **options: Any) -> Any:
+    """Cache modules by class, options and thread, because ``functional_call`` temporarily changes a module."""
     return _make(kind, **options)
 
 
 class _Traced:
-    """Modules that ``torch.compile`` traced, as attributes: it can guard these, but not what a function returns."""
+    """Modules that ``torch.compile`` traces, as attributes: it guards attributes, but not results of functions."""
 
 
 _TRACED = _Traced()
 
 
 def _specialize(value: Any) -> Any:
-    """Turn a number that ``torch.compile`` holds as a symbol into a constant of the graph, for which a module is made."""
+    """Turn a symbolic number of ``torch.compile`` into a constant of the graph, for which a module is constructed."""
     if isinstance(value, int) and not isinstance(value, bool):
         return operator.index(value)
     return float.fromhex(value.hex()) if isinstance(value, float) else value

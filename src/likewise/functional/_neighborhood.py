@@ -1,4 +1,4 @@
-"""Losses in which an anchor's positives compete with its negatives, as functions."""
+"""Neighborhood losses as functions."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ def split_beta(beta: float | Tensor, embeddings: Tensor) -> tuple[dict[str, Any]
         return {"num_classes": None if len(boundary) == 1 else len(boundary)}, {"beta": boundary}
     options = {"beta": beta, "learn_beta": False}
     if not isinstance(beta, int | float) or not isinstance(embeddings, Tensor):
-        return options, {}  # the class says what is wrong
-    # made where the embeddings are, and as exact as they are
+        return options, {}  # the class raises the error
+    # on the device and in the dtype of the embeddings
     dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
     return options, {"beta": torch.full((1,), float(beta), dtype=dtype, device=embeddings.device)}
 
@@ -62,14 +62,14 @@ def split_bias(bias: Tensor | None, proxies: Tensor) -> tuple[dict[str, Any], di
     return {"bias": True}, {"bias": check_tensor("SoftmaxLoss: bias", bias, len(proxies), proxies)}
 
 
-def check_tensor(name: str, value: Tensor, length: int | None, beside: Tensor) -> Tensor:
+def check_tensor(name: str, value: Tensor, length: int | None, like: Tensor) -> Tensor:
     """Check a tensor of numbers, ``(n,)`` or, where n may be 1, ``()``; half precision is widened.
 
     Args:
-        name: the argument's name in a refusal.
+        name: the argument's name in an error.
         value: the tensor.
-        length: n; ``None`` allows any but 0.
-        beside: the tensor must be on the device of this one.
+        length: n; ``None`` allows any except 0.
+        like: the tensor must be on the device of this one.
 
     Examples:
         >>> check_tensor("bias", torch.zeros(3, dtype=torch.float16), 3, torch.eye(2)).dtype
@@ -80,6 +80,6 @@ def check_tensor(name: str, value: Tensor, length: int | None, beside: Tensor) -
     if value.ndim > 1 or value.numel() == 0 or (length is not None and value.numel() != length):
         wanted = "one number" if length == 1 else "shape (n,)" if length is None else f"shape ({length},)"
         raise ValueError(f"{name} must have {wanted}, but the shape is {tuple(value.shape)}")
-    if isinstance(beside, Tensor):
-        same_device(name, value, beside.device, "embeddings")
+    if isinstance(like, Tensor):
+        same_device(name, value, like.device, "embeddings")
     return value if value.dtype in (torch.float32, torch.float64) else value.float()

@@ -316,7 +316,7 @@ def weighted_pair(
     reduction: Reduction = "mean",
     backend: str = "auto",
 ) -> Tensor:
-    """The loss of given pair weights: equal to the expression below; see `likewise.losses.WeightedPairLoss`.
+    """Weighted pair loss: equal to the expression below; see `likewise.losses.WeightedPairLoss`.
 
         W = weight_fn(S.detach(), rows, P)
         (W * S * N - W * S * P).sum(dim=1).mean()

@@ -96,7 +96,7 @@ def proxy_repulsion(
     reduction: Reduction = "mean",
     backend: str = "auto",
 ) -> Tensor:
-    """Proxies that pull samples and push each other: equal to the expression below; see `likewise.losses.ProxyRepulsionLoss`.
+    """Proxy repulsion: equal to the expression below; see `likewise.losses.ProxyRepulsionLoss`.
 
         pull = log1p((exp(-alpha * (S - margin)) * own).sum(dim=0))
         W = normalize(proxies)
@@ -134,8 +134,8 @@ def proxy_gml(
 ) -> Tensor:
     """ProxyGML: equal to the expression below; see `likewise.losses.ProxyGMLLoss`.
 
-        mine, W = own.repeat_interleave(centers, dim=1), normalize(proxies)
-        kept = mine.scatter(1, (S + 4 * mine).topk(min(neighbors, S.shape[1])).indices, True)
+        positive, W = own.repeat_interleave(centers, dim=1), normalize(proxies)
+        kept = positive.scatter(1, (S + 4 * positive).topk(min(neighbors, S.shape[1])).indices, True)
         seen = kept.unflatten(1, (-1, centers)).any(dim=2)
         sums = (S * kept).unflatten(1, (-1, centers)).sum(dim=2).masked_fill(~seen, -inf)
         classes = torch.arange(len(proxies)) // centers

@@ -1,4 +1,4 @@
-"""Losses on the order of similarities, as functions."""
+"""Ranking losses as functions."""
 
 from __future__ import annotations
 

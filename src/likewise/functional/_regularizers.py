@@ -1,4 +1,4 @@
-"""Terms on embeddings alone, as functions."""
+"""Regularizers of embeddings, as functions."""
 
 from __future__ import annotations
 

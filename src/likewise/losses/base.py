@@ -1,4 +1,4 @@
-"""The shell around a declaration: options, input, reduction.  The mathematics is in the declarations."""
+"""The base class of pair losses: options, checks of inputs and the reduction around a declaration."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from likewise.formula import (
 from likewise.miners import Miner
 
 _CONSTANT = (int, float, str, type(None), Similarity, Miner)
-"""What an attribute may be whose contents cannot change behind a loss's back."""
+"""Types of attributes that are immutable."""
 
-_NOT_ITS_OWN = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
-"""Attributes that say nothing about what a loss declares: torch's, and what is kept of the declaration."""
+_IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
+"""Attributes that a declaration does not depend on: torch's, and the cached declaration."""
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(hyper, option))
@@ -51,7 +51,7 @@ class PairLoss(nn.Module):
     """A loss on the similarities of a batch, given by its declaration.
 
     A subclass is its hyper-parameters, declared as class attributes with `likewise.formula.hyperparameters`, and one method,
-    `declare`, that returns the formula.  The constructor is made from the attributes.
+    `declare`, that returns the formula.  The constructor is generated from the attributes.
 
     Args:
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or a
@@ -82,22 +82,22 @@ class PairLoss(nn.Module):
     backend: str = option(default="auto", kw_only=True, help="the engine")
 
     suggested_lr: ClassVar[float | None] = None
-    """The learning rate in the thesis (table 4) of what the loss learns, where it gives one."""
+    """The learning rate of the loss's parameters in the thesis (table 4), where it states one."""
 
     takes_references: ClassVar[bool] = True
-    """Whether anchors can be compared with other references than themselves."""
+    """Whether the loss takes references."""
 
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = None
-    """The similarities on which the loss makes sense; ``None``: all."""
+    """The similarities that the loss is defined on; ``None``: all."""
 
     def __init_subclass__(cls) -> None:
-        """Make the constructor from the declared hyper-parameters and options."""
+        """Generate the constructor from the declared hyper-parameters and options."""
         super().__init_subclass__()
         make_constructor(cls)
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Make the module whole before the generated constructor stores anything in it."""
-        return whole_module(super().__new__(cls))
+        """Initialize the module before the generated constructor stores anything in it."""
+        return initialize_module(super().__new__(cls))
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
@@ -108,24 +108,24 @@ class PairLoss(nn.Module):
         one_of("reduction", self.reduction, REDUCTIONS)
         one_of("backend", self.backend, BACKENDS)
         if self.miner is not None and not isinstance(self.miner, Miner):
-            what = f"the class {self.miner.__name__}, to be called" if isinstance(self.miner, type) else None
+            what = f"the class {self.miner.__name__}, not an object" if isinstance(self.miner, type) else None
             raise TypeError(
                 f"miner must be a miner of likewise.miners or None, but it is {what or 'a ' + type(self.miner).__name__}"
             )
 
     def declare(self) -> Declaration:
-        """The loss as parts: formulas of `likewise.formula.s`, or a function of the whole matrix that says so.
+        """Return the loss as terms: formulas of `likewise.formula.s`, or a function of the matrix.
 
-        It is a function of the loss's own attributes, and is asked again when one of them has changed.
+        The result depends only on the loss's attributes; it is cached until one of them changes.
         """
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
     def declarations(self) -> list[Declaration]:
-        """Everything that the loss declares, one entry for each matrix that it looks at."""
+        """Everything that the loss declares, one entry for each matrix that it reads."""
         return [self.declare()]
 
     def only_from_embeddings(self) -> str | None:
-        """Why the loss cannot be computed from similarities alone, or ``None`` if it can."""
+        """The reason why the loss cannot be computed from similarities only, or ``None`` if it can."""
         return None
 
     def forward(
@@ -145,7 +145,7 @@ class PairLoss(nn.Module):
             references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
                 anchor is its own positive.
             reference_labels: the references' labels, ``(n,)``.
-            relation: who is positive to whom, in place of labels.
+            relation: the positive and negative pairs, instead of labels.
 
         Returns:
             A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
@@ -155,7 +155,7 @@ class PairLoss(nn.Module):
                 f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
                 "concatenate both sets into embeddings instead"
             )
-        # small batches on a GPU: the same computation, replayed
+        # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
         if replayed is not None:
             return replayed
@@ -172,32 +172,32 @@ class PairLoss(nn.Module):
             return self.value(batch)
 
     def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
-        """The loss as a function of the similarity matrix alone.
+        """The loss as a function of the similarity matrix.
 
         Args:
-            similarities: the matrix ``(m, n)``, in the units of the loss's own similarity.
-            relation: who is positive to whom; or labels, where the matrix compares one set with itself.
+            similarities: the matrix ``(m, n)``, in the units of the loss's similarity.
+            relation: the positive and negative pairs; or labels, where the matrix compares one set with itself.
         """
         reason = self.only_from_embeddings()
         if reason is not None:
-            raise TypeError(f"{type(self).__name__} cannot be computed from similarities alone: {reason}")
+            raise TypeError(f"{type(self).__name__} cannot be computed from similarities only: {reason}")
         with full_precision(similarities):
             similarity = as_similarity(self.similarity)
             return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))
 
     def value(self, batch: PairBatch) -> Tensor:
         """The loss of a checked batch."""
-        return evaluate_declaration(declared(self), batch, self.reduction, self.backend, self.miner)  # type: ignore[arg-type]
+        return evaluate_declaration(cached_declaration(self), batch, self.reduction, self.backend, self.miner)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what can be declared anew."""
-        return without_declaration(self)
+        """The state without the cached declaration."""
+        return state_without_declaration(self)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """What the loss learns as a group for an optimizer, with a learning rate of its own; empty if it learns nothing.
+        """The loss's parameters as a group for an optimizer, with a separate learning rate; empty if it has none.
 
         Args:
-            lr: the learning rate; by default the thesis' for this loss, where it gives one, else the optimizer's.
+            lr: the learning rate; by default the thesis' for this loss, where it states one, else the optimizer's.
         """
         return parameter_groups(self, self.suggested_lr if lr is None else lr)
 
@@ -206,59 +206,59 @@ class PairLoss(nn.Module):
         return describe(self)
 
 
-def declared(loss: Any, apart_from: frozenset[str] = frozenset()) -> Any:
-    """What ``declare`` returned last time, while every attribute is what it was then; a loss that learns is asked anew.
+def cached_declaration(loss: Any, ignored: frozenset[str] = frozenset()) -> Any:
+    """The last result of ``declare`` while every attribute is unchanged; a loss with parameters declares at every call.
 
     Args:
         loss: a module with ``declare()``.
-        apart_from: parameters that it compares embeddings with, and of which its formulas do not speak.
+        ignored: parameters that embeddings are compared with, and that formulas do not contain.
 
     Examples:
         >>> from likewise.losses import NTXentLoss
         >>> loss = NTXentLoss()
-        >>> declared(loss) is declared(loss)
+        >>> cached_declaration(loss) is cached_declaration(loss)
         True
     """
-    if torch.compiler.is_compiling() or loss._buffers or loss._modules or loss._parameters.keys() - apart_from:
+    if torch.compiler.is_compiling() or loss._buffers or loss._modules or loss._parameters.keys() - ignored:
         return loss.declare()
-    names = [name for name in vars(loss) if name not in _NOT_ITS_OWN]
+    names = [name for name in vars(loss) if name not in _IGNORED]
     now = [vars(loss)[name] for name in names]
     before, were, declaration = vars(loss).get("_declaration", ((), (), None))
     if declaration is None or before != names or not all(map(operator.is_, were, now)):
-        declaration, looked = _declare(loss)
-        plain = not apart_from or (not looked and _is_plain(declaration))
+        declaration, reads_parameters = _declare(loss)
+        plain = not ignored or (not reads_parameters and _is_plain(declaration))
         if plain and all(isinstance(value, _CONSTANT) for value in now):
             vars(loss)["_declaration"] = names, now, declaration
     return declaration
 
 
-class _Seen(dict[str, Any]):
-    """Parameters that remember whether anybody asked for one."""
+class _TrackedParameters(dict[str, Any]):
+    """Parameters that record whether one was read."""
 
-    asked = False
+    was_read = False
 
     def __getitem__(self, name: str) -> Any:
-        self.asked = True
+        self.was_read = True
         return super().__getitem__(name)
 
     def items(self) -> Any:
-        self.asked = True
+        self.was_read = True
         return super().items()
 
 
 def _declare(loss: Any) -> tuple[Any, bool]:
-    """A declaration, and whether it was made by looking at parameters: then it may be another one after every step."""
+    """The declaration, and whether it reads parameters: then it may change at every step."""
     parameters = loss._parameters
-    seen = _Seen(parameters)
-    vars(loss)["_parameters"] = seen
+    tracked = _TrackedParameters(parameters)
+    vars(loss)["_parameters"] = tracked
     try:
-        return loss.declare(), seen.asked
+        return loss.declare(), tracked.was_read
     finally:
         vars(loss)["_parameters"] = parameters
 
 
 def _is_plain(declaration: Any) -> bool:
-    """Whether what a loss with proxies declares are formulas alone, without a number that was computed from them."""
+    """Whether the declaration of a loss with proxies contains no number that was computed from the proxies."""
     items = [item for each in declaration.values() for item in (each if isinstance(each, tuple) else (each,))]
     if not all(isinstance(item, Term | Regularizer | MatrixLoss) for item in items):
         return False
@@ -267,11 +267,11 @@ def _is_plain(declaration: Any) -> bool:
     return not any(isinstance(node, Number) and isinstance(node.value, Tensor) for node in walk(*formulas))
 
 
-def without_declaration(loss: nn.Module) -> dict[str, Any]:
-    """The state of a loss but for what can be declared anew.
+def state_without_declaration(loss: nn.Module) -> dict[str, Any]:
+    """The state of a loss without the cached declaration.
 
     Examples:
-        >>> "_declaration" in without_declaration(nn.Module())
+        >>> "_declaration" in state_without_declaration(nn.Module())
         False
     """
     return {name: value for name, value in vars(loss).items() if name != "_declaration"}
@@ -280,14 +280,14 @@ def without_declaration(loss: nn.Module) -> dict[str, Any]:
 Module = TypeVar("Module", bound=nn.Module)
 
 
-def whole_module(module: Module) -> Module:
-    """Initialize torch's part of a module whose own constructor is generated."""
+def initialize_module(module: Module) -> Module:
+    """Run torch's constructor of a module whose own constructor is generated."""
     nn.Module.__init__(module)
     return module
 
 
 def log_parameter(start: float, learn: bool) -> nn.Parameter | None:
-    """A positive number to learn, as its logarithm: no step of an optimizer makes it negative."""
+    """A positive parameter, as its logarithm: no step of an optimizer makes it negative."""
     return nn.Parameter(torch.tensor(math.log(start))) if learn else None
 
 
@@ -302,25 +302,25 @@ def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]
     return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
 
 
-def loss_of(loss: object) -> nn.Module:
-    """Check what a wrapper is given to wrap."""
+def check_loss(loss: object) -> nn.Module:
+    """Check the loss that a wrapper wraps."""
     if not isinstance(loss, nn.Module):
         raise TypeError(f"loss must be a loss, a torch module, but it is a {type(loss).__name__}")
     return loss
 
 
-def given(**options: object) -> dict[str, Any]:
-    """The options that were given, to be passed on."""
+def drop_missing(**options: object) -> dict[str, Any]:
+    """The options that are not ``None``."""
     return {name: value for name, value in options.items() if value is not None}
 
 
-def groups_of(losses: Iterable[nn.Module], lr: float | None) -> list[dict[str, Any]]:
-    """The parameter groups of several losses, each parameter once; what has none of its own is one group."""
+def collect_groups(losses: Iterable[nn.Module], lr: float | None) -> list[dict[str, Any]]:
+    """The parameter groups of several losses, each parameter once; a module without groups is one group."""
     groups: list[dict[str, Any]] = []
     seen: set[int] = set()
     for loss in losses:
-        own = getattr(loss, "parameter_groups", None)
-        for group in own(lr) if own is not None else parameter_groups(loss, lr):
+        make_groups = getattr(loss, "parameter_groups", None)
+        for group in make_groups(lr) if make_groups is not None else parameter_groups(loss, lr):
             fresh = [p for p in group["params"] if id(p) not in seen]
             seen.update(map(id, fresh))
             if fresh:
@@ -343,7 +343,7 @@ def describe(module: Any) -> str:
 
 
 def make_constructor(cls: type) -> None:
-    """Make a class's constructor from its declared hyper-parameters and options."""
+    """Generate a class's constructor from its declared hyper-parameters and options."""
     for name, value in cls.__dict__.items():
         if isinstance(value, dataclasses.Field) and name not in inspect.get_annotations(cls):
             raise TypeError(f"{cls.__name__}: {name} must be declared with a type, {name}: float = hyper(...)")
@@ -365,9 +365,9 @@ def make_constructor(cls: type) -> None:
 
 
 def _copy_forward(cls: Any) -> None:
-    """Give a class a ``forward`` of its own: torch.compile keeps few graphs for each function, and all losses share one."""
+    """Copy ``forward`` into the class: torch.compile keeps few graphs per function, and all losses would share one."""
     inherited = cls.forward
-    # by its name torch.compile also remembers which numbers changed from call to call; those of another loss do not count
+    # torch.compile also records by name which numbers change from call to call, and these differ between losses
     code = inherited.__code__.replace(co_name=f"forward_of_{cls.__name__}", co_qualname=f"{cls.__qualname__}.forward")
     forward = types.FunctionType(code, inherited.__globals__, "forward", inherited.__defaults__, inherited.__closure__)
     forward.__kwdefaults__, forward.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__

@@ -1,7 +1,7 @@
-"""The similarity of a sample to a class that has several centers, from those to its centers.
+"""Pooling functions: the similarity of a sample to a class from the similarities to its centers.
 
-Both functions work along a dimension in the middle where they can: torch reduces a short last dimension one row after
-another.  A softmax over ten centers takes eighteen times as long there.
+Both functions reduce a middle dimension where they can, because torch reduces a short last dimension row by row: a
+softmax over ten centers takes eighteen times as long there.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 
-def nearest(similarities: Tensor) -> Tensor:
+def nearest_center(similarities: Tensor) -> Tensor:
     """The similarity to the most similar center, ``(m, classes, centers) -> (m, classes)``; ties share a gradient.
 
     Examples:
         >>> import torch
-        >>> nearest(torch.tensor([[[0.1, 0.3], [0.2, 0.0]]]))
+        >>> nearest_center(torch.tensor([[[0.1, 0.3], [0.2, 0.0]]]))
         tensor([[0.3000, 0.2000]])
     """
     best: Tensor = _Nearest.apply(similarities)  # type: ignore[no-untyped-call]
@@ -25,7 +25,7 @@ def nearest(similarities: Tensor) -> Tensor:
 
 
 class _Nearest(torch.autograd.Function):
-    """``amax`` whose slope is written out: torch's own goes through booleans, which a CPU is slow to multiply with."""
+    """``amax`` with an explicit derivative: torch's multiplies with booleans, which is slow on a CPU."""
 
     @staticmethod
     def forward(ctx: Any, similarities: Tensor) -> Tensor:
@@ -36,17 +36,17 @@ class _Nearest(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         similarities, best = (each.detach() for each in ctx.saved_tensors)
-        reach = similarities.clone().eq_(best[:, :, None])  # one where it is reached
-        slope: Tensor = reach * (grad / reach.sum(dim=2))[:, :, None]
-        return slope
+        reach = similarities.clone().eq_(best[:, :, None])  # one where the maximum is reached
+        shared: Tensor = reach * (grad / reach.sum(dim=2))[:, :, None]
+        return shared
 
 
-def blended(similarities: Tensor, temperature: float) -> Tensor:
+def blend_centers(similarities: Tensor, temperature: float) -> Tensor:
     """The similarities to the centers, weighted by their softmax, ``(m, classes, centers) -> (m, classes)``.
 
     Examples:
         >>> import torch
-        >>> blended(torch.tensor([[[0.0, 1.0]]]), temperature=1.0)
+        >>> blend_centers(torch.tensor([[[0.0, 1.0]]]), temperature=1.0)
         tensor([[0.7311]])
     """
     across = similarities.transpose(1, 2)

@@ -1,4 +1,4 @@
-"""The loss of a batch that is spread over processes."""
+"""`Gathered`: the loss of a distributed batch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group, distributed_batch
 from likewise.formula import Relation
-from likewise.losses.base import given, groups_of, loss_of
+from likewise.losses.base import check_loss, collect_groups, drop_missing
 
 
 class Gathered(nn.Module):
-    """A loss to which every process gives its share of the batch: the loss of all shares together.
+    """The loss of the concatenated samples of all ranks.
 
-    Value and gradients are those of one process with the concatenated batch, in the order of ranks; every process does its
-    share of the work.  Gradients follow the convention of `torch.nn.parallel.DistributedDataParallel`: their *mean* over
-    processes is the gradient (`likewise.distributed`).  With ``reduction="none"`` a process gets the values of its own
-    anchors.  Without torch.distributed, or with one process, it is the loss itself.
+    Each rank passes its local samples.  Value and gradients are those of a single process with the concatenated batch, in
+    the order of ranks; each rank computes the rows of its anchors.  Gradients follow the convention of
+    `torch.nn.parallel.DistributedDataParallel`: their *mean* over ranks is the gradient (`likewise.distributed`).  With
+    ``reduction="none"`` a rank gets the values of its local anchors.  Without torch.distributed, or with one process, it
+    is the loss itself.
 
     Args:
         loss: any loss of this library, wrappers included; kept as ``.loss``.
@@ -34,7 +35,7 @@ class Gathered(nn.Module):
 
     def __init__(self, loss: nn.Module, *, group: Any = None) -> None:
         super().__init__()
-        self.loss = loss_of(loss)
+        self.loss = check_loss(loss)
         self.group = group
 
     def forward(
@@ -46,17 +47,17 @@ class Gathered(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """The loss of all processes' samples; references are shares, too, and a relation other than labels names all."""
-        options = given(references=references, reference_labels=reference_labels, relation=relation)
-        with together(self.group):
+        """The loss of all ranks' samples; references are local too, and a relation other than labels indexes all ranks."""
+        options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
+        with join_batch(self.group):
             value: Tensor = self.loss(embeddings, labels, **options)
         return value
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """Those of the loss."""
-        return groups_of([self.loss], lr)
+        """The parameter groups of the loss."""
+        return collect_groups([self.loss], lr)
 
 
-def together(group: Any = None) -> AbstractContextManager[object]:
-    """`distributed_batch`, unless somebody opened it already."""
+def join_batch(group: Any = None) -> AbstractContextManager[object]:
+    """`distributed_batch`, unless one is already open."""
     return distributed_batch(group) if current_group() is SINGLE_PROCESS else nullcontext()

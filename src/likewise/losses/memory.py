@@ -1,4 +1,4 @@
-"""Cross-batch memory: a batch is compared with the embeddings of the batches before it."""
+"""Cross-batch memory: a queue of the embeddings of earlier batches as references."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from likewise.formula import (
     same_device,
     whole_number,
 )
-from likewise.losses.base import PairLoss, groups_of
+from likewise.losses.base import PairLoss, collect_groups
 from likewise.losses.proxies import Queue
 from likewise.losses.proxy_base import Between, ProxyLoss
 
@@ -32,24 +32,24 @@ class CrossBatchMemory(nn.Module):
 
     The batch is compared with itself, with gradients on both sides as without a memory, and with the queue, whose
     embeddings are constants; an empty queue is the plain loss.  No sample is its own positive, by index.  A loss whose
-    anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook asks) sees batch and queue as
-    one large batch.
+    anchors are proxies (`ProxyAnchorLoss`, and `ProxyRepulsionLoss` as the thesis' outlook proposes) treats batch and
+    queue as one large batch.
 
-    Where a batch is spread over processes (`likewise.distributed.distributed_batch`), the batch of all of them is remembered, in the
-    order of ranks: every process has the same queue.  The queue stays where it is in memory from the first batch on, so
-    that a step with it can be recorded as a CUDA graph.
+    In a distributed batch (`likewise.distributed.distributed_batch`) the queue stores the samples of all ranks, in the
+    order of ranks: every rank has the same queue.  The queue keeps its address in memory from the first batch on, so that
+    a step can be captured as a CUDA graph.
 
     Args:
         loss: a `PairLoss` that takes references, or a `ProxyLoss` whose anchors are proxies; kept as ``.loss``.
-        size: how many embeddings the queue holds; the oldest leave first.
-        warmup: how many batches are only remembered, and not yet compared with the queue; features drift fast at first.
+        size: the number of embeddings in the queue; the oldest are replaced first.
+        warmup: the number of batches that are stored before the queue is used; features drift fast at first.
 
     Attributes:
-        references: the queue, ``(size, d)``, made when the first batch is remembered.
+        references: the queue, ``(size, d)``, allocated when the first batch is stored.
         reference_labels: its labels, ``(size,)``.
-        pointer: where the next embedding goes.
-        filled: how many there are.
-        batches: how many batches were remembered.
+        pointer: the position of the next embedding.
+        filled: the number of stored embeddings.
+        batches: the number of stored batches.
 
     Examples:
         >>> import torch
@@ -93,9 +93,9 @@ class CrossBatchMemory(nn.Module):
     ) -> Tensor:
         """The loss of a batch against itself and the queue; in training the batch then joins the queue."""
         if references is not None or reference_labels is not None or relation is not None:
-            raise ValueError("CrossBatchMemory has references of its own and takes no references or relation")
+            raise ValueError("CrossBatchMemory compares with its queue and takes no references or relation")
         if labels is None:
-            raise TypeError("labels must be given: the queue remembers them")
+            raise TypeError("labels must be given, because the queue stores them")
         with full_precision(embeddings):
             anchors = embeddings_of("embeddings", embeddings)
             labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
@@ -103,7 +103,7 @@ class CrossBatchMemory(nn.Module):
             if self.training:
                 group = current_group()
                 rows = group.batch_rows(anchors)
-                # what the loss has gathered is at hand; in the first batch of a proxy loss nothing was
+                # gathered rows are cached, except in the first batch of a proxy loss
                 self._remember(group.gather(anchors, rows).detach(), group.gather(labels, rows))
             return value
 
@@ -112,7 +112,7 @@ class CrossBatchMemory(nn.Module):
         return value
 
     def _compare(self, anchors: Tensor, labels: Tensor) -> Tensor:
-        """Against batch and queue; places of the queue that are empty, or all of it before it is warm, do not exist."""
+        """Compare with batch and queue; empty entries of the queue, and all of them during warmup, are not valid."""
         if self.references.shape[1] != anchors.shape[1]:
             raise ValueError(
                 f"embeddings must have the {self.references.shape[1]} dimensions of the memory, but have {anchors.shape[1]}"
@@ -120,18 +120,18 @@ class CrossBatchMemory(nn.Module):
         same_device("embeddings", anchors, self.references.device, "the memory")
         dtype = torch.promote_types(anchors.dtype, self.references.dtype)
         anchors = anchors.to(dtype)
-        remembered = (torch.arange(self.size, device=labels.device) < self.filled) & (self.batches >= self.warmup)
-        queue = Queue(self.references.to(dtype), self.reference_labels, remembered)
+        stored = (torch.arange(self.size, device=labels.device) < self.filled) & (self.batches >= self.warmup)
+        queue = Queue(self.references.to(dtype), self.reference_labels, stored)
         if isinstance(self.loss, ProxyLoss):
             check_classes(labels, self.loss.num_classes, "proxy")
             return self.loss.value(anchors, labels, queue)
         group = current_group()
         rows = group.batch_rows(anchors)
-        everyone, their_labels, valid = queue.after(group.gather(anchors, rows), group.gather(labels, rows))
+        references, reference_labels, valid = queue.after(group.gather(anchors, rows), group.gather(labels, rows))
         own = torch.arange(len(labels), device=labels.device) + rows.offset
-        relation = Labels(labels, their_labels, own=own, valid=valid)
+        relation = Labels(labels, reference_labels, own=own, valid=valid)
         similarity = as_similarity(self.loss.similarity)
-        return self.loss.value(PairBatch(relation, similarity, anchors=anchors, references=everyone, group=group))
+        return self.loss.value(PairBatch(relation, similarity, anchors=anchors, references=references, group=group))
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]
@@ -141,16 +141,16 @@ class CrossBatchMemory(nn.Module):
             self.pointer, self.filled, self.batches = (
                 x.to(anchors.device) for x in (self.pointer, self.filled, self.batches)
             )
-        places = (self.pointer + torch.arange(len(labels), device=labels.device)) % self.size
-        # in place: a recorded graph writes where it wrote when it was recorded
-        self.references.index_copy_(0, places, anchors.to(self.references.dtype))
-        self.reference_labels.index_copy_(0, places, labels)
+        positions = (self.pointer + torch.arange(len(labels), device=labels.device)) % self.size
+        # in place, because a captured graph writes to the same address
+        self.references.index_copy_(0, positions, anchors.to(self.references.dtype))
+        self.reference_labels.index_copy_(0, positions, labels)
         self.pointer.add_(len(labels)).remainder_(self.size)
         self.filled.add_(len(labels)).clamp_max_(self.size)
         self.batches.add_(1)
 
     def clear(self) -> None:
-        """Forget everything; the next batch may have another dimension."""
+        """Empty the queue; the next batch may have another dimension."""
         self.references = self.references.new_empty(0, 0)
         self.reference_labels = self.reference_labels.new_empty(0)
         self.pointer, self.filled, self.batches = (
@@ -158,11 +158,11 @@ class CrossBatchMemory(nn.Module):
         )
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """Those of the loss."""
-        return groups_of([self.loss], lr)
+        """The parameter groups of the loss."""
+        return collect_groups([self.loss], lr)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # the queue has a shape only since its first batch: take the stored one's
+        # the queue has no shape before its first batch, so it takes the shape of the stored one
         for name in ("references", "reference_labels"):
             stored = state_dict.get(prefix + name)
             if stored is not None:

@@ -38,7 +38,7 @@ class NPairsLoss(PairLoss):
     $$\log\Bigl(1+\sum_{j\in P_i}\sum_{k\in N_i}e^{s_{ik}-s_{ij}}\Bigr) + \ell_2\,\lVert x_i\rVert^2$$
 
     per anchor; the first term over anchors that have both.  Sohn 2016; Eq. 2.22 of the thesis.  The double sum is the
-    product of two sums, so it costs no more than either.
+    product of two sums and is computed as such.
 
     Args:
         l2: weight of the mean squared norm of the embeddings; the thesis uses 0.02.
@@ -76,7 +76,7 @@ def _squared_norm(batch: PairBatch) -> Tensor:
 
 
 class TupletMarginLoss(PairLoss):
-    r"""Tuplet margin loss: every positive, some degrees in arrears, against all negatives.
+    r"""Tuplet margin loss: every positive, with an angular margin, against all negatives.
 
     $$\log\Bigl(1+\sum_{k\in N_i}e^{\sigma(\cos\theta_{ik}-\cos(\theta_{ij}-m))}\Bigr)$$
 
@@ -99,7 +99,7 @@ class TupletMarginLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Negatives are folded first; every positive then meets that fold."""
+        """One log-sum-exp over the negatives, compared with every positive."""
         margin = self.margin * (math.pi / 180.0)
         shifted = cos(margin) * s + sin(margin) * sqrt((1.0 - s) * (1.0 + s))
         negatives = logsumexp(self.scale * s, NEGATIVES)
@@ -143,8 +143,8 @@ class SupConLoss(PairLoss):
 
     $$\frac{1}{|P_i|}\sum_{j\in P_i}-\log\frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}$$
 
-    per anchor that has a positive and a negative.  Khosla et al. 2020, Eq. 2 ("out").  A positive also stands in the
-    other positives' denominators, so its weight can be negative.
+    per anchor that has a positive and a negative.  Khosla et al. 2020, Eq. 2 ("out").  A positive is also in the
+    denominators of the other positives, so its weight can be negative.
 
     Args:
         temperature: the temperature τ.
@@ -165,7 +165,7 @@ class SupConLoss(PairLoss):
         self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
-        """One log-sum-exp over everybody, minus the mean logit of the positives."""
+        """One log-sum-exp over all references, minus the mean logit of the positives."""
         logit = s / number(self.temperature, self.log_temperature)
         return per_anchor(logsumexp(logit, BOTH) - mean(logit, POSITIVES))
 

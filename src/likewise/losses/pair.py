@@ -1,4 +1,4 @@
-"""Losses on pairs: each pair is judged against a margin, or each anchor's pairs in one logarithm."""
+"""Pair losses: hinges of pairs against margins, or log-sum-exps over an anchor's pairs."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class SNRContrastiveLoss(PairLoss):
         return (*pairs, per_anchor(self.regularizer * PerAnchor("|Σe|", _absolute_sum), needs=()))
 
     def only_from_embeddings(self) -> str | None:
-        """The zero-mean term looks at the embeddings."""
+        """The zero-mean term is a function of the embeddings."""
         return "its regularizer is a function of the embeddings" if self.regularizer > 0.0 else None
 
 
@@ -164,7 +164,7 @@ class IntraPairVarianceLoss(PairLoss):
     negative_epsilon: float = hyper(default=0.01, help="slack of negatives", at_least=0.0, search=(1e-3, 0.2), log=True)
 
     def declare(self) -> Declaration:
-        """The means are totals over the batch, so this takes one pass more than contrastive loss."""
+        """The means are totals over the batch, which take one pass more than contrastive loss."""
         positive_mean, negative_mean = mean_over_batch(s, POSITIVES), mean_over_batch(s, NEGATIVES)
         return (
             per_pair(POSITIVES, square(relu((1.0 - self.positive_epsilon) * positive_mean - s))),
@@ -211,7 +211,7 @@ def _multi_similarity(alpha: float, beta: float, base: float) -> Term:
 
 
 class MultiSimilarityLoss(PairLoss):
-    r"""Multi-similarity loss: each pair is weighted by its own similarity and by those around it.
+    r"""Multi-similarity loss: each pair is weighted by its similarity and by those of the anchor's other pairs.
 
     $$\frac1\alpha\log\Bigl[1+\sum_{k\in P_i}e^{-\alpha(s_{ik}-\lambda)}\Bigr]
       +\frac1\beta\log\Bigl[1+\sum_{k\in N_i}e^{\beta(s_{ik}-\lambda)}\Bigr]$$
@@ -236,7 +236,7 @@ class MultiSimilarityLoss(PairLoss):
     base: float = hyper(default=0.5, help="threshold between positives and negatives", search=(0.0, 1.0), step=0.1)
 
     def declare(self) -> Declaration:
-        """A log-sum-exp on either side, each beside a constant one."""
+        """A softplus of a log-sum-exp on either side."""
         return _multi_similarity(self.alpha, self.beta, self.base)
 
 
@@ -244,8 +244,8 @@ class RAWLoss(PairLoss):
     r"""Relative and absolute weighting (RAW) of the pairs that valid-triplet hard mining keeps.
 
     `MultiSimilarityLoss` on the pairs $\tilde P_i, \tilde N_i$ of `likewise.miners.ValidTripletMiner`: Eq. 17 of the
-    unified view, whose weights are its Eq. 15 and 16.  Another ``miner`` takes the place of the mining (RAW + semi-hard,
-    RAW + distance-weighted); then ``margin`` is not used.
+    unified view, whose weights are its Eq. 15 and 16.  Another ``miner`` replaces this mining (RAW + semi-hard,
+    RAW + distance-weighted), and ``margin`` is then unused.
 
     Args:
         alpha: steepness on positives.
@@ -271,12 +271,12 @@ class RAWLoss(PairLoss):
             self.miner = ValidTripletMiner(self.margin)
 
     def declare(self) -> Declaration:
-        """The same formula as multi-similarity; the mining makes the difference."""
+        """The same formula as multi-similarity; only the mining differs."""
         return _multi_similarity(self.alpha, self.beta, self.base)
 
 
 class CircleLoss(PairLoss):
-    r"""Circle loss: every similarity is optimized at a pace that its own distance to the optimum sets.
+    r"""Circle loss: each similarity is weighted by its distance to its optimum.
 
     $$\mathrm{softplus}\Bigl(\log\sum_{j\in P_i}e^{-\gamma\,[1+m-s_{ij}]_+(s_{ij}-1+m)}
       +\log\sum_{k\in N_i}e^{\gamma\,[s_{ik}+m]_+(s_{ik}-m)}\Bigr)$$
@@ -298,7 +298,7 @@ class CircleLoss(PairLoss):
     gamma: float = hyper(default=80.0, help="scale", above=0.0, search=(8.0, 512.0), log=True)
 
     def declare(self) -> Declaration:
-        """The weights are frozen: the slope in training is not the slope of the value."""
+        """The weights have no gradient: the gradient in training is not the derivative of the value."""
         m, gamma = self.margin, self.gamma
         positives = logsumexp(-gamma * stop_gradient(relu(1.0 + m - s)) * (s - (1.0 - m)), POSITIVES)
         negatives = logsumexp(gamma * stop_gradient(relu(s + m)) * (s - m), NEGATIVES)
@@ -310,8 +310,8 @@ class GeneralizedLiftedStructureLoss(PairLoss):
 
     $$\Bigl[\log\sum_{j\in P_i}e^{\lambda-s_{ij}}+\log\sum_{k\in N_i}e^{s_{ik}}\Bigr]_+$$
 
-    per anchor.  Hermans et al. 2017; Eq. 2.21 of the thesis without $k=i$ (Eq. 9 of the unified view has a sign wrong).
-    Cosines lie so close together that this collapses unless they are scaled; ``scale`` multiplies every $s$.
+    per anchor.  Hermans et al. 2017; Eq. 2.21 of the thesis without $k=i$ (Eq. 9 of the unified view has a wrong sign).
+    On unscaled cosines, whose range is small, training collapses; ``scale`` multiplies every $s$.
 
     Args:
         margin: the margin λ.

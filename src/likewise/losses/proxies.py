@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula import PositiveIndex
-from likewise.losses.sampled import draw
+from likewise.losses.sampling import draw
 
 
 class Queue(NamedTuple):
@@ -42,11 +42,11 @@ class ProxyTable:
     """The proxies that a batch is compared with, and the positions of its classes among them.
 
     Args:
-        rows: the proxies in their own dtype, ``(k · centers, d)``.
+        rows: the proxies in the dtype of the parameter, ``(k · centers, d)``.
         classes: the classes they belong to, ``(k,)``.
-        positions: the position of each sample's class among them, ``(m,)``; −1: not there.
-        complete: whether the class of every sample is there.
-        log_weights: the number of classes that each stands for, as a logarithm, ``(k,)``; ``None``: one each.
+        positions: the position of each sample's class among them, ``(m,)``; −1 if it is not included.
+        complete: whether the class of every sample is included.
+        log_weights: the number of classes that each class represents, as a logarithm, ``(k,)``; ``None``: one each.
         shards: the processes that hold a shard of the proxies each.
 
     Examples:
@@ -70,7 +70,7 @@ class ProxyTable:
     @classmethod
     def shard(cls, proxies: Tensor, shard: RowPartition, labels: Tensor, group: ProcessGroup) -> ProxyTable:
         """The classes of one rank."""
-        classes = torch.arange(shard.own.start, shard.own.stop, device=labels.device)
+        classes = torch.arange(shard.local.start, shard.local.stop, device=labels.device)
         positions = labels - shard.offset
         here = (positions >= 0) & (positions < len(classes))
         return cls(proxies, classes, torch.where(here, positions, -1), shards=group)
@@ -87,13 +87,13 @@ class ProxyTable:
         sparse: bool,
         generator: torch.Generator | None,
     ) -> ProxyTable:
-        """The classes of a batch and others, drawn for this call; see `likewise.losses.sampled`."""
+        """The classes of a batch and randomly drawn ones; see `likewise.losses.sampling`."""
         chosen, positions, log_weights = draw(labels, num_classes, number, generator)
         centers = len(proxies) // num_classes
         rows = (
             chosen[:, None] * centers + torch.arange(centers, device=labels.device)
         ).flatten()  # (number · centers,)
-        complete = number >= min(len(labels), num_classes)  # there is room for any labels
+        complete = number >= min(len(labels), num_classes)  # no labels are left out
         found = nn.functional.embedding(rows, proxies, sparse=sparse)
         return cls(found, chosen, positions, complete, log_weights if corrected else None)
 
@@ -114,14 +114,14 @@ class ProxyTable:
         return self.classes.repeat_interleave(self.centers, output_size=len(self.rows))
 
     def positives(self, *, pooled: bool) -> PositiveIndex:
-        """The columns of each sample's own class: one where centers are pooled, otherwise one per center."""
+        """The columns of each sample's class: one where centers are pooled, otherwise one per center."""
         columns = self.positions[:, None]
         if not pooled and self.centers > 1:
             columns = columns * self.centers + torch.arange(self.centers, device=columns.device)
         return PositiveIndex(columns, None if self.complete else columns >= 0)
 
     def weights(self, *, pooled: bool) -> Tensor | None:
-        """The logarithm of the number of classes that each column stands for."""
+        """The logarithm of the number of classes that each column represents."""
         if self.log_weights is None or pooled:
             return self.log_weights
         return self.log_weights.repeat_interleave(self.centers, output_size=len(self.rows))

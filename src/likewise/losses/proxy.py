@@ -1,4 +1,4 @@
-"""Proxy losses: nearest proxies, proxies as anchors, proxies against each other, and a graph of them."""
+"""Proxy losses: ProxyNCA, ProxyNCA++, Proxy-Anchor, proxy repulsion and ProxyGML."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
 
 class ProxyNCALoss(ProxyLoss):
-    r"""ProxyNCA: near the class's own proxy, far from the others.
+    r"""ProxyNCA: the distance to the proxy of the class against the distances to the other proxies.
 
     $$-\log\frac{e^{-\sigma\lVert x-p_y\rVert^2}}{\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2}}$$
 
@@ -63,13 +63,13 @@ class ProxyNCALoss(ProxyLoss):
         nn.init.normal_(proxies, std=1.0 / 8.0)
 
     def declare(self) -> dict[Between, Declaration]:
-        """The other proxies in a log-sum-exp, minus the own."""
+        """A log-sum-exp over the other proxies, minus the logit of the class."""
         logit = self.scale * s
         return {Between.SAMPLES_PROXIES: per_anchor(logsumexp(logit, NEGATIVES) - logsumexp(logit, POSITIVES))}
 
 
 class ProxyNCAPPLoss(ProxyLoss):
-    r"""ProxyNCA++: the probability of the own proxy among all, with a temperature.
+    r"""ProxyNCA++: a softmax over all proxies, with a temperature.
 
     $$-\log\frac{e^{-\lVert x-p_y\rVert^2/T}}{\sum_c e^{-\lVert x-p_c\rVert^2/T}}$$
 
@@ -137,23 +137,23 @@ class ProxyAnchorLoss(ProxyLoss):
         nn.init.kaiming_normal_(proxies, mode="fan_out")
 
     def declare(self) -> dict[Between, Declaration]:
-        """Two parts with two different counts."""
+        """Two terms with different counts."""
         return {Between.PROXIES_SAMPLES: (_pull(self.alpha, self.margin), _push(self.alpha, self.margin))}
 
 
 class ProxyRepulsionLoss(ProxyLoss):
-    r"""Samples are pulled to their proxies, and the proxies push each other.
+    r"""Proxy repulsion: samples are pulled to their proxies, and the proxies repel each other.
 
     $$\frac{1}{|W^+|}\sum_{w\in W^+}\log\Bigl(1+\sum_{x\in X_w^+}e^{-\alpha(w\cdot x-\lambda)}\Bigr)
       +\frac{1}{|W|}\sum_{w\in W}\log\Bigl(1+\sum_{w'\ne w}e^{\alpha(w\cdot w'+\lambda)}\Bigr)$$
 
-    The thesis' own losses, Eq. 6.1 and, with ``through_samples``, Eq. 6.2, where $w\cdot w'$ becomes
-    $\sum_{x}(w\cdot x)(x\cdot w')$ over the batch: proxies that the batch does not tell apart push harder.
+    Eq. 6.1 of the thesis and, with ``through_samples``, its Eq. 6.2, where $w\cdot w'$ becomes
+    $\sum_{x}(w\cdot x)(x\cdot w')$ over the batch: proxies that the batch does not distinguish repel each other more strongly.
 
     Args:
         margin: the margin λ.
         alpha: the scale α.
-        through_samples: compare proxies by way of the batch.
+        through_samples: compare proxies through the batch.
 
     Examples:
         >>> import torch
@@ -164,22 +164,22 @@ class ProxyRepulsionLoss(ProxyLoss):
 
     margin: float = hyper(default=0.1, help="margin", at_least=0.0, search=(0.0, 1.0), step=0.1)
     alpha: float = hyper(default=32.0, help="scale", above=0.0, search=(1.0, 100.0), log=True, step=2.0)
-    through_samples: bool = option(default=False, kw_only=False, help="compare proxies by way of the batch")
-    compares_all: ClassVar[str | None] = "its proxies push each other"
+    through_samples: bool = option(default=False, kw_only=False, help="compare proxies through the batch")
+    compares_all: ClassVar[str | None] = "its proxies repel each other"
 
     def initialize(self, proxies: Tensor) -> None:
         """Kaiming normal, as for Proxy-Anchor."""
         nn.init.kaiming_normal_(proxies, mode="fan_out")
 
     def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
-        """By their cosines, or by those carried through the batch: ``(W Xᵀ)(X Wᵀ)``."""
+        """Compare proxies by their cosines, or through the batch: ``(W Xᵀ)(X Wᵀ)``."""
         if not self.through_samples:
             return super().between_proxies(samples, proxies)
         group, seen = current_group(), unit(samples) @ unit(proxies).T  # (samples, proxies)
         return Dot(), group.gather(seen, group.rows(seen)).T
 
     def declare(self) -> dict[Between, Declaration]:
-        """Proxy-Anchor's pull, and its push among proxies."""
+        """Proxy-Anchor's positive term, and its negative term among proxies."""
         return {
             Between.PROXIES_SAMPLES: _pull(self.alpha, self.margin),
             Between.PROXIES_PROXIES: _push(self.alpha, self.margin),
@@ -187,7 +187,7 @@ class ProxyRepulsionLoss(ProxyLoss):
 
 
 class ProxyGMLLoss(ProxyLoss):
-    r"""ProxyGML: several proxies for each class, of which each sample sees the nearest alone.
+    r"""ProxyGML: several proxies for each class; a sample is compared with its nearest proxies only.
 
     $$-\log\frac{e^{S_y}}{\sum_{c\in M}e^{S_c}}+\lambda\,\mathrm{mean}_{p}\Bigl(-\log\frac{e^{S^p_{y(p)}}}{\sum_c e^{S^p_c}}\Bigr)$$
 
@@ -196,8 +196,8 @@ class ProxyGMLLoss(ProxyLoss):
     itself included.  Zhu et al. 2020; Eq. 21 to 27 of the overview, with the sums per class of the authors' code.
 
     Args:
-        centers: how many proxies a class has.
-        neighbors: how many proxies a sample sees.
+        centers: the number of proxies of each class.
+        neighbors: the number of proxies that a sample is compared with.
         weight: the weight λ of the second term.
 
     Examples:
@@ -208,7 +208,9 @@ class ProxyGMLLoss(ProxyLoss):
     """
 
     centers: int = hyper(default=3, help="proxies of each class", at_least=1, search=(1, 12))
-    neighbors: int = hyper(default=8, help="proxies that a sample sees", at_least=1, search=(5, 200), log=True)
+    neighbors: int = hyper(
+        default=8, help="proxies that a sample is compared with", at_least=1, search=(5, 200), log=True
+    )
     weight: float = hyper(default=0.3, help="weight of the term on proxies", at_least=0.0, search=(0.0, 1.0))
     compares_all: ClassVar[str | None] = "its nearest proxies are the nearest of all"
 
@@ -230,7 +232,7 @@ class ProxyGMLLoss(ProxyLoss):
         return of_proxies.reshape(len(of_proxies), -1, self.centers)
 
     def _of_rows(self, S: Tensor, own: Tensor, _others: Tensor) -> list[TermValues]:
-        # a bonus that no cosine reaches puts a sample's own proxies first
+        # a bonus larger than any cosine ranks the proxies of a sample's class first
         order = S.detach() + 4.0 * own
         nearest = order.topk(min(self.neighbors, S.shape[1]), dim=1).indices
         kept = own.scatter(1, nearest, True)
@@ -241,9 +243,9 @@ class ProxyGMLLoss(ProxyLoss):
         return [TermValues(value, torch.ones_like(value), value != 0.0)]
 
     def among_proxies(self) -> Tensor:
-        """The second term, before its weight: each proxy among the proxies of its own class and of the others."""
+        """The second term, before its weight: each proxy against the proxies of its class and of the others."""
         proxies, group = self.unit_proxies(), current_group()
-        own = group.split(len(proxies)).own
+        own = group.split(len(proxies)).local
         owners = torch.arange(len(proxies), device=proxies.device) // self.centers
         batch = PairBatch(
             Labels(owners[own], owners),

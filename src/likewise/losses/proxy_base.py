@@ -1,4 +1,4 @@
-"""The module around the declaration of a loss with proxies: learned vectors that stand for the classes."""
+"""The base class of losses with proxies, learned vectors that represent the classes."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from likewise.formula import (
     whole_number,
 )
 from likewise.losses.base import (
-    declared,
+    cached_declaration,
     describe,
+    initialize_module,
     make_constructor,
     parameter_groups,
-    whole_module,
-    without_declaration,
+    state_without_declaration,
 )
-from likewise.losses.centers import nearest
+from likewise.losses.centers import nearest_center
 from likewise.losses.proxies import ProxyTable, Queue
-from likewise.losses.sampled import number_of_classes, reweigh_declaration
+from likewise.losses.sampling import number_of_classes, reweigh_declaration
 
 
 class Between(Enum):
@@ -90,17 +90,17 @@ def cross_entropy(positive: Operand, negative: Operand) -> Term:
 class ProxyLoss(nn.Module):
     """A loss on the similarities between a batch and learned proxies, given by its declarations.
 
-    A subclass is its hyper-parameters and one method, `declare`, which declares, for each matrix that the loss looks at
-    (`Between`), what it computes there.
+    A subclass is its hyper-parameters and one method, `declare`, which returns the terms of each matrix that the loss
+    reads (`Between`).
 
     Args:
-        num_classes: how many classes there are; labels must be 0 … num_classes − 1.
+        num_classes: the number of classes; labels must be 0 … num_classes − 1.
         embedding_dim: the embeddings' dimension.
         reduction: ``"mean"``, ``"nonzero"``, ``"sum"`` or ``"none"``, over the units that the loss is defined on.
         backend: the engine; ``"auto"`` chooses by size and device.
         sampled: Partial-FC sampling in training: the batch's classes plus randomly drawn ones; a fraction up to 1, or a
-            number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampled`).  A batch
-            must not have more classes; on a GPU, where values are not read, samples of classes without room are left out.
+            number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampling`).  A batch
+            must not have more classes; on a GPU, where values are not read, samples of excess classes are left out.
         corrected: weight each drawn class by the number of classes it was drawn from, so that a softmax's expected
             denominator is the full one.
         sparse: make the proxies' gradient a sparse tensor of the compared rows, for optimizers that take one (``SGD``,
@@ -136,18 +136,18 @@ class ProxyLoss(nn.Module):
     """How samples and proxies are compared."""
     takes_references: ClassVar[bool] = False
     compares_all: ClassVar[str | None] = None
-    """Why the loss is not defined on some of the classes, where it is not."""
+    """The reason why the loss needs all classes, if it does."""
     suggested_lr: ClassVar[float | None] = None
-    """The proxies' learning rate in the thesis (table 4), where it gives one."""
+    """The proxies' learning rate in the thesis (table 4), where it states one."""
 
     def __init_subclass__(cls) -> None:
-        """Make the constructor from the declared hyper-parameters and options."""
+        """Generate the constructor from the declared hyper-parameters and options."""
         super().__init_subclass__()
         make_constructor(cls)
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
-        """Make the module whole before the generated constructor stores anything in it."""
-        return whole_module(super().__new__(cls))
+        """Initialize the module before the generated constructor stores anything in it."""
+        return initialize_module(super().__new__(cls))
 
     def __post_init__(self) -> None:
         for name in ("num_classes", "embedding_dim"):
@@ -178,38 +178,38 @@ class ProxyLoss(nn.Module):
             raise ValueError(f"{name}: sampled must be None, because {self.compares_all}, but it is {self.sampled!r}")
 
     def initialize(self, proxies: Tensor) -> None:
-        """Fill the proxies for the first time, in place."""
+        """Initialize the proxies, in place."""
         nn.init.xavier_uniform_(proxies)
 
     def declare(self) -> dict[Between, Declaration]:
-        """What the loss computes on each matrix that it looks at.
+        """The terms of each matrix that the loss reads.
 
-        It is a function of the loss's attributes, and is called again when one of them has changed; at every call if it
-        reads parameters.
+        The result depends only on the loss's attributes; it is cached until one of them changes, unless it reads
+        parameters.
         """
         raise NotImplementedError(f"{type(self).__name__} must define declare()")
 
     def declarations(self) -> list[Declaration]:
-        """Everything that the loss declares, one entry for each matrix that it looks at."""
+        """Everything that the loss declares, one entry for each matrix that it reads."""
         return list(self.declare().values())
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what can be declared again."""
-        return without_declaration(self)
+        """The state without the cached declaration."""
+        return state_without_declaration(self)
 
     def pool(self, similarities: Tensor) -> Tensor:
         """The similarity of a sample to a class from those to its centers, ``(m, classes, centers) -> (m, classes)``."""
-        return nearest(similarities)
+        return nearest_center(similarities)
 
     def between_proxies(self, samples: Tensor, proxies: Tensor) -> tuple[Similarity, Tensor]:
         """How proxies are compared with each other, and the vectors that represent them, ``(n, any)``."""
         return as_similarity(self.similarity), proxies
 
     def local_proxies(self) -> Tensor:
-        """The proxies that this rank accounts for in a term on proxies: its shard, or its part of all."""
+        """The proxies that this rank accounts for in a term on proxies: its shard, or its rows of all proxies."""
         if self.shard is not None:
             return self.proxies
-        own, centers = current_group().split(self.num_classes).own, self.proxies_per_class
+        own, centers = current_group().split(self.num_classes).local, self.proxies_per_class
         return self.proxies[own.start * centers : own.stop * centers]
 
     def unit_proxies(self) -> Tensor:
@@ -217,13 +217,13 @@ class ProxyLoss(nn.Module):
         return unit(self.proxies if self.proxies.dtype == torch.float64 else self.proxies.float())
 
     def only_from_embeddings(self) -> str | None:
-        """Proxies are not among the similarities."""
-        return "it compares embeddings with proxies of its own"
+        """The similarities do not contain the proxies."""
+        return "it compares embeddings with its proxies"
 
     def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
-        """Refused: the similarities of a batch do not contain the proxies."""
+        """Raise an error: the similarities of a batch do not contain the proxies."""
         raise TypeError(
-            f"{type(self).__name__} cannot be computed from similarities alone: {self.only_from_embeddings()}"
+            f"{type(self).__name__} cannot be computed from similarities only: {self.only_from_embeddings()}"
         )
 
     def forward(
@@ -235,19 +235,19 @@ class ProxyLoss(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """The loss of a batch; labels are class indices from 0, and proxies take the place of references."""
+        """The loss of a batch; labels are class indices from 0, and the references are the proxies."""
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError(
                 f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
             )
-        # small batches on a GPU: the same computation, replayed
+        # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels)
         if replayed is not None:
             return replayed
         with full_precision(embeddings):
             samples = self.samples(embeddings)
             if labels is None:
-                raise TypeError("labels must be given: class indices from 0")
+                raise TypeError("labels must be given as class indices from 0")
             labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
             check_classes(labels, self.num_classes, "proxy")
             return self.value(samples, labels, half=same_half(embeddings, self.proxies))
@@ -261,10 +261,10 @@ class ProxyLoss(nn.Module):
             samples: in float32 at least.
             labels: class indices.
             queue: samples of earlier batches.
-            half: the half precision of samples and proxies, if they had the same.
+            half: the half-precision dtype of samples and proxies, if they had the same one.
         """
         values = []
-        for between, declaration in declared(self, apart_from=_PROXIES).items():
+        for between, declaration in cached_declaration(self, ignored=_PROXIES).items():
             if between is Between.PROXIES_PROXIES:
                 batch = self._among_proxies(samples, queue)
             elif between is Between.PROXIES_SAMPLES:
@@ -273,7 +273,7 @@ class ProxyLoss(nn.Module):
                 batch, declaration = self._samples_first(between, declaration, samples, labels, half)
             value = evaluate_declaration(declaration, batch, self.reduction, self.backend)
             if value.ndim and batch.shards is not SINGLE_PROCESS:
-                value = value[current_group().batch_rows(samples).own]
+                value = value[current_group().batch_rows(samples).local]
             values.append(value)
         return values[0] if len(values) == 1 else torch.stack(values).sum(dim=0)
 
@@ -319,7 +319,7 @@ class ProxyLoss(nn.Module):
             samples, labels, valid = queue.after(samples, labels)
         table = self.table(labels)
         if self.shard is None:
-            table = table.cut(group.split(len(table.classes)).own)
+            table = table.cut(group.split(len(table.classes)).local)
         return PairBatch(
             Labels(table.owners(), labels, valid=valid),
             as_similarity(self.similarity),
@@ -336,7 +336,7 @@ class ProxyLoss(nn.Module):
         self._refuse_sampling()
         group, centers = current_group(), self.proxies_per_class
         if queue is not None:
-            local_queue = group.split(len(queue.labels)).own
+            local_queue = group.split(len(queue.labels)).local
             samples = torch.cat([samples, queue.samples[local_queue] * queue.valid[local_queue, None]])
         local = group.split(self.num_classes) if self.shard is None else self.shard
         local = RowPartition(tuple(size * centers for size in local.sizes), local.rank)
@@ -345,11 +345,11 @@ class ProxyLoss(nn.Module):
         everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
         if group is SINGLE_PROCESS:
             return PairBatch(Labels(everything), similarity, anchors=proxies, between=between)
-        own = everything[local.own]
+        own = everything[local.local]
         return PairBatch(
             Labels(own, everything, own=own),
             similarity,
-            anchors=proxies[local.own],
+            anchors=proxies[local.local],
             references=proxies,
             group=group,
             local_rows=local,
@@ -371,7 +371,7 @@ class ProxyLoss(nn.Module):
         if self.sparse and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             raise ValueError(
                 f"{type(self).__name__}: sparse must be False where there are several processes, because "
-                "DistributedDataParallel adds up sparse gradients of torch.nn.Embedding alone, but it is True"
+                "DistributedDataParallel supports sparse gradients of torch.nn.Embedding only, but it is True"
             )
         return ProxyTable.sample(
             self.proxies,
@@ -405,7 +405,7 @@ class ProxyLoss(nn.Module):
         return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
-        """The most similar class of each sample; logits are made for some classes at a time.
+        """The most similar class of each sample; logits are computed in chunks of classes.
 
         Args:
             embeddings: ``(m, embedding_dim)``.
@@ -427,7 +427,7 @@ class ProxyLoss(nn.Module):
         """The proxies as a group for an optimizer, with their learning rate.
 
         Args:
-            lr: the learning rate; by default the thesis' for this loss, where it gives one, else the optimizer's.
+            lr: the learning rate; by default the thesis' for this loss, where it states one, else the optimizer's.
         """
         return parameter_groups(self, self.suggested_lr if lr is None else lr)
 

@@ -1,4 +1,4 @@
-"""Sums over all quadruplets of a batch: positive pairs are thresholds, and negative pairs find their place among them."""
+"""Sums over all quadruplets of a batch: negative pairs are located among sorted thresholds from positive pairs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from likewise.formula import SNR, Labels, PairBatch, RowChunk, RowMapper, TermVa
 
 
 class Thresholds(NamedTuple):
-    """The thresholds of a batch in order, and once more in order within each class; a missing one is infinite.
+    """The thresholds of a batch, sorted, and sorted within each class; a missing one is infinite.
 
     Args:
         ordered: the thresholds, ``(t,)``, ascending.
-        rank: the place of each threshold there.
-        keys: ``class · (t + 1) + place`` of each threshold, ascending.
-        place: the place of each threshold among the keys.
-        first: the number of this process's first threshold.
+        rank: the position of each threshold in ``ordered``.
+        keys: ``class · (t + 1) + rank`` of each threshold, ascending.
+        place: the position of each threshold among the keys.
+        first: the index of this rank's first threshold.
     """
 
     ordered: Tensor
@@ -31,7 +31,7 @@ class Thresholds(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Negative pairs by their place among thresholds: sums and numbers, of all pairs and of those that touch a class."""
+    """Sums and counts of negative pairs between thresholds, for all pairs and for those that contain a class."""
 
     sums: Tensor
     numbers: Tensor
@@ -41,11 +41,11 @@ class Tally(NamedTuple):
 
 
 def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[TermValues]:
-    r"""Every positive pair's hinges against the negative pairs that do not touch its class.
+    r"""The hinges of every positive pair against the negative pairs that do not contain its class.
 
-    A negative pair touches two classes.  So: all negative pairs, less those with their first member in the class, less
-    those with their second.  Each negative pair finds its place among the sorted thresholds ``s_ap − margin`` by
-    bisection, $O(B^2\log B)$, and is above all thresholds before it.
+    A negative pair contains two classes.  The sum is that over all negative pairs, minus those whose first member is in
+    the class, minus those whose second member is.  Bisection locates each negative pair among the sorted thresholds
+    ``s_ap − margin``, $O(B^2\log B)$; the pair is above all thresholds before it.
 
     Args:
         batch: the batch, with labels.
@@ -58,10 +58,10 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[Te
         )
     if batch.labels is None:
         raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
-    everyones = batch.gather(batch.labels)
-    # a number for each class that is below the number of samples, and is known without counting classes
-    classes = torch.searchsorted(everyones.sort().values, everyones)
-    own = classes if batch.local_rows is None else classes[batch.local_rows.own]
+    labels = batch.gather(batch.labels)
+    # an index for each class, below the number of samples, that does not require counting the classes
+    classes = torch.searchsorted(labels.sort().values, labels)
+    own = classes if batch.local_rows is None else classes[batch.local_rows.local]
     near, exists = _positives(batch, rows)
     limits = near - margin
     thresholds = _thresholds(limits.detach().masked_fill(~exists, torch.inf), own, batch)
@@ -83,7 +83,7 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[Te
 
 
 def _positives(batch: PairBatch, rows: RowMapper) -> tuple[Tensor, Tensor]:
-    """The similarities of each anchor's positives, and which of them exist; every reference where they are not known."""
+    """The similarities of each anchor's positives, and which of them exist; all references if there is no index."""
     positives = rows.positive_index(most=batch.shape[1])
     if positives is None:
         near, exists = rows.map(lambda chunk: (chunk.similarities, chunk.masks()[0]))
@@ -93,7 +93,7 @@ def _positives(batch: PairBatch, rows: RowMapper) -> tuple[Tensor, Tensor]:
 
 
 def _thresholds(limits: Tensor, own: Tensor, batch: PairBatch) -> Thresholds:
-    """The thresholds of all ranks in order."""
+    """The sorted thresholds of all ranks."""
     flat, which = limits.reshape(-1), own[:, None].expand_as(limits).reshape(-1)
     first = 0
     if batch.group is not SINGLE_PROCESS:
@@ -111,10 +111,9 @@ def _inverse(order: Tensor) -> Tensor:
 
 
 def _tally(batch: PairBatch, rows: RowMapper, thresholds: Thresholds, own: Tensor, classes: Tensor) -> Tally:
-    """Count and add up the negative pairs between any two thresholds, over all processes."""
+    """Count and sum the negative pairs between any two thresholds, over all ranks."""
     size, n = len(thresholds.ordered) + 1, len(classes)
-    # where everything is symmetric a pair is in the matrix twice: what touches with its second member did with its first;
-    # a hook gets the gradient of every entry by itself
+    # a symmetric matrix contains each pair twice, so the first members suffice; a hook needs the gradient of every entry
     symmetric = (
         isinstance(batch.relation, Labels) and not isinstance(batch.similarity, SNR) and not has_similarity_hook()
     )
@@ -130,7 +129,7 @@ def _tally(batch: PairBatch, rows: RowMapper, thresholds: Thresholds, own: Tenso
             return sums, counted.new_zeros(length).scatter_add(0, where, counted.reshape(-1))
 
         def touching(member: Tensor) -> tuple[Tensor, Tensor]:
-            # one more place for each class before it: the last place of a class is not the first of the next
+            # each class adds one position, so that the last position of a class is not the first of the next
             return collect(torch.searchsorted(thresholds.keys, member * size + place) + member, size + n)
 
         sums, numbers = collect(place, size)

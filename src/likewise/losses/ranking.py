@@ -1,4 +1,4 @@
-"""Losses on rankings, made smooth by soft histograms of similarities."""
+"""Ranking losses on soft histograms of similarities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: 
     """Histograms of each row's positives and negatives over ``bins + 1`` nodes, with linear interpolation.
 
     Args:
-        position: where each pair lies, in units of bins, from 0 to ``bins``; what is outside counts at the end.
+        position: the position of each pair, in units of bins, from 0 to ``bins``; values outside are clamped.
         positive: the positive pairs.
         negative: the negative pairs.
         bins: the number of intervals.
@@ -41,8 +41,7 @@ def soft_histograms(position: Tensor, positive: Tensor, negative: Tensor, bins: 
     lower = position.detach().floor().clamp(max=float(bins - 1))
     upper_share = position - lower
     weight = (positive | negative).to(position.dtype)
-    # both histograms side by side in one row: negatives first
-    # NaN has no bin; it stays in the shares and reaches the value, where it can be seen
+    # both histograms in one row, negatives first; NaN has no bin, but stays in the weights and reaches the value
     index = lower.nan_to_num(0.0).long() + nodes * positive
     histogram = position.new_zeros(len(position), 2 * nodes)
     histogram = histogram.scatter_add(1, index, weight * (1.0 - upper_share))
@@ -75,12 +74,12 @@ class FastAPLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
 
     def declare(self) -> Declaration:
-        """A histogram of a row is not a number, so this is a function of the matrix, row by row."""
+        """A histogram of a row is not a fold, so this is a function of matrix rows."""
         return MatrixLoss.by_rows(self._of_rows)
 
     def _of_rows(self, S: Tensor, positive: Tensor, negative: Tensor) -> list[TermValues]:
         at_node, of_negatives = soft_histograms(-S * (self.bins / 4.0), positive, negative, self.bins)
-        # one minus precision is the share of negatives so far: an anchor whose positives come first is exactly zero
+        # one minus precision is the fraction of negatives so far, which is exactly zero if all positives rank first
         negatives_so_far = of_negatives.cumsum(dim=1)
         all_so_far = at_node.cumsum(dim=1) + negatives_so_far
         error = negatives_so_far / torch.where(all_so_far > 0.0, all_so_far, 1.0)
@@ -95,7 +94,7 @@ class HistogramLoss(PairLoss):
     $$\sum_r h^-_r\sum_{q\le r}h^+_q$$
 
     with soft histograms $h^\pm$ of the batch's similarities over $[-1,1]$, each normalized to one.  Ustinova & Lempitsky
-    2016.  There is one unit, the batch; under ``reduction="none"`` an anchor gets the share of its negatives.
+    2016.  There is one unit, the batch; under ``reduction="none"`` an anchor's value is the contribution of its negatives.
 
     Args:
         bins: the number of intervals; there is one node more.
@@ -112,7 +111,7 @@ class HistogramLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
 
     def declare(self) -> Declaration:
-        """Two phases: histograms of rows, then the anchors' values by the histogram of the batch."""
+        """Two phases: histograms of rows, then the anchors' values from the histogram of the batch."""
         return MatrixLoss(self._compute)
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:

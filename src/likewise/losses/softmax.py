@@ -1,4 +1,4 @@
-"""Softmax heads: a sample against the proxies of all classes, with or without a margin for its own."""
+"""Softmax heads: a sample against the proxies of all classes, with or without a margin for its class."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from likewise.formula import (
     where,
 )
 from likewise.losses.base import log_parameter, number
-from likewise.losses.centers import blended
+from likewise.losses.centers import blend_centers
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
 
@@ -66,16 +66,16 @@ class SoftmaxLoss(ProxyLoss):
     def _bias(self, batch: PairBatch) -> Tensor:
         assert isinstance(self.bias, Tensor)
         assert isinstance(batch.relation, Labels)
-        # of the classes that are compared
+        # only the classes that are compared
         return self.bias.to(batch.dtype)[batch.relation.reference_labels]
 
     def declare(self) -> dict[Between, Declaration]:
-        """The plainest of them: logits are inner products."""
+        """Logits are inner products."""
         logit: Formula = s if self.bias is None else s + PerReference("bias", self._bias)
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
     def logits_of(self, samples: Tensor, classes: slice) -> Tensor:
-        """Inner products, and the bias."""
+        """Inner products plus the bias."""
         logits = super().logits_of(samples, classes)
         return logits if not isinstance(self.bias, Tensor) else logits + self.bias[classes].to(logits.dtype)
 
@@ -141,12 +141,12 @@ class SphereFaceLoss(ProxyLoss):
     normalize: bool = option(default=False, kw_only=True, help="drop the embedding's length")
 
     def declare(self) -> dict[Between, Declaration]:
-        """The piece of ψ is chosen by comparing the cosine with cos(jπ/m)."""
+        """Comparisons of the cosine with cos(jπ/m) select the interval of ψ."""
         multiple = _chebyshev(self.margin)
         psi: Formula = multiple
         for j in range(1, self.margin):
-            piece = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
-            psi = where(s < Number(math.cos(j * math.pi / self.margin)), piece, psi)
+            branch = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
+            psi = where(s < Number(math.cos(j * math.pi / self.margin)), branch, psi)
         length: Formula | float = self.scale
         if not self.normalize:
             length = self.scale * PerAnchor("‖x‖", _norm)
@@ -190,14 +190,14 @@ class CosFaceLoss(ProxyLoss):
     scale: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 128.0), log=True)
 
     def declare(self) -> dict[Between, Declaration]:
-        """The class's own logit is less by the margin."""
+        """The margin is subtracted from the logit of the class."""
         return {Between.SAMPLES_PROXIES: cross_entropy(self.scale * (s - self.margin), self.scale * s)}
 
 
 def arc_logit(margin: float, scale: float) -> Formula:
-    """``scale · cos(θ + margin)`` as a formula of the cosine; past ``θ + margin = π`` it goes on as a straight line.
+    """``scale · cos(θ + margin)`` as a formula of the cosine; past ``θ + margin = π`` it continues as a straight line.
 
-    ``cos(θ + m) = s cos m − √(1 − s²) sin m`` needs no arc cosine, and its slope at ``s = ±1`` is finite.
+    ``cos(θ + m) = s cos m − √(1 − s²) sin m`` needs no arc cosine, and its derivative at ``s = ±1`` is finite.
 
     Examples:
         >>> arc_logit(0.0, 1.0).rank.name
@@ -214,7 +214,7 @@ class ArcFaceLoss(ProxyLoss):
     $$-\log\frac{e^{\sigma\cos(\theta_y+m)}}{e^{\sigma\cos(\theta_y+m)}+\sum_{c\ne y}e^{\sigma\cos\theta_c}}$$
 
     Deng et al. 2019, Eq. 3; Eq. 2.29 of the thesis.  Past $\theta_y+m=\pi$, where the cosine would rise again,
-    $\cos\theta_y-m\sin m$ takes its place.
+    $\cos\theta_y-m\sin m$ replaces it.
 
     Args:
         margin: the margin m in degrees.
@@ -236,7 +236,7 @@ class ArcFaceLoss(ProxyLoss):
         nn.init.normal_(proxies, std=0.01)
 
     def declare(self) -> dict[Between, Declaration]:
-        """The class's own angle is larger by the margin."""
+        """The margin is added to the angle of the class."""
         return {Between.SAMPLES_PROXIES: cross_entropy(arc_logit(self.margin, self.scale), self.scale * s)}
 
 
@@ -246,7 +246,7 @@ class SubCenterArcFaceLoss(ProxyLoss):
     $$\cos\theta_c=\max_k\cos(x,w_{ck})$$
 
     Args:
-        centers: how many centers a class has.
+        centers: the number of centers of each class.
         margin: the margin m in degrees.
         scale: the scale σ.
 
@@ -271,7 +271,7 @@ class SubCenterArcFaceLoss(ProxyLoss):
 
 
 class SoftTripleLoss(ProxyLoss):
-    r"""SoftTriple: several centers for each class, weighted by a softmax, and a pull that merges those not needed.
+    r"""SoftTriple: several centers for each class, weighted by a softmax, and a regularizer that merges redundant ones.
 
     $$S_c=\sum_k\frac{e^{x\cdot w_{ck}/\gamma}}{\sum_l e^{x\cdot w_{cl}/\gamma}}\,x\cdot w_{ck},\qquad
       -\log\frac{e^{\lambda(S_y-\delta)}}{e^{\lambda(S_y-\delta)}+\sum_{c\ne y}e^{\lambda S_c}}
@@ -281,7 +281,7 @@ class SoftTripleLoss(ProxyLoss):
     tables give its inverse, and its Eq. 2.30 leaves the centers out.
 
     Args:
-        centers: how many centers a class has.
+        centers: the number of centers of each class.
         la: the scale λ.
         gamma: the temperature γ over centers.
         margin: the margin δ.
@@ -307,12 +307,12 @@ class SoftTripleLoss(ProxyLoss):
 
     def pool(self, similarities: Tensor) -> Tensor:
         """Centers weighted by their softmax."""
-        return blended(similarities, self.gamma)
+        return blend_centers(similarities, self.gamma)
 
     def declare(self) -> dict[Between, Declaration]:
-        """A margin softmax over classes, and the pull between centers."""
+        """A margin softmax over classes, and the regularizer on centers."""
         main = cross_entropy(self.la * (s - self.margin), self.la * s)
-        if self.tau == 0.0:  # no gradient, not one of zeros for every center
+        if self.tau == 0.0:  # without the term the gradient is absent instead of zeros for every center
             return {Between.SAMPLES_CLASSES: main}
         return {Between.SAMPLES_CLASSES: (main, Regularizer(lambda: self.tau * self.merging()))}
 
@@ -341,7 +341,7 @@ class SoftTripleLoss(ProxyLoss):
         return total / (self.num_classes * self.centers * (self.centers - 1))
 
     def _cut(self, proxies: Tensor) -> list[slice]:
-        """Centers of some classes at a time; a class takes its centers and their cosines."""
+        """Chunks of classes; the size of a class is that of its centers and their cosines."""
         return plan_chunks(len(proxies), self.embedding_dim + self.centers, proxies, self.centers)
 
     def _gram(self, centers: Tensor) -> Tensor:
@@ -351,7 +351,7 @@ class SoftTripleLoss(ProxyLoss):
         return by_class @ by_class.transpose(1, 2)
 
     def centers_left(self, threshold: float = 0.01) -> Tensor:
-        """How many different centers each class has left, ``(C,)``.
+        """The number of distinct centers of each class, ``(C,)``.
 
         Args:
             threshold: centers nearer to an earlier one than this Euclidean distance have merged with it.

@@ -1,4 +1,4 @@
-"""Losses on positive pairs in the light of the negatives of both their members."""
+"""Losses on positive pairs with the negatives of both members."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from likewise.losses.base import PairLoss
 
 
 class AngularLoss(PairLoss):
-    r"""Angular loss: the angle at the negative of every triangle shall be small.
+    r"""Angular loss: penalizes large angles at the negative of each triplet's triangle.
 
     $$\log\Bigl(1+\sum_{n\in N_a}e^{4\tan^2\!\alpha\,(x_a+x_p)\cdot x_n-2(1+\tan^2\!\alpha)\,x_a\cdot x_p}\Bigr)$$
 
-    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  Where no anchor has
-    many positives, each pair is an anchor $x_a+x_p$ of its own; with many, the sum over negatives of
+    per positive pair whose anchor has a negative, unit vectors throughout.  Wang et al. 2017.  If all
+    anchors have few positives, each pair is an anchor $x_a+x_p$; otherwise the sum over negatives of
     $e^{c\,s_{an}}e^{c\,s_{pn}}$ is one matrix product for all pairs.
 
     Args:
@@ -67,7 +67,7 @@ class AngularLoss(PairLoss):
         return MatrixLoss(self._compute, evaluates_formulas=True)
 
     def only_from_embeddings(self) -> str | None:
-        """Positives meet negatives, and both are references."""
+        """Positives are compared with negatives, and both are references."""
         return "it compares references with references"
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
@@ -83,9 +83,9 @@ class AngularLoss(PairLoss):
         anchors, place = known.mask.nonzero(as_tuple=True)
         positives = known.index[anchors, place]
         ends, mutual = anchors[None], relation.reference_labels is None or batch.local_rows is not None
-        if mutual:  # a pair and its mirror image have the same negatives: once is enough
+        if mutual:  # a pair and its reverse have the same negatives, so one of them is enough
             own = anchors if batch.local_rows is None else anchors + batch.local_rows.offset
-            # at either end by turns, so that ranks that hold the two ends share the work
+            # alternate between the two members, so that the ranks that hold them share the work
             once = (own < positives) == ((own + positives) % 2 == 0)
             anchors, positives = anchors[once], positives[once]
             ends = torch.stack([own[once], positives])
@@ -109,7 +109,7 @@ class AngularLoss(PairLoss):
         by_anchor = of_pairs.new_zeros(batch.shape[1 if mutual else 0], 3)
         for end in ends:
             by_anchor = by_anchor.index_add(0, end, of_pairs)
-        if batch.local_rows is not None:  # the other end may be on another rank
+        if batch.local_rows is not None:  # the other member may be on another rank
             by_anchor = batch.group.scatter(by_anchor, batch.local_rows)
         total, units, nonzero = by_anchor.unbind(dim=1)
         return [TermValues(total.to(values.total.dtype), units.long(), nonzero.long())]
@@ -119,7 +119,7 @@ class AngularLoss(PairLoss):
         S, (positive, negative) = chunk.similarities, chunk.masks()
         tangent = math.tan(math.radians(self.alpha)) ** 2
         c = 4.0 * tangent
-        # cosines end at 1, so e^(c (s − 1)) cannot overflow; the limit on alpha keeps the products from vanishing
+        # cosines are at most 1, so e^(c (s − 1)) cannot overflow; the limit on alpha keeps the products from underflow
         of_anchors = torch.exp(c * (S - 1.0)).masked_fill(~negative, 0.0)
         of_pairs = self._sum_over_negatives(of_anchors, c, chunk, whole)
         keep = positive & negative.any(dim=1, keepdim=True)
@@ -143,12 +143,12 @@ class AngularLoss(PairLoss):
 
 
 class LiftedStructureLoss(PairLoss):
-    r"""Lifted structure loss as first published: every positive pair against the negatives of both its ends.
+    r"""Lifted structure loss as first published: every positive pair against the negatives of both members.
 
     $$\tfrac12\Bigl[d_{ij}+\log\Bigl(\sum_{k\in N_i}e^{\lambda-d_{ik}}+\sum_{l\in N_j}e^{\lambda-d_{jl}}\Bigr)\Bigr]_+^2$$
 
     mean over positive pairs $i<j$, Euclidean distance of unit vectors.  Oh Song et al. 2016.  Under
-    ``reduction="none"`` half of a pair's value goes to either end.
+    ``reduction="none"`` each member of a pair gets half of its value.
 
     Args:
         margin: the margin λ.
@@ -168,17 +168,17 @@ class LiftedStructureLoss(PairLoss):
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
 
     def declare(self) -> Declaration:
-        """A pair looks at both its rows, so there are two phases: the pressure on each anchor, then the pairs."""
+        """A pair needs two rows, so there are two phases: log-sum-exps of each anchor's negatives, then the pairs."""
         return MatrixLoss(self._compute)
 
     def only_from_embeddings(self) -> str | None:
         """Both members of a pair must be anchors."""
-        return "it is defined on unordered pairs of one set, where both members have negatives of their own"
+        return "it is defined on unordered pairs of one set and needs the negatives of both members"
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
         pressure, has_negative = rows.map(self._pressure)
         pressures, have_negatives = batch.gather(pressure), batch.gather(has_negative)
-        # labels give the positives from either end; a mined relation does not, and is mirrored as a whole
+        # labels are symmetric; a mined relation is not, and its mask is transposed
         mirrored = None
         if not isinstance(batch.relation, Labels):
             [positive] = rows.map(lambda chunk: (chunk.masks()[0],))
@@ -187,11 +187,11 @@ class LiftedStructureLoss(PairLoss):
         def pairs(chunk: RowChunk) -> tuple[Tensor, ...]:
             S, (positive, _), here = chunk.similarities, chunk.masks(), chunk.rows
             if mirrored is not None:
-                positive = positive | mirrored[here]  # a pair is unordered, however it was named
+                positive = positive | mirrored[here]  # a pair is unordered
             joint = torch.logaddexp(pressure[here, None], pressures[None, :])
             keep = positive & (has_negative[here, None] | have_negatives[None, :])
             value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
-            # every unordered pair is in the matrix twice
+            # the matrix contains every unordered pair twice
             return value.sum(dim=1) / 2.0, keep.sum(dim=1) / 2.0, (value != 0).sum(dim=1) / 2.0
 
         return [TermValues(*rows.map(pairs))]
@@ -201,12 +201,12 @@ class LiftedStructureLoss(PairLoss):
         _, negative = chunk.masks()
         fold = LogSumExp()
         pressure = fold.finish(fold.start(self.margin + chunk.similarities, negative))
-        # far below any distance, yet finite: the logarithm of two empty sums has no derivative
+        # far below any distance but finite, because the logarithm of two empty sums has no derivative
         return pressure.clamp_min(-1e6), negative.any(dim=1)
 
 
 def _mirror(positive: Tensor, batch: PairBatch) -> Tensor:
-    """The same pairs named from their other end."""
+    """The transposed mask."""
     if batch.local_rows is None:
         return positive.T
-    return batch.gather(positive)[:, batch.local_rows.own].T
+    return batch.gather(positive)[:, batch.local_rows.local].T

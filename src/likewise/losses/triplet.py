@@ -1,4 +1,4 @@
-"""Losses on triplets and quadruplets, none of which is written down: ranks and counts replace B³ terms."""
+"""Triplet, margin and quadruplet losses over all or mined triplets, without enumerating them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ class TripletLoss(PairLoss):
     mean over the triplets that are not zero (``reduction="nonzero"``).  Schroff et al. 2015, Hoffer & Ailon 2015; Eq. 7
     of the unified view, Eq. 2.17 of the thesis; soft: Hermans et al. 2017.
 
-    All triplets are summed exactly without being written down: where anchors have few positives, each of them is a
-    threshold for the anchor's negatives; where they have many, sorting each row gives the number of active triplets that
-    every pair is in, and the loss is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one
-    pass for each positive.
+    All triplets are summed exactly without being enumerated.  If anchors have few positives, each positive is a threshold
+    for the anchor's negatives; otherwise sorting each row gives the number of active triplets of every pair, and the loss
+    is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one pass for each positive.
 
-    A miner that is a rule (`likewise.miners.SemiHardMiner`, `BatchHardMiner`, `EasyPositiveMiner`) is summed in the same
-    way; of several pairs at exactly the chosen similarity each then gets its share of the gradient, where a named triplet
-    gives all of it to one of them.
+    The triplets of a deterministic miner (`likewise.miners.SemiHardMiner`, `BatchHardMiner`, `EasyPositiveMiner`) are
+    summed in the same way; pairs that tie at the chosen similarity then share the gradient, while an explicit triplet
+    assigns all of it to one of them.
 
     Args:
         margin: the margin λ.
@@ -60,7 +59,7 @@ class TripletLoss(PairLoss):
     """
 
     margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
-    soft: bool = option(default=False, kw_only=False, help="softplus in place of the hinge")
+    soft: bool = option(default=False, kw_only=False, help="softplus instead of the hinge")
     reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def declare(self) -> Declaration:
@@ -80,7 +79,7 @@ class MarginLoss(PairLoss):
 
     Args:
         margin: the margin λ; the thesis uses 0.5.
-        beta: the boundary, or where it starts.
+        beta: the boundary, or its initial value.
         num_classes: one β for each class of the anchor; labels must then be 0 … num_classes − 1.
         learn_beta: make β a parameter.
         nu: weight of the mean β.
@@ -144,11 +143,11 @@ class QuadrupletLoss(PairLoss):
 
     over all triplets, and over all $(a,p,n,k)$ whose classes of $a$, $n$ and $k$ are all different; each mean over the
     terms that are not zero.  Chen et al. 2017, in similarity form.  All quadruplets are summed exactly: each negative pair
-    finds its place among the sorted positive pairs, $O(B^2\log B)$ in place of $O(B^4)$.
+    is located among the sorted positive pairs, $O(B^2\log B)$ instead of $O(B^4)$.
 
     Args:
         margin1: the margin of the triplets.
-        margin2: the margin of the quadruplets, smaller as they are the weaker demand.
+        margin2: the margin of the quadruplets, smaller because they are a weaker constraint.
 
     Examples:
         >>> import torch
@@ -167,9 +166,9 @@ class QuadrupletLoss(PairLoss):
     takes_references: ClassVar[bool] = False
 
     def declare(self) -> Declaration:
-        """All triplets, and positive pairs among the negative pairs of other anchors."""
+        """All triplets, and positive pairs against the negative pairs of other anchors."""
         return per_triplet(relu(s - (s_p - self.margin1))), MatrixLoss(partial(sum_quadruplets, margin=self.margin2))
 
     def only_from_embeddings(self) -> str | None:
-        """Similarities of a set with itself are needed, and the classes of all three."""
-        return "it compares pairs of different anchors and needs everyone's label"
+        """The loss needs the similarities of a set with itself and the labels of all samples."""
+        return "it compares pairs of different anchors and needs the labels of all samples"

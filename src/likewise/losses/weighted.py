@@ -1,4 +1,4 @@
-"""A loss from its weights: say how hard each pair is pulled, and train with that."""
+"""`WeightedPairLoss`: a loss that is defined by the weights of its pairs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STATISTICS: Mapping[str, Formula] = {
     "positives": count(POSITIVES),
     "negatives": count(NEGATIVES),
 }
-"""What a weight function is told of each row by default.
+"""The default statistics of each row, the second argument of a weight function.
 
 Examples:
     >>> STATISTICS["hardest_negative"]
@@ -57,27 +57,26 @@ Examples:
 
 
 class WeightedPairLoss(PairLoss):
-    r"""A loss that is given by the weights of its pairs: Theorem 3.1 of the unified view, read backwards.
+    r"""A loss that is defined by the weights of its pairs: the converse of Theorem 3.1 of the unified view.
 
     $$\sum_{k\in N_i}w_{ik}\,s_{ik}-\sum_{j\in P_i}w_{ij}\,s_{ij}$$
 
-    per anchor (Eq. 2 of the unified view), with weights $w$ that take no gradient: they are the strength with which
-    positive pairs are pulled together and negative ones pushed apart.  Its gradient is what a training follows; its value
-    says little, and may be negative.
+    per anchor (Eq. 2 of the unified view), with weights $w$ without gradient: the strength with which positive pairs are
+    pulled together and negative ones pushed apart.  Training uses the gradient; the value has little meaning and may be
+    negative.
 
-    The function is asked anew for every batch.  Where the batch is large it gets some rows of the matrix at a time, each of
-    them whole; what it needs to know of a row, it gets as statistics.  Weights of pairs that are neither positive nor
-    negative, or that a miner left out, are not used.
+    The function is called for every batch; for a large batch, once for each chunk of complete rows, with the statistics of
+    these rows.  Weights of pairs that are neither positive nor negative, or that a miner left out, are not used.
 
     Args:
-        weight_fn: ``weight_fn(similarities, rows, is_positive)`` returns weights, in any shape that stretches to that of
+        weight_fn: ``weight_fn(similarities, rows, is_positive)`` returns weights, in any shape that broadcasts to that of
             ``similarities``, ``(rows, n)``; ``rows`` maps the name of a statistic to one number per row, ``(rows, 1)``;
-            ``is_positive`` is a boolean matrix, false for negative pairs.  It should be a function of each row alone.
-        statistics: by name, formulas with one number per anchor: folds over its positives, negatives or both, of the pairs
-            that are left after mining.  By default ``hardest_positive`` and ``hardest_negative`` (the least similar
+            ``is_positive`` is a boolean matrix, false for negative pairs.  The weights of a row must not depend on other rows.
+        statistics: by name, formulas with one number per anchor: folds over its positives, negatives or both, after
+            mining.  By default ``hardest_positive`` and ``hardest_negative`` (the least similar
             positive, the most similar negative; infinite where there is none), ``mean_positive``, ``mean_negative``,
             and the numbers ``positives`` and ``negatives``.
-        needs: the sides that an anchor must have to count; one that lacks any contributes nothing.  By default every
+        needs: the sides that an anchor must have to count; an anchor without one contributes nothing.  By default every
             anchor counts.
 
     Examples:
@@ -97,7 +96,7 @@ class WeightedPairLoss(PairLoss):
 
     weight_fn: WeightFunction
     statistics: Mapping[str, Formula] | None = option(
-        default=None, kw_only=False, help="what the function is told of each row, as folds"
+        default=None, kw_only=False, help="statistics of each row, as folds"
     )
     needs: tuple[Side, ...] = option(default=(), kw_only=True, help="the sides that an anchor must have to count")
 
@@ -126,7 +125,7 @@ class WeightedPairLoss(PairLoss):
         return given
 
     def declare(self) -> Declaration:
-        """A Python function is not a formula: it sees rows of the matrix."""
+        """A Python function is not a formula but a function of matrix rows."""
         return MatrixLoss(self._compute)
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
@@ -134,7 +133,7 @@ class WeightedPairLoss(PairLoss):
         return map_values(rows, lambda chunk: [self._of_rows(chunk, settled)])
 
     def _settle(self, batch: PairBatch, rows: RowMapper) -> dict[Formula, Tensor]:
-        """The statistics of the whole batch that statistics of rows refer to."""
+        """The totals over the batch that the statistics of rows refer to."""
         totals = [node for node in walk(*self._statistics().values()) if isinstance(node, Total)]
         with torch.no_grad():
             sums = [rows.evaluate(Term(node.of, count(BOTH), count(BOTH)), batch).total.sum() for node in totals]
@@ -151,8 +150,8 @@ class WeightedPairLoss(PairLoss):
                 name: torch.as_tensor(evaluate(formula, known), device=S.device).reshape(-1, 1).expand(len(S), 1)
                 for name, formula in formulas.items()
             }
-            # a copy: what the function does to it is not part of the loss
-            weights = self._checked(self.weight_fn(S.detach().clone(), statistics, positive), S)
+            # a copy, because the function may change it in place
+            weights = self._check_weights(self.weight_fn(S.detach().clone(), statistics, positive), S)
             counted = torch.ones(len(S), dtype=torch.bool, device=S.device)
             for side in self.needs:
                 keep = {POSITIVES: positive, NEGATIVES: negative}.get(side, positive | negative)
@@ -162,8 +161,8 @@ class WeightedPairLoss(PairLoss):
         return TermValues((signed * S).sum(dim=1), counted.long(), (signed != 0.0).any(dim=1).long())
 
     @staticmethod
-    def _checked(weights: object, S: Tensor) -> Tensor:
-        """The function's weights as a matrix, or one sentence about what they are instead."""
+    def _check_weights(weights: object, S: Tensor) -> Tensor:
+        """Check the function's weights and expand them to a matrix."""
         if not isinstance(weights, Tensor):
             raise TypeError(f"weight_fn must return a tensor of weights, but it returned a {type(weights).__name__}")
         stretches = weights.ndim <= 2 and all(

@@ -1,4 +1,4 @@
-"""Regularizers and combinations: composed around a loss, which they keep as ``.loss``."""
+"""Wrappers that add a regularizer to a loss or combine losses; the wrapped loss is ``.loss``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from likewise.formula import (
     unit,
     whole_number,
 )
-from likewise.losses.base import given, groups_of, loss_of
+from likewise.losses.base import check_loss, collect_groups, drop_missing
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.pair import MultiSimilarityLoss
 from likewise.losses.proxy import ProxyNCALoss
@@ -49,18 +49,18 @@ def _number(name: str, value: object, least: float | None = 0.0) -> float:
 
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
-    """Add a number to a loss; in equal shares where the loss has one value per anchor."""
+    """Add a number to a loss; in equal shares if the loss has one value per anchor."""
     return value + (equal_share(scalar, value, current_group()) if value.ndim else scalar)
 
 
 def _mean(values: Tensor) -> Tensor:
-    """The mean of one number per sample, over the samples of all processes."""
+    """The mean of one number per sample, over the samples of all ranks."""
     total, number = current_group().totals([values.sum(), torch.ones_like(values).sum()])
     return total / number
 
 
 class DirectionRegularized(nn.Module):
-    r"""Direction regularization: prefer negatives that lie off the way to the positive.
+    r"""Direction regularization: prefers negatives away from the direction of the positive.
 
     With $\cos(AN,AP)$ the cosine of the angle at the anchor between the negative and the positive:
 
@@ -70,7 +70,7 @@ class DirectionRegularized(nn.Module):
     * `ProxyNCALoss`: $\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2-\gamma\cos(p_c-x,\,p_y-x)}$ in the denominator.
 
     Mohan et al. 2020; Eq. 31 to 35 of the overview, with the cosine itself (its Eq. 32 holds in a special case only).
-    All vectors have unit length; two equal embeddings have no direction between them, and a cosine of zero.
+    All vectors have unit length; two equal embeddings have no direction between them, and their cosine is zero.
 
     Args:
         loss: a `TripletLoss` (hinge, no miner), `MultiSimilarityLoss` (no miner) or `ProxyNCALoss`; kept as ``.loss``.
@@ -111,7 +111,7 @@ class DirectionRegularized(nn.Module):
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError("DirectionRegularized is defined on one labeled batch and takes no references or relation")
         if labels is None:
-            raise TypeError("labels must be given: they say who is positive to whom")
+            raise TypeError("labels must be given, because the direction term needs positives and negatives")
         with full_precision(embeddings):
             if isinstance(self.loss, ProxyNCALoss):
                 values = self._proxy_nca(self.loss, embeddings, labels)
@@ -173,8 +173,8 @@ class DirectionRegularized(nn.Module):
         return [TermValues(value, counted, value != 0.0)]
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """Those of the loss."""
-        return groups_of([self.loss], lr)
+        """The parameter groups of the loss."""
+        return collect_groups([self.loss], lr)
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -185,7 +185,7 @@ Terms = Callable[[Tensor, Tensor, Tensor], tuple[list[Tensor], None]]
 
 
 def _sum_triplets(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> TermValues:
-    """Sum a function of every triplet's similarities and of its positive's index: some positives at a time."""
+    """Sum a function of every triplet's similarities and of its positive's index, in chunks of positives."""
     m, n = S.shape
     index = torch.arange(n, device=S.device)[None, :].expand(m, n)
     if can_synchronize(positive, large=m * n * n > 2**27):
@@ -209,7 +209,7 @@ def _sum_triplets(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -
 def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
     """``cos(n − a, p − a)`` for every anchor a and reference n, with one chosen reference p for each anchor.
 
-    From cosines alone: the inner product is ``n·p − a·n − a·p + 1``, and ``‖n − a‖² = 2 − 2 a·n``.
+    It is computed from cosines: the inner product is ``n·p − a·n − a·p + 1``, and ``‖n − a‖² = 2 − 2 a·n``.
 
     Args:
         S: cosines of anchors and references, ``(m, n)``.
@@ -218,7 +218,7 @@ def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
     """
     inner = between - S - to_chosen + 1.0
     to_reference, to_positive = 2.0 - 2.0 * S, 2.0 - 2.0 * to_chosen
-    # below the rounding of a cosine there is no direction
+    # a distance below the rounding of a cosine has no direction
     rounding = 16.0 * torch.finfo(S.dtype).eps
     apart = (to_reference > rounding) & (to_positive > rounding)
     lengths = torch.where(apart, to_reference * to_positive, 1.0).sqrt()
@@ -226,12 +226,12 @@ def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
 
 
 class LanguageGuidance(nn.Module):
-    r"""Language guidance: similarities within a batch shall follow those of the classes' names.
+    r"""Language guidance: matches similarities within a batch to those of the classes' names.
 
     $$\mathcal L+\omega\,\frac1B\sum_i\mathrm{KL}\bigl(\sigma(S^i_I)\,\Vert\,\sigma(S^i_L+\gamma)\bigr)$$
 
     $S_I$ are the cosines of the embeddings, $S_L$ those of their classes' language embeddings, σ a softmax over a row.
-    Roth et al. 2022; Eq. 28 to 30 of the overview.  The shift γ alone does nothing to a softmax; in the authors' code it
+    Roth et al. 2022; Eq. 28 to 30 of the overview.  The shift γ does not change a softmax; in the authors' code it
     acts through the entries of one class, which both matrices set to $1+\gamma$: ``mask_same_class=True``.
 
     Args:
@@ -260,7 +260,7 @@ class LanguageGuidance(nn.Module):
         mask_same_class: bool = False,
     ) -> None:
         super().__init__()
-        self.loss = loss_of(loss)
+        self.loss = check_loss(loss)
         self.weight = _number("weight", weight)
         self.gamma = _number("gamma", gamma)
         self.mask_same_class = mask_same_class
@@ -275,21 +275,23 @@ class LanguageGuidance(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """The loss of a batch with its language term; references are for the loss alone."""
+        """The loss of a batch with its language term; only the wrapped loss uses references."""
         if labels is None or relation is not None:
-            raise TypeError("labels must be given, and no relation: the language term looks classes up by their labels")
+            raise TypeError(
+                "labels must be given, and no relation, because the language term indexes class_embeddings by label"
+            )
         term = self.divergence(embeddings, labels)
-        options = given(references=references, reference_labels=reference_labels)
+        options = drop_missing(references=references, reference_labels=reference_labels)
         return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)
 
     def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The language term alone, before its weight."""
+        """The language term, before its weight."""
         with full_precision(embeddings):
             return self._divergence(embeddings, labels)
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """Those of the loss."""
-        return groups_of([self.loss], lr)
+        """The parameter groups of the loss."""
+        return collect_groups([self.loss], lr)
 
     def _divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         samples = embeddings_of("embeddings", embeddings)
@@ -297,10 +299,10 @@ class LanguageGuidance(nn.Module):
         check_classes(labels, len(self.class_embeddings), "language embedding")
         group = current_group()
         rows = group.batch_rows(samples)
-        everyone, all_labels = group.gather(samples, rows), group.gather(labels, rows)
+        gathered, all_labels = group.gather(samples, rows), group.gather(labels, rows)
         words = unit(self.class_embeddings.to(samples.dtype))
-        relation = Labels(labels) if everyone is samples else Labels(labels, all_labels)
-        batch = PairBatch(relation, Cosine(), anchors=samples, references=None if everyone is samples else everyone)
+        relation = Labels(labels) if gathered is samples else Labels(labels, all_labels)
+        batch = PairBatch(relation, Cosine(), anchors=samples, references=None if gathered is samples else gathered)
         of_images = batch.similarities()
         of_words = words[labels] @ words[all_labels].T
         if self.mask_same_class:
@@ -334,10 +336,10 @@ class EmbeddingNorm(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """``mean ‖x‖``; what else losses take is accepted, so that it can stand beside them, and not used."""
+        """``mean ‖x‖``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
             samples = embeddings_of("embeddings", embeddings)
-            # a vector of zeros has no direction to shrink in: torch's norm gives it a zero gradient
+            # torch's norm gives a vector of zeros a zero gradient
             return _mean(torch.linalg.vector_norm(samples, dim=1))
 
 
@@ -359,7 +361,7 @@ class ZeroMean(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """``mean |Σ x|``; what else losses take is accepted, so that it can stand beside them, and not used."""
+        """``mean |Σ x|``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
             return _mean(embeddings_of("embeddings", embeddings).sum(dim=1).abs())
 
@@ -369,7 +371,7 @@ class Matryoshka(nn.Module):
 
     Args:
         loss: a loss of embeddings and labels without parameters of a fixed dimension; kept as ``.loss``.
-        dims: the lengths of the prefixes, the full dimension included if it shall count.
+        dims: the lengths of the prefixes; include the full dimension if it is to count.
         weights: a weight for each prefix; equal by default.
 
     Examples:
@@ -382,7 +384,7 @@ class Matryoshka(nn.Module):
 
     def __init__(self, loss: nn.Module, dims: Iterable[int], weights: Iterable[float] | None = None) -> None:
         super().__init__()
-        self.loss = loss_of(loss)
+        self.loss = check_loss(loss)
         if not isinstance(dims, Iterable):
             raise TypeError(f"dims must be several whole numbers, but it is a {type(dims).__name__}")
         self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
@@ -396,7 +398,7 @@ class Matryoshka(nn.Module):
         fixed = [type(each).__name__ for each in loss.modules() if isinstance(each, ProxyLoss | CrossBatchMemory)]
         if fixed:
             raise TypeError(
-                f"loss must work in any dimension, but a {fixed[0]} has one; give each prefix a loss of its own"
+                f"loss must work in any dimension, but a {fixed[0]} has a fixed one; combine one loss per prefix instead"
             )
 
     def forward(
@@ -415,7 +417,7 @@ class Matryoshka(nn.Module):
             raise ValueError(
                 f"embeddings must have at least the {widest} dimensions of dims, but have {embeddings.shape[1]}"
             )
-        options = given(reference_labels=reference_labels, relation=relation)
+        options = drop_missing(reference_labels=reference_labels, relation=relation)
         total: Tensor | None = None
         for dim, weight in zip(self.dims, self.weights, strict=True):
             cut = {} if references is None else {"references": references[:, :dim]}
@@ -425,8 +427,8 @@ class Matryoshka(nn.Module):
         return total
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """Those of the loss."""
-        return groups_of([self.loss], lr)
+        """The parameter groups of the loss."""
+        return collect_groups([self.loss], lr)
 
     def extra_repr(self) -> str:
         """The arguments."""
@@ -434,7 +436,7 @@ class Matryoshka(nn.Module):
 
 
 class WeightedSum(nn.Module):
-    """Several losses on the same batch, added up with weights.
+    """The weighted sum of several losses on the same batch.
 
     Args:
         losses: the weight of each loss.
@@ -451,7 +453,7 @@ class WeightedSum(nn.Module):
         super().__init__()
         if not isinstance(losses, Mapping) or not losses:
             raise ValueError(f"losses must be a mapping from at least one loss to its weight, but it is {losses!r}")
-        self.losses = nn.ModuleList(loss_of(loss) for loss in losses)
+        self.losses = nn.ModuleList(check_loss(loss) for loss in losses)
         self.weights = tuple(_number("a weight", weight, None) for weight in losses.values())
 
     def forward(
@@ -463,8 +465,8 @@ class WeightedSum(nn.Module):
         *,
         relation: Relation | None = None,
     ) -> Tensor:
-        """The weighted sum; a scalar beside losses with one value per anchor is shared equally among the anchors."""
-        options = given(references=references, reference_labels=reference_labels, relation=relation)
+        """The weighted sum; if other losses have one value per anchor, a scalar is shared equally among the anchors."""
+        options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
         values = [w * loss(embeddings, labels, **options) for loss, w in zip(self.losses, self.weights, strict=True)]
         lengths = {len(value) for value in values if value.ndim}
         if len(lengths) > 1:
@@ -480,8 +482,8 @@ class WeightedSum(nn.Module):
         return _plus_share(result, torch.as_tensor(total, dtype=result.dtype, device=result.device))
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """Those of the losses, each parameter once."""
-        return groups_of(self.losses, lr)
+        """The parameter groups of the losses, each parameter once."""
+        return collect_groups(self.losses, lr)
 
     def extra_repr(self) -> str:
         """The weights, in the order of the losses."""

@@ -247,7 +247,7 @@ def _make_labels(
 def _make_relation(embeddings: Embeddings, relevant: object) -> Relation:
     m, n, device = len(embeddings.queries), len(embeddings.references), embeddings.queries.device
     if isinstance(relevant, Relation):
-        relation = relevant.sized(m, n)
+        relation = relevant.with_shape(m, n)
     elif isinstance(relevant, Tensor):
         if relevant.dtype != torch.bool or relevant.shape != (m, n):
             raise ValueError(
@@ -307,5 +307,5 @@ class _FunctionRelation(Relation):
         own = left[:, None] == right
         return positive & ~own, ~positive & ~own
 
-    def sized(self, anchors: int, references: int) -> Relation:
+    def with_shape(self, anchors: int, references: int) -> Relation:
         return self

@@ -1,4 +1,4 @@
-"""What miners have in common: they refine who is positive and negative to whom, by looking at similarities."""
+"""The base classes of miners, which select positive and negative pairs by their similarities."""
 
 from __future__ import annotations
 
@@ -30,11 +30,15 @@ from likewise.formula import (
 )
 
 
-class Miner(ABC):  # noqa: B024  pairs and triplets have no method in common
-    """Chooses pairs or triplets; give one to a loss as ``miner=``."""
+class Miner(ABC):
+    """Chooses pairs or triplets; the option ``miner=`` of a loss."""
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
+
+    @abstractmethod
+    def refine(self, rows: WholeRows) -> Relation:
+        """The pairs that the miner keeps, or those that its triplets touch."""
 
 
 class PairMiner(Miner):
@@ -61,14 +65,18 @@ class PairMiner(Miner):
             similarity: how embeddings are compared; `Similarity.threshold` turns a user's number into a value of ``s``.
         """
 
+    def refine(self, rows: WholeRows) -> Mined:
+        """The relation with the miner's conditions; an engine applies them."""
+        assert rows.batch.similarity is not None
+        return Mined(rows.batch.relation, *self.keep(rows.batch.similarity))
+
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Masks:
         """Mine a similarity matrix: the pairs that are kept, as masks."""
         with torch.no_grad():
             return Masks(*self._masks(batch_from_similarities(similarities, relation, Cosine())))
 
     def _masks(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
-        assert batch.similarity is not None
-        return dense_masks(batch.under(Mined(batch.relation, *self.keep(batch.similarity))))
+        return dense_masks(batch.under(self.refine(WholeRows(batch))))
 
     def pairs(
         self,
@@ -93,34 +101,34 @@ class PairMiner(Miner):
 class TripletMiner(Miner):
     """A miner that chooses triplets.
 
-    A loss over triplets takes the triplets; every other loss takes the pairs that they touch.
+    A loss over triplets uses the triplets; every other loss uses the pairs that they contain.
     """
 
     @abstractmethod
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
-        """Triplets from similarities ``(m, n)`` and the masks of what may be chosen; gaps are marked as not valid.
+        """Triplets from similarities ``(m, n)`` and the masks of the candidates; gaps are marked as not valid.
 
-        On a large batch it is called on chunks, some anchors against all references each.
+        On a large batch it is called for each chunk, some anchors against all references.
         """
 
     def choice(self) -> Choice | None:
-        """What the miner chooses, as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if it draws.
+        """The choice as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if the miner draws.
 
-        Of several pairs at exactly the chosen similarity, each gets its share of the gradient.
+        Pairs that tie at the chosen similarity share the gradient.
         """
         return None
 
     def choose(self, rows: WholeRows) -> Triplets:
         """Choose triplets by the current similarities, without gradient."""
         batch = rows.batch
-        ask = can_synchronize(_any_tensor(batch), large=rows.large)
+        synchronize = can_synchronize(_any_tensor(batch), large=rows.large)
         found, gaps = _Columns(batch), False
         with torch.no_grad():
             for chunk in rows.chunks():
                 S, (positive, negative) = chunk.similarities.detach(), chunk.masks()
-                with check_values() if ask and rows.large else nullcontext():
+                with check_values() if synchronize and rows.large else nullcontext():
                     chosen = self.mine(S, positive, negative, chunk.batch)
-                chosen = chosen.sized(*S.shape).compact(wait=ask and rows.large)
+                chosen = chosen.with_shape(*S.shape).compact(synchronize=synchronize and rows.large)
                 if not rows.large:
                     return chosen
                 gaps = gaps or chosen.valid is not None
@@ -129,8 +137,8 @@ class TripletMiner(Miner):
             anchors, positives, negatives, valid = found.all()
         return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, batch.shape)
 
-    def touch(self, rows: WholeRows) -> Relation:
-        """The pairs that the chosen triplets touch."""
+    def refine(self, rows: WholeRows) -> Relation:
+        """The pairs that the chosen triplets contain."""
         return self.choose(rows)
 
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Triplets:
@@ -151,7 +159,7 @@ class TripletMiner(Miner):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            chosen = self.choose(WholeRows(batch)).compact(wait=True)
+            chosen = self.choose(WholeRows(batch)).compact(synchronize=True)
         return chosen.anchors, chosen.positives, chosen.negatives
 
 
@@ -162,9 +170,9 @@ def _any_tensor(batch: PairBatch) -> Tensor:
 
 
 class _Columns:
-    """Indices that are found chunk by chunk, in memory that is allocated before the chunks'.
+    """Indices from several chunks, in memory that is allocated before that of the chunks.
 
-    Results of a chunk would otherwise lie between its matrices and those of the next: see `likewise.engines.recompute`.
+    Otherwise results would be allocated between the matrices of consecutive chunks; see `likewise.engines.recompute`.
     """
 
     def __init__(self, batch: PairBatch) -> None:
@@ -174,9 +182,7 @@ class _Columns:
     def add(self, rows: slice, *columns: Tensor) -> None:
         """Add the indices of some rows."""
         end = self.filled + len(columns[0])
-        if (
-            end > self.room.shape[1]
-        ):  # enough for all rows if they find as many as those so far, which may be the richest
+        if end > self.room.shape[1]:  # enough for all rows if each has as many as those so far, which may have the most
             larger = self.room.new_empty(4, max(end, min(end * self.anchors // max(rows.stop, 1), 2 * end)))
             larger[:, : self.filled] = self.room[:, : self.filled]
             self.room = larger
@@ -192,7 +198,7 @@ class _Columns:
 def candidates(positive: Tensor) -> tuple[Tensor, Tensor]:
     """The positives of each row as indices, and which of them exist, ``(m, k)`` both.
 
-    Where values can be read ``k`` is the largest number of positives; elsewhere every column is a candidate, because a
+    If values can be read, ``k`` is the largest number of positives; otherwise every column is a candidate, because a
     smaller number would have to be read from the device.
     """
     m, n = positive.shape
@@ -204,6 +210,6 @@ def candidates(positive: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def one_negative_each(positives: Tensor, negatives: Tensor, valid: Tensor) -> Triplets:
-    """Triplets from matrices ``(m, k)`` that name k positives of each anchor, and a negative for each of them."""
+    """Triplets from matrices ``(m, k)`` of k positives of each anchor, and a negative for each of them."""
     anchors = torch.arange(len(positives), device=positives.device)[:, None].expand_as(positives)
     return Triplets(anchors.reshape(-1), positives.reshape(-1), negatives.reshape(-1), valid.reshape(-1))

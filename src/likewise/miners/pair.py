@@ -1,4 +1,4 @@
-"""Pair miners: row statistics and a condition."""
+"""Pair miners: conditions on a pair's similarity and on folds of its row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from likewise.miners.base import PairMiner
 
 
 def _could_be_violated(margin: float) -> tuple[Formula, Formula]:
-    """Pairs of which some triplet violates the margin: each against the hardest pair of the other side.
+    """Conditions for pairs in a triplet that violates the margin: each against the hardest pair of the other side.
 
-    An anchor without positives or without negatives keeps nothing: its hardest pair is infinitely easy.
+    An anchor without positives or without negatives keeps nothing, because the missing fold is infinite.
     """
     return s - margin < largest(s, NEGATIVES), s + margin > smallest(s, POSITIVES)
 
@@ -42,12 +42,11 @@ class MultiSimilarityMiner(PairMiner):
 
 @dataclass(frozen=True)
 class ValidTripletMiner(PairMiner):
-    r"""Valid-triplet hard mining (VTHM): keep pairs that stand in some triplet which violates the margin.
+    r"""Valid-triplet hard mining (VTHM): keep pairs of triplets that violate the margin.
 
     Negative kept if $s_{ij}>s_{ip^*}-\lambda$ with $p^*$ the least similar positive, positive kept if
     $s_{ij}<s_{in^*}+\lambda$ with $n^*$ the most similar negative: Section 5.1 of the unified view.  Moving λ to the
-    other side of the inequality shows that this is `MultiSimilarityMiner` with λ for ε, pair by pair, and that is how it
-    is computed.
+    other side of the inequality shows that this is `MultiSimilarityMiner` with ε = λ, and it is computed as such.
 
     Args:
         margin: the margin λ.
@@ -90,6 +89,6 @@ class PairMarginMiner(PairMiner):
 
     def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
         """A threshold for each side."""
-        # as formulas: torch.compile cannot compare one with a number that changes between calls
+        # as formulas, because torch.compile cannot compare a formula with a number that changes between calls
         positive, negative = similarity.threshold(self.positive_margin), similarity.threshold(self.negative_margin)
         return s < Number(positive), s > Number(negative)

@@ -1,8 +1,8 @@
-"""Triplet miners: an anchor, a positive and a negative at a time.
+"""Triplet miners: choose an anchor, a positive and a negative.
 
-None of them loops over anchors.  Inside a loss none synchronizes with a GPU while the batch is small; on a large one the
-host reads how many positives an anchor has.  `SemiHardMiner` with a margin has no fixed number of triplets: losses take it
-as a condition, and only ``triplets()``, which names them, synchronizes.
+Miners do not loop over anchors.  Inside a loss they do not synchronize with a GPU on a small batch; on a large one the
+host reads the largest number of positives.  `SemiHardMiner` with a margin has no fixed number of triplets: losses use it
+as a condition, and only ``triplets()``, which enumerates them, synchronizes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LOWEST = -3e38
 
 
 def _choose_hardest_below(positive: Formula, exists: Formula | None = None) -> Choice:
-    """The same as formulas: of several negatives at that similarity each gets its share of the gradient."""
+    """The same as formulas; negatives that tie at that similarity share the gradient."""
     hardest = largest(where(s < positive, s, _LOWEST), NEGATIVES)
     found = hardest > _LOWEST / 2
     found = found if exists is None else exists & found
@@ -57,7 +57,7 @@ def _choose_hardest_below(positive: Formula, exists: Formula | None = None) -> C
 
 @dataclass(frozen=True)
 class SemiHardMiner(TripletMiner):
-    r"""Semi-hard negatives: hard, but not harder than the positive.
+    r"""Semi-hard negatives: the hardest ones that are less similar than the positive.
 
     Without a margin, for every positive pair the most similar negative that is less similar than the positive:
     $n_{ap}=\arg\max_{n:\,s_{ap}>s_{an}}s_{an}$, Eq. 2.20 of the thesis.  With a margin λ, every triplet with
@@ -81,7 +81,7 @@ class SemiHardMiner(TripletMiner):
             raise ValueError(f"SemiHardMiner: margin must be a number > 0 or None, but it is {self.margin!r}")
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
-        """Sort the negatives of each row once; a positive finds its place among them."""
+        """Sort the negatives of each row once; bisection locates each positive among them."""
         if self.margin is None:
             candidate, exists = candidates(positive)
             chosen, found = _hardest_below(S, negative, S.gather(1, candidate))
@@ -89,7 +89,7 @@ class SemiHardMiner(TripletMiner):
         ordered, index = S.masked_fill(~negative, -torch.inf).sort(dim=1)
         positives = S.contiguous()
         first = torch.searchsorted(ordered, positives - self.margin, right=True)
-        # rows begin with what is no negative, at minus infinity, below every threshold
+        # entries that are not negatives sort first, at minus infinity, below every threshold
         number = (torch.searchsorted(ordered, positives) - first).clamp_min(0).masked_fill(~positive, 0).reshape(-1)
         pair = torch.arange(len(number), device=S.device).repeat_interleave(number)
         offset = torch.arange(len(pair), device=S.device) - (number.cumsum(0) - number)[pair]
@@ -100,11 +100,11 @@ class SemiHardMiner(TripletMiner):
         """For each positive the hardest negative below it, or a condition on all negatives."""
         if self.margin is None:
             return _choose_hardest_below(s_p)
-        # both similarities by name: torch.compile cannot fill in formulas that are defaults
+        # both similarities explicitly, because torch.compile cannot trace formulas as defaults
         return Choice(s_p, s, (s_p - self.margin < s) & (s < s_p))
 
-    def touch(self, rows: WholeRows) -> Relation:
-        """With a margin: the pairs of some triplet, without naming the triplets."""
+    def refine(self, rows: WholeRows) -> Relation:
+        """The pairs of the triplets; with a margin the triplets are not enumerated."""
         if self.margin is None or rows.large:
             return self.choose(rows)
         with torch.no_grad():
@@ -132,7 +132,7 @@ class BatchHardMiner(TripletMiner):
         return Triplets(anchors, hardest_positive, hardest_negative, positive.any(dim=1) & negative.any(dim=1))
 
     def choice(self) -> Choice:
-        """Two folds; of several pairs at an extreme each gets its share of the gradient."""
+        """Two folds; pairs that tie at an extreme share the gradient."""
         found = (count(POSITIVES) > 0) & (count(NEGATIVES) > 0)
         hardest = smallest(s, POSITIVES), largest(s, NEGATIVES)
         return Choice(where(found, hardest[0], 0.0), where(found, hardest[1], 0.0), found)
@@ -142,7 +142,7 @@ class BatchHardMiner(TripletMiner):
 class EasyPositiveMiner(TripletMiner):
     """The most similar positive of every anchor, with a semi-hard (or the hardest) negative.
 
-    A class need not shrink to a point if each member only has to stay near its nearest.  Xuan et al. 2020.
+    Members only have to stay near their nearest positive, so a class need not collapse to a point.  Xuan et al. 2020.
 
     Args:
         negatives: ``"semihard"``, the most similar negative that is less similar than that positive, or ``"hard"``.
@@ -161,7 +161,7 @@ class EasyPositiveMiner(TripletMiner):
         one_of("negatives", self.negatives, ("semihard", "hard"))
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
-        """One extreme for the positive, one place in the order for the negative."""
+        """The most similar positive, and the negative that follows it in the order of similarity."""
         easiest = S.masked_fill(~positive, -torch.inf).argmax(dim=1)
         if self.negatives == "hard":
             chosen, found = S.masked_fill(~negative, -torch.inf).argmax(dim=1), negative.any(dim=1)
@@ -185,14 +185,14 @@ class DistanceWeightedMiner(TripletMiner):
 
     A negative at distance $d$ is drawn with a probability proportional to $1/q(\max(d,\text{cutoff}))$, where
     $q(d)\propto d^{\,n-2}(1-d^2/4)^{(n-3)/2}$ is the density of distances on the sphere in $n$ dimensions, and only if
-    $d$ is below ``nonzero_loss_cutoff``.  Wu et al. 2017.  Everything is done with logarithms relative to
-    the row's largest, so that it holds in 2 dimensions as in 4,096.
+    $d$ is below ``nonzero_loss_cutoff``.  Wu et al. 2017.  Weights are computed as logarithms relative
+    to the row's largest, which is accurate in 2 as in 4,096 dimensions.
 
     Args:
-        cutoff: smaller distances are weighted as this one, against noise from the very hardest.
+        cutoff: smaller distances are weighted as this one, against noise from the hardest negatives.
         nonzero_loss_cutoff: larger distances are not drawn.
-        dim: the embeddings' dimension; needed only where the miner sees similarities alone.
-        generator: the source of randomness; torch's own by default.
+        dim: the embeddings' dimension; needed only for a matrix of similarities.
+        generator: the random number generator; torch's default one if ``None``.
 
     Examples:
         >>> import torch
@@ -206,7 +206,7 @@ class DistanceWeightedMiner(TripletMiner):
     )
     nonzero_loss_cutoff: float = hyper(default=1.4, help="larger distances are not drawn", above=0.0, search=(1.0, 2.0))
     dim: int | None = option(default=None, kw_only=True, help="the embeddings' dimension")
-    generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
+    generator: torch.Generator | None = option(default=None, kw_only=True, help="random number generator")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -223,7 +223,9 @@ class DistanceWeightedMiner(TripletMiner):
         assert batch.similarity is not None
         dim = self.dim if batch.anchors is None else batch.anchors.shape[1]
         if dim is None:
-            raise ValueError("dim must be given where DistanceWeightedMiner sees similarities alone, but it is None")
+            raise ValueError(
+                "dim must be given where DistanceWeightedMiner mines a matrix of similarities, but it is None"
+            )
         distances = batch.similarity.distances(S.double())
         weights = self.weights(distances, negative, dim)
         running = weights.cumsum(dim=1)
@@ -241,10 +243,10 @@ class DistanceWeightedMiner(TripletMiner):
             tensor([[1.0000, 0.5000]])
         """
         d = distances.clamp(min=self.cutoff, max=2.0)
-        # in place: a dozen matrices of doubles would be what a large batch costs
+        # in place, because a large batch would otherwise take a dozen matrices of doubles
         inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
         log_weights = d.log_().mul_(2.0 - dim).add_(inside.log_(), alpha=0.5 * (3.0 - dim))
-        eligible = negative & (distances < self.nonzero_loss_cutoff)  # a distance that is none is below nothing
+        eligible = negative & (distances < self.nonzero_loss_cutoff)  # NaN is not below the cutoff
         log_weights.masked_fill_(eligible.logical_not_(), -torch.inf)
         peak = log_weights.amax(dim=1, keepdim=True)
         return log_weights.sub_(peak.masked_fill_(peak == -torch.inf, 0.0)).exp_()
@@ -252,11 +254,11 @@ class DistanceWeightedMiner(TripletMiner):
 
 @dataclass(frozen=True)
 class RandomMiner(TripletMiner):
-    """So many triplets, drawn uniformly and with replacement from all triplets of the batch.
+    """A number of triplets, drawn uniformly and with replacement from all triplets of the batch.
 
     Args:
-        n: how many.
-        generator: the source of randomness; torch's own by default.
+        n: the number of triplets.
+        generator: the random number generator; torch's default one if ``None``.
 
     Examples:
         >>> import torch
@@ -266,11 +268,11 @@ class RandomMiner(TripletMiner):
         [2, 2, 2]
     """
 
-    n: int = hyper(default=100, help="how many triplets", at_least=1, search=(100, 10_000), log=True)
-    generator: torch.Generator | None = option(default=None, kw_only=True, help="the source of randomness")
+    n: int = hyper(default=100, help="number of triplets", at_least=1, search=(100, 10_000), log=True)
+    generator: torch.Generator | None = option(default=None, kw_only=True, help="random number generator")
 
     def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
-        """An anchor in proportion to its triplets, then one of its positives and one of its negatives."""
+        """Draw anchors in proportion to their triplets, then a positive and a negative of each."""
         positives, negatives = positive.sum(dim=1), negative.sum(dim=1)
         anchors, u, valid = self._draw(positives, negatives)
         return Triplets(
@@ -281,7 +283,7 @@ class RandomMiner(TripletMiner):
         )
 
     def choose(self, rows: WholeRows) -> Triplets:
-        """Anchors are drawn from the whole batch: chunks are counted first, and partners are picked afterwards."""
+        """Draw anchors from the whole batch: chunks are counted first, then positives and negatives are picked."""
         if not rows.large:
             return super().choose(rows)
         with torch.no_grad():
@@ -299,7 +301,7 @@ class RandomMiner(TripletMiner):
             return Triplets(anchors, chosen[0], chosen[1], valid, rows.batch.shape).compact()
 
     def _draw(self, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Anchors, the random numbers that will choose their partners, and whether there are any."""
+        """Anchors, the random numbers that pick their positives and negatives, and whether there are any triplets."""
         running = (positives * negatives).cumsum(0)
         u = torch.rand(3, self.n, dtype=torch.float64, device=running.device, generator=self.generator)
         anchors = torch.searchsorted(running, (u[0] * running[-1]).long(), right=True).clamp_max(len(running) - 1)
@@ -307,8 +309,8 @@ class RandomMiner(TripletMiner):
 
 
 def _pick(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> Tensor:
-    """The member of each named row's mask that a share between 0 and 1 of its members names."""
-    # the members of a row first, in order; then the k-th of them
+    """The member of each row's mask at a fraction between 0 and 1 of its members."""
+    # sort the members of a row to the front, then take the k-th of them
     members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
     k = torch.minimum((share * number).long(), number - 1).clamp_min(0)
     return members[rows, k]

@@ -589,7 +589,7 @@ const MarginLoss_boundary = ({ samples }, h) => matrixOf(samples.rows, 1, new Fl
 const MarginLoss_alone = (points, h) => h.nu * h.beta;
 return {
 "Angular": {
-about: "Angular loss: the angle at the negative of every triangle shall be small.",
+about: "Angular loss: penalizes large angles at the negative of each triplet's triangle.",
 cite: "Wang et al. 2017",
 kind: "AngularLoss",
 miner: null,
@@ -978,7 +978,7 @@ run: lossOf({ names: ["alpha", "beta", "base", "miner.margin"], alone: [], matri
 }] }] }),
 },
 "Circle": {
-about: "Circle loss: every similarity is optimized at a pace that its own distance to the optimum sets.",
+about: "Circle loss: each similarity is weighted by its distance to its optimum.",
 cite: "Sun et al. 2020",
 kind: "CircleLoss",
 miner: null,
@@ -1662,7 +1662,7 @@ run: lossOf({ names: ["positive_epsilon", "negative_epsilon"], alone: [], matric
 }] }] }),
 },
 "Lifted structure": {
-about: "Lifted structure loss as first published: every positive pair against the negatives of both its ends.",
+about: "Lifted structure loss as first published: every positive pair against the negatives of both members.",
 cite: "Song et al. 2016",
 kind: "LiftedStructureLoss",
 miner: null,
@@ -1804,7 +1804,7 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
 }] }] }),
 },
 "Multi-similarity": {
-about: "Multi-similarity loss: each pair is weighted by its own similarity and by those around it.",
+about: "Multi-similarity loss: each pair is weighted by its similarity and by those of the anchor's other pairs.",
 cite: "Wang et al. 2019",
 kind: "MultiSimilarityLoss",
 miner: null,
@@ -1915,7 +1915,7 @@ run: lossOf({ names: ["alpha", "beta", "base"], alone: [], matrices: [{ between:
 }] }] }),
 },
 "Multi-similarity + its miner": {
-about: "Multi-similarity loss: each pair is weighted by its own similarity and by those around it.",
+about: "Multi-similarity loss: each pair is weighted by its similarity and by those of the anchor's other pairs.",
 cite: "Wang et al. 2019",
 kind: "MultiSimilarityLoss",
 miner: "MultiSimilarityMiner",
@@ -2535,8 +2535,8 @@ run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples 
 }] }] }),
 },
 "Proxy repulsion": {
-about: "Samples are pulled to their proxies, and the proxies push each other.",
-cite: null,
+about: "Proxy repulsion: samples are pulled to their proxies, and the proxies repel each other.",
+cite: "Eq. 6.1 of the thesis",
 kind: "ProxyRepulsionLoss",
 miner: null,
 formula: "\\frac{1}{|W^+|}\\sum_{w\\in W^+}\\log\\Bigl(1+\\sum_{x\\in X_w^+}e^{-\\alpha(w\\cdot x-\\lambda)}\\Bigr) +\\frac{1}{|W|}\\sum_{w\\in W}\\log\\Bigl(1+\\sum_{w'\\ne w}e^{\\alpha(w\\cdot w'+\\lambda)}\\Bigr)",
@@ -2793,19 +2793,19 @@ run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "prox
 }] }] }),
 },
 "ProxyGML": {
-about: "ProxyGML: several proxies for each class, of which each sample sees the nearest alone.",
+about: "ProxyGML: several proxies for each class; a sample is compared with its nearest proxies only.",
 cite: "Zhu et al. 2020",
 kind: "ProxyGMLLoss",
 miner: null,
 formula: "-\\log\\frac{e^{S_y}}{\\sum_{c\\in M}e^{S_c}}+\\lambda\\,\\mathrm{mean}_{p}\\Bigl(-\\log\\frac{e^{S^p_{y(p)}}}{\\sum_c e^{S^p_c}}\\Bigr)",
 similarity: "cosine",
 centers: 3,
-parameters: [{"name": "centers", "help": "proxies of each class", "value": 3, "least": 1, "most": 5, "log": false, "whole": true, "choices": null}, {"name": "neighbors", "help": "proxies that a sample sees", "value": 8, "least": 5, "most": 200, "log": true, "whole": true, "choices": null}, {"name": "weight", "help": "weight of the term on proxies", "value": 0.3, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
+parameters: [{"name": "centers", "help": "proxies of each class", "value": 3, "least": 1, "most": 5, "log": false, "whole": true, "choices": null}, {"name": "neighbors", "help": "proxies that a sample is compared with", "value": 8, "least": 5, "most": 200, "log": true, "whole": true, "choices": null}, {"name": "weight", "help": "weight of the term on proxies", "value": 0.3, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
 run: lossOf({ names: ["centers", "neighbors", "weight"], alone: [ProxyGMLLoss_alone], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [averaged("mean", ProxyGMLLoss_matrix)] }] }),
 },
 "ProxyNCA": {
-about: "ProxyNCA: near the class's own proxy, far from the others.",
+about: "ProxyNCA: the distance to the proxy of the class against the distances to the other proxies.",
 cite: "Movshovitz-Attias et al. 2017",
 kind: "ProxyNCALoss",
 miner: null,
@@ -2921,7 +2921,7 @@ run: lossOf({ names: ["scale"], alone: [], matrices: [{ between: "samples agains
 }] }] }),
 },
 "ProxyNCA++": {
-about: "ProxyNCA++: the probability of the own proxy among all, with a temperature.",
+about: "ProxyNCA++: a softmax over all proxies, with a temperature.",
 cite: "Teh et al. 2020",
 kind: "ProxyNCAPPLoss",
 miner: null,
@@ -3540,7 +3540,7 @@ run: lossOf({ names: [], alone: [], matrices: [{ between: "samples against proxi
 }] }] }),
 },
 "SoftTriple": {
-about: "SoftTriple: several centers for each class, weighted by a softmax, and a pull that merges those not needed.",
+about: "SoftTriple: several centers for each class, weighted by a softmax, and a regularizer that merges redundant ones.",
 cite: "Qian et al. 2019",
 kind: "SoftTripleLoss",
 miner: null,
@@ -4723,7 +4723,7 @@ run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples again
 }] }] }),
 },
 "Tuplet margin": {
-about: "Tuplet margin loss: every positive, some degrees in arrears, against all negatives.",
+about: "Tuplet margin loss: every positive, with an angular margin, against all negatives.",
 cite: "Yu & Tao 2019",
 kind: "TupletMarginLoss",
 miner: null,

@@ -245,7 +245,7 @@ class LossContract:
         embeddings, labels = make_batch("ragged")
         similarities = as_similarity(loss.similarity)(embeddings)
         if loss.only_from_embeddings() is not None:
-            with pytest.raises(TypeError, match="cannot be computed from similarities alone"):
+            with pytest.raises(TypeError, match="cannot be computed from similarities only"):
                 loss.from_similarity(similarities, Labels(labels))
             return
         _close(loss.from_similarity(similarities, Labels(labels)), loss(embeddings, labels).detach())

@@ -1,12 +1,12 @@
-r"""Sampled negatives: a batch is compared with its own classes and some of the others (Partial FC, An et al. 2021, 2022).
+r"""Partial-FC sampling: the batch's classes plus randomly drawn ones (An et al. 2021, 2022).
 
 With the classes $S$ of a call, $D=\sum_c e^{z_c}$ and $D_S=\sum_{c\in S}e^{z_c}$, a softmax loss misses
-$\log D-\log D_S=-\log(1-P)$, where $P$ is the probability that the full softmax gives to the classes left out.  So the
-sampled loss is never above the full one, whatever is drawn, and its gradient lets those classes alone.
+$\log D-\log D_S=-\log(1-P)$, where $P$ is the probability that the full softmax gives to the classes left out.  The
+sampled loss is therefore never above the full one, and its gradient does not change those classes.
 
-Each class drawn may stand for the $(C-u)/(k-u)$ that it was drawn from, $u$ classes of $k$ being the batch's: then the
-expected denominator is the full one.  The loss is its logarithm, and a logarithm of a mean is above the mean of the
-logarithms: the corrected loss is too small on average, by about half the variance of $D_S/D$, and no longer for every draw.
+With the correction, each drawn class is weighted by the $(C-u)/(k-u)$ classes that it was drawn from, where $u$ of the
+$k$ classes are the batch's: the expected denominator is then the full one.  Because the loss is a logarithm, the
+corrected loss is still too small on average, by about half the variance of $D_S/D$, but not for every draw.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from likewise.formula import (
 
 
 def number_of_classes(sampled: object, classes: int) -> int:
-    """How many classes a call compares a batch with: a share up to one, or a number above one.
+    """The number of classes that a batch is compared with, from a fraction up to 1 or a number above 1.
 
     Examples:
         >>> number_of_classes(0.1, 1000), number_of_classes(64, 1000), number_of_classes(64, 10)
@@ -42,31 +42,31 @@ def number_of_classes(sampled: object, classes: int) -> int:
         >>> number_of_classes(-1, 1000)
         Traceback (most recent call last):
         ...
-        ValueError: sampled must be a share of the classes, up to 1, or a whole number of them, above 1, but it is -1
+        ValueError: sampled must be a fraction of the classes, up to 1, or a whole number of them, above 1, but it is -1
     """
     number = isinstance(sampled, Real) and not isinstance(sampled, bool)
     if not number or not 0.0 < float(sampled) < math.inf or (sampled > 1 and sampled != int(sampled)):  # type: ignore[arg-type, operator, call-overload]
         raise ValueError(
-            f"sampled must be a share of the classes, up to 1, or a whole number of them, above 1, but it is {sampled!r}"
+            f"sampled must be a fraction of the classes, up to 1, or a whole number of them, above 1, but it is {sampled!r}"
         )
-    share = float(sampled)  # type: ignore[arg-type]
-    return min(classes, math.ceil(share * classes) if share <= 1.0 else int(share))
+    fraction = float(sampled)  # type: ignore[arg-type]
+    return min(classes, math.ceil(fraction * classes) if fraction <= 1.0 else int(fraction))
 
 
 def draw(
     labels: Tensor, classes: int, number: int, generator: torch.Generator | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Choose classes: those of the batch, and others uniformly, without replacement, and without waiting for a device.
+    """Choose the classes of the batch and others, uniformly, without replacement and without synchronizing.
 
     Args:
         labels: class indices of the batch, ``(m,)``.
-        classes: how many classes there are.
-        number: how many are chosen.
-        generator: draws; by default the device's own generator.
+        classes: the number of classes.
+        number: the number of chosen classes.
+        generator: the random number generator; by default the device's.
 
     Returns:
-        The chosen classes in order, ``(number,)``; where among them each label is, ``(m,)``, −1 for one that found no
-        room; and the logarithm of how many classes each stands for, ``(number,)``: none but itself for a class of the batch.
+        The chosen classes in order, ``(number,)``; the position of each label among them, ``(m,)``, −1 if its class was
+        left out; and the logarithm of the number of classes that each represents, ``(number,)``, zero for the batch's.
 
     Examples:
         >>> import torch
@@ -75,13 +75,12 @@ def draw(
         ([7, 3, 7], tensor(10.))
     """
     if number < len(labels) and can_read_values(labels):
-        there = len(torch.unique(labels))
-        if there > number:
+        present = len(torch.unique(labels))
+        if present > number:
             raise ValueError(
-                f"sampled must leave room for all classes of a batch, of which there are {there}, "
-                f"but it is {number} of {classes}"
+                f"sampled must be at least the number of classes of a batch, {present}, but it is {number} of {classes}"
             )
-    # float64: among ten million keys of 24 bits, equal ones would be common
+    # float64, because equal keys would be common among ten million keys of 24 bits
     keys = torch.rand(classes, dtype=torch.float64, device=labels.device, generator=generator)
     keys.index_fill_(0, labels, 2.0)
     chosen = keys.topk(number, sorted=False).indices.sort().values
@@ -94,7 +93,7 @@ def draw(
 
 
 def reweigh_declaration(declaration: Declaration, log_weights: Tensor) -> Declaration:
-    """A declaration whose terms are reweighed.
+    """Reweigh the terms of a declaration.
 
     Examples:
         >>> import torch
@@ -107,7 +106,7 @@ def reweigh_declaration(declaration: Declaration, log_weights: Tensor) -> Declar
 
 
 def reweigh(term: Term, log_weights: Tensor) -> Term:
-    """A term whose folds over negatives take each reference as often as it stands for others.
+    """Weight each reference in a term's folds over negatives by the number of classes that it represents.
 
     Args:
         term: folds over negatives are log-sum-exps, sums or counts of them.

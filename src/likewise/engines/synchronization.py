@@ -1,7 +1,7 @@
-"""A watch for what makes the host wait for a GPU: such work cannot be captured, and must not be tried.
+"""Detection of operations that synchronize the host with a GPU, which cannot be captured.
 
-Before torch 2.12 a capture that fails leaves the allocator in a state in which it frees less memory
-(https://github.com/pytorch/pytorch/pull/180395), so what would fail is found in a plain run.
+Before torch 2.12 a failed capture leaves the allocator in a state in which it frees less memory
+(https://github.com/pytorch/pytorch/pull/180395), so such operations are detected in a run without capture.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _READS = frozenset(
         *("unique", "unique_consecutive", "unique_dim"),
     }
 )
-"""Functions whose result, or its shape, the host must know before it goes on."""
+"""Functions whose result, or its shape, the host needs before it continues."""
 
 _COPIES = frozenset(
     {"to", "cpu", "cuda", "copy_", "type", "tensor", "as_tensor", "asarray", "new_tensor", "from_numpy"}
@@ -28,20 +28,20 @@ _COPIES = frozenset(
 """Functions that may copy between host and device."""
 
 
-class HostWaitError(RuntimeError):
-    """Something would make the host wait for the device."""
+class SynchronizationError(RuntimeError):
+    """An operation would synchronize the host with the device."""
 
 
-class RefuseToWait(TorchFunctionMode):
-    """Raise `HostWaitError` on what would make the host wait for a GPU, were the tensors on one, in this thread.
+class ForbidSynchronization(TorchFunctionMode):
+    """Raise `SynchronizationError` on operations of this thread that would synchronize if the tensors were on a GPU.
 
     Examples:
         >>> import torch
-        >>> with RefuseToWait():
+        >>> with ForbidSynchronization():
         ...     torch.ones(2).sum().item()
         Traceback (most recent call last):
         ...
-        likewise.engines.waiting.HostWaitError: item makes the host wait for the device
+        likewise.engines.synchronization.SynchronizationError: item synchronizes the host with the device
     """
 
     def __torch_function__(
@@ -51,14 +51,14 @@ class RefuseToWait(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Call a function of torch, unless it waits."""
+        """Call a function of torch, unless it synchronizes."""
         options = kwargs or {}
         name = getattr(function, "__name__", "")
         if name in _READS or _reads_shape(name, args, options):
-            raise HostWaitError(f"{name} makes the host wait for the device")
+            raise SynchronizationError(f"{name} synchronizes the host with the device")
         result = function(*args, **options)
         if name in _COPIES and _changes_device(result, args):
-            raise HostWaitError(f"{name} copies between host and device")
+            raise SynchronizationError(f"{name} copies between host and device")
         return result
 
 
@@ -70,7 +70,7 @@ def _reads_shape(name: str, args: Sequence[Any], options: Mapping[str, Any]) -> 
         return len(args) + len(options) == 1
     if name == "__getitem__":
         return _is_mask(args[1])
-    # one number goes to where a mask is true without a look at the mask
+    # writing one number where a mask is true does not read the mask
     return name == "__setitem__" and _is_mask(args[1]) and isinstance(args[2], Tensor) and args[2].ndim > 0
 
 
@@ -82,5 +82,5 @@ def _is_mask(index: Any) -> bool:
 def _changes_device(result: Any, args: Sequence[Any]) -> bool:
     if not isinstance(result, Tensor):
         return False
-    given = [each.device for each in args if isinstance(each, Tensor)]
-    return any(device != result.device for device in given) or (not given and result.device.type != "cpu")
+    devices = [each.device for each in args if isinstance(each, Tensor)]
+    return any(device != result.device for device in devices) or (not devices and result.device.type != "cpu")
