@@ -160,4 +160,4 @@ def test_inheritance_is_flat(loss: type):
 
 
 def test_sides_print_themselves():
-    assert [side.value for side in Side] == ["positives", "negatives", "both"]
+    assert [side.value for side in Side] == ["positives", "negatives", "both", "each positive"]

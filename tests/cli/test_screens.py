@@ -80,7 +80,8 @@ def test_a_loss_is_described_from_its_own_declaration(name: str, capsys: pytest.
     loss = imported(f"likewise.losses.{name}")
     for option, declared in (hyperparameters(loss) if hasattr(loss, "__dataclass_fields__") else {}).items():
         line = next(line for line in text.splitlines() if line.startswith(f"  --loss.{option} "))
-        assert str(inspect.signature(loss).parameters[option].default) in line.split()
+        default = inspect.signature(loss).parameters[option].default
+        assert ("none" if default is None else str(default)) in line.split()
         assert declared.limits() in " ".join(text.split())
     assert f"likewise train --loss {name}" in text
 

@@ -1,4 +1,4 @@
-"""The fused engine where there is no GPU: its kernels in Triton's interpreter, in a process that asks for it in time."""
+"""The Triton engine without a GPU: its kernels in Triton's interpreter, in a process that enables it before the import."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PARTS = ("inputs", "calls precision", "losses", "formulas")
 EMBEDDINGS, LABELS = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) // 2
 
 
-def interpreted(parts: str) -> str:
-    """Run some files of tests in Triton's interpreter; what they say if anything fails."""
+def run_interpreted(parts: str) -> str:
+    """Run some test files in Triton's interpreter and return their output if a test fails."""
     command = [
         sys.executable,
         "-m",
@@ -50,7 +50,7 @@ def interpreted(parts: str) -> str:
 @pytest.mark.parametrize("parts", PARTS)
 def test_kernels_in_the_interpreter(parts: str) -> None:
     pytest.importorskip("triton")
-    failure = interpreted(parts)
+    failure = run_interpreted(parts)
     assert not failure, failure
 
 

@@ -1,4 +1,4 @@
-"""How the fused engine is called: graphs, repeated calls, changed hyper-parameters, what is remembered and what is freed."""
+"""Calls of the Triton engine: graphs, repeated calls, changed hyper-parameters, caches and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from triton.runtime import interpreter
 
 from likewise import losses, miners
-from likewise.engines.triton.program import compile_source
+from likewise.engines.triton.kernels import compile_source
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -30,7 +30,7 @@ from likewise.formula import (
 )
 from likewise.formula.expressions import as_formula
 from likewise.losses import PairLoss
-from tests.engines.triton_common import WAYS, batch, check, declared, keeping, outcome, program, take
+from tests.engines.triton_common import WAYS, batch, check, declare_loss, kernels, make_miner, run, take
 
 LOSSES = {
     "plain": losses.MultiSimilarityLoss,
@@ -42,7 +42,7 @@ LOSSES = {
 }
 
 
-def leaf_of(embeddings: Tensor) -> Tensor:
+def make_leaf(embeddings: Tensor) -> Tensor:
     return embeddings.detach().clone().requires_grad_()
 
 
@@ -54,11 +54,11 @@ def test_without_a_graph(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     loss = losses.MultiSimilarityLoss(backend="triton")
-    expected = loss(leaf_of(embeddings), labels)
+    expected = loss(make_leaf(embeddings), labels)
     assert expected.requires_grad
     assert not loss(embeddings, labels).requires_grad
     with torch.no_grad():
-        assert not loss(leaf_of(embeddings), labels).requires_grad
+        assert not loss(make_leaf(embeddings), labels).requires_grad
     with torch.inference_mode():
         assert torch.equal(loss(embeddings, labels), expected.detach())
 
@@ -71,7 +71,7 @@ def test_one_side_learns(way: str, side: int, monkeypatch: pytest.MonkeyPatch) -
     found = []
     for backend in ("triton", "dense"):
         tensors = [anchors, references]
-        tensors[side] = leaf_of(tensors[side])
+        tensors[side] = make_leaf(tensors[side])
         losses.MultiSimilarityLoss(backend=backend)(tensors[0], labels, tensors[1], theirs).backward()
         found.append(tensors[side].grad)
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-7)
@@ -82,25 +82,25 @@ def test_one_side_learns(way: str, side: int, monkeypatch: pytest.MonkeyPatch) -
 def test_back_twice_and_never_again(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     embeddings, labels = batch(19)
-    leaf = leaf_of(embeddings)
+    leaf = make_leaf(embeddings)
     value = LOSSES[name](backend="triton")(leaf, labels)
     (first,) = torch.autograd.grad(value, leaf, retain_graph=True)
     (second,) = torch.autograd.grad(value, leaf, grad_outputs=torch.tensor(-2.0), retain_graph=True)
     torch.testing.assert_close(second, -2.0 * first)
-    (slope,) = torch.autograd.grad(value, leaf, create_graph=True)
-    # a penalty on the gradient must not be left out silently
+    (gradient,) = torch.autograd.grad(value, leaf, create_graph=True)
+    # a penalty on the gradient must not be ignored silently
     with pytest.raises(RuntimeError, match="cannot be differentiated again; give backend='dense'") as caught:
-        (value + slope.square().sum()).backward()
+        (value + gradient.square().sum()).backward()
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_changed_embeddings_are_noticed(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on the dense engine: a gradient at a point that is no longer there would be silently wrong."""
+    """As in the dense engine: the gradient at changed embeddings would be silently wrong."""
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     for backend in ("triton", "dense"):
-        changed = leaf_of(embeddings) * 1.0
+        changed = make_leaf(embeddings) * 1.0
         value = losses.MultiSimilarityLoss(backend=backend, reduction="none")(changed, labels).sum()
         changed.mul_(2.0)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -112,11 +112,11 @@ def test_autocast_changes_nothing(way: str, monkeypatch: pytest.MonkeyPatch) -> 
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     loss = losses.MultiSimilarityLoss(backend="triton")
-    expected, slope = outcome(loss, [embeddings], labels)
+    expected, gradient = run(loss, [embeddings], labels)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, same = outcome(loss, [embeddings], labels)
+        found, same = run(loss, [embeddings], labels)
     assert torch.equal(expected, found)
-    assert torch.equal(slope, same)
+    assert torch.equal(gradient, same)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -125,7 +125,7 @@ def test_the_same_bits_twice(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.use_deterministic_algorithms(True)
     try:
         for make in (LOSSES["mined"], LOSSES["two stages"]):
-            first, second = (outcome(make(backend="triton"), [batch(19)[0]], batch(19)[1]) for _ in range(2))
+            first, second = (run(make(backend="triton"), [batch(19)[0]], batch(19)[1]) for _ in range(2))
             assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
     finally:
         torch.use_deterministic_algorithms(False)
@@ -135,7 +135,7 @@ def test_the_same_bits_twice(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Hinge(PairLoss):
-    """Numbers in a curve, between the folds and in a count."""
+    """Numbers in a curve, between folds and in a count."""
 
     margin: float = hyper(default=0.3, help="where negatives stop to matter")
     scale: float = hyper(default=4.0, help="how steep")
@@ -145,20 +145,20 @@ class Hinge(PairLoss):
         return per_anchor(hardest / self.scale), per_pair(NEGATIVES, relu(s - self.margin))
 
 
-def compiled() -> int:
+def count_compiled() -> int:
     return compile_source.cache_info().misses
 
 
 @pytest.mark.parametrize(("way", "m"), [("general", 19), ("sorted", 34)])
 def test_a_search_compiles_once(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other numbers are other arguments; numbers that belong to the shape (0.5, 1, 2) are another kernel, and right."""
+    """Numbers are arguments of the kernel; literals (0.5, 1, 2) are part of another kernel, which is correct too."""
     take(monkeypatch, way)
     embeddings, labels = batch(m)
-    outcome(Hinge(0.11, 3.0, backend="triton"), [embeddings], labels)
-    before = compiled()
+    run(Hinge(0.11, 3.0, backend="triton"), [embeddings], labels)
+    before = count_compiled()
     for margin, scale in ((0.2, 5.0), (-0.4, 0.7)):
         check(partial(Hinge, margin, scale), embeddings, labels)
-    assert compiled() == before
+    assert count_compiled() == before
     for margin, scale in ((0.5, 1.0), (0.2, 2.0), (0.5, 5.0)):
         check(partial(Hinge, margin, scale), embeddings, labels)
 
@@ -176,7 +176,7 @@ def test_a_changed_attribute_counts(way: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_number_that_loss_and_miner_share(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One object in two places is one argument; the next loss of that shape may have two."""
+    """One object in two places is one argument; the next loss of that structure may have two."""
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     for first, second in ((0.11, None), (0.11, 0.37), (0.23, None)):
@@ -184,13 +184,15 @@ def test_a_number_that_loss_and_miner_share(way: str, monkeypatch: pytest.Monkey
         for backend in ("triton", "dense"):
             one = as_formula(first)
             other = one if second is None else as_formula(second)
-            loss = declared(per_pair(NEGATIVES, relu(s - one)), backend=backend, miner=keeping(s < 3.0, other < s))
+            loss = declare_loss(
+                per_pair(NEGATIVES, relu(s - one)), backend=backend, miner=make_miner(s < 3.0, other < s)
+            )
             values.append(loss(embeddings, labels))
         torch.testing.assert_close(*values)
 
 
 def test_other_sizes_and_dtypes_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered from one batch fits the next."""
+    """Kernels from the cache fit the next batch."""
     for way in WAYS:
         take(monkeypatch, way)
         for m, d, dtype in (
@@ -212,7 +214,7 @@ def test_losses_can_be_copied_after_use(name: str, monkeypatch: pytest.MonkeyPat
     take(monkeypatch, "general")
     loss = LOSSES[name](backend="triton")
     expected = loss(embeddings, labels)
-    loss(leaf_of(embeddings), labels).backward()
+    loss(make_leaf(embeddings), labels).backward()
     stored = io.BytesIO()
     torch.save(loss, stored)
     stored.seek(0)
@@ -221,44 +223,44 @@ def test_losses_can_be_copied_after_use(name: str, monkeypatch: pytest.MonkeyPat
         assert torch.equal(other(embeddings, labels), expected)
 
 
-def live() -> int:
+def count_tensors() -> int:
     return sum(issubclass(type(each), Tensor) for each in gc.get_objects())
 
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_grows(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No tensor outlives its call, and none waits for the collector of cycles."""
+    """No tensor outlives its call, and none is part of a reference cycle."""
     take(monkeypatch, way)
     embeddings, labels = batch(6, 3, 2)
 
     def step() -> None:
-        leaf = leaf_of(embeddings)
+        leaf = make_leaf(embeddings)
         LOSSES[name](backend="triton")(leaf, labels).backward()
 
     step()
     gc.collect()
-    before = live()
+    before = count_tensors()
     gc.disable()
     try:
         for _ in range(10):
             step()
-        assert live() == before
+        assert count_tensors() == before
     finally:
         gc.enable()
 
 
 def test_kernels_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was made for a batch of distances does not hold its norms."""
+    """The cache of kernels does not hold the norms of a batch."""
     take(monkeypatch, "general")
     embeddings, labels = batch(7)
     losses.MultiSimilarityLoss(backend="triton")(embeddings, labels)
     gc.collect()
-    before = live()
+    before = count_tensors()
     for similarity in ("euclidean", "squared_euclidean"):
         losses.MultiSimilarityLoss(backend="triton", similarity=similarity)(embeddings, labels)
     gc.collect()
-    assert live() == before
+    assert count_tensors() == before
 
 
 # ------------------------------------------------------------------------------------------------ devices
@@ -266,8 +268,8 @@ def test_kernels_keep_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_device_of_the_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    assert program.on(torch.device("cuda:0")) is program.on(torch.device("cpu"))
-    other = program.on(torch.device("cuda:1"))
+    assert kernels.use_device(torch.device("cuda:0")) is kernels.use_device(torch.device("cpu"))
+    other = kernels.use_device(torch.device("cuda:1"))
     assert isinstance(other, torch.cuda.device)
     assert other.idx == 1
 
@@ -288,12 +290,12 @@ def test_every_launch_is_on_its_device(way: str, monkeypatch: pytest.MonkeyPatch
 
     launched, made = [], interpreter.GridExecutor.__call__
 
-    def run(self: Any, *args: Any, **options: Any) -> Any:
+    def launch(self: Any, *args: Any, **options: Any) -> Any:
         launched.append(list(inside))
         return made(self, *args, **options)
 
-    monkeypatch.setattr(interpreter.GridExecutor, "__call__", run)
-    monkeypatch.setattr(program, "on", Guard)
+    monkeypatch.setattr(interpreter.GridExecutor, "__call__", launch)
+    monkeypatch.setattr(kernels, "use_device", Guard)
     take(monkeypatch, way)
     embeddings, labels = batch(19)
     losses.MultiSimilarityLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()

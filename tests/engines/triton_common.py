@@ -1,7 +1,7 @@
-"""What the tests of the fused engine share: its ways, batches, and the bar that it is held to.
+"""Code that the tests of the Triton engine share: its two paths, batches, and the comparison with float64.
 
-Files named ``triton_*`` are run by ``test_triton.py`` in a process of their own: Triton's interpreter must be asked for
-before anybody imports Triton.
+``test_triton.py`` runs the files named ``triton_*`` in a separate process, because Triton's interpreter must be enabled
+before Triton is imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from triton.runtime import interpreter
 
-from likewise.engines.triton import engine, operands, program
+from likewise.engines.triton import engine, kernels, layout
 from likewise.formula import Term
 from likewise.losses import PairLoss
 from likewise.miners import PairMiner
@@ -23,14 +23,14 @@ _visible: set[Any] = set()
 
 
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """A device function, called by the interpreter; Triton's own prepares its language anew at each call."""
+    """Call a device function in the interpreter; Triton's own method patches its language at each call."""
     if function.fn not in _visible:
         interpreter._patch_lang(function.fn)
         _visible.add(function.fn)
     return function.rewrite()(*args, **kwargs)
 
 
-# these two are half of the time, and nothing here is about them: no index is near 2³¹
+# these two take half of the time, and no test depends on them: no index is near 2³¹
 if hasattr(interpreter, "_patch_lang"):
     interpreter.InterpretedFunction.__call__ = _call
 if hasattr(interpreter, "interpreter_builder"):
@@ -42,27 +42,27 @@ EPS = torch.finfo(torch.float32).eps
 
 
 def take(patch: pytest.MonkeyPatch, way: str) -> None:
-    """Lead every batch on one way, over many small tiles.
+    """Make every batch take one path, with many small tiles.
 
-    general: folds in the order of the batch.  sorted: folds in the order of labels, with kernels for plain tiles, in
-    several chunks of columns, and back in several panels.
+    general: in the order of the batch.  sorted: in the order of labels, with kernels for plain tiles, in several chunks
+    of columns forward, and in several chunks backward.
     """
-    patch.setattr(program, "SMALL", program.Shape(16 if way == "sorted" else 32, 16, 16, 4, 3))
-    patch.setattr(operands, "SORT_FROM", 0 if way == "sorted" else NEVER)
+    patch.setattr(kernels, "SMALL_SHAPE", kernels.TileShape(16 if way == "sorted" else 32, 16, 16, 4, 3))
+    patch.setattr(layout, "MIN_SORTED_PAIRS", 0 if way == "sorted" else NEVER)
     if way == "sorted":
-        patch.setattr(engine, "PARTIAL", 1)
-        patch.setattr(operands.Arranged, "_panels", _panels_of_sixteen)
+        patch.setattr(engine, "TILE_STATE_BYTES", 1)
+        patch.setattr(layout.Layout, "_chunks", _chunks_of_sixteen)
 
 
-def _panels_of_sixteen(_arranged: Any, along: int, _across: int) -> list[tuple[int, int]]:
+def _chunks_of_sixteen(_layout: Any, along: int, _across: int) -> list[tuple[int, int]]:
     return [(first, min(first + 16, along)) for first in range(0, along, 16)]
 
 
 def batch(m: int = 34, d: int = 5, classes: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Embeddings of any length, in classes that overlap.
+    """Return embeddings of different norms, in classes that overlap.
 
-    In the order of labels, the first sixteen samples have the first half of the classes for themselves: their tiles with
-    the next sixteen are plain.
+    In the order of labels, only the first sixteen samples have the first half of the classes: their tiles with the next
+    sixteen are plain.
     """
     generator = torch.Generator().manual_seed(seed)
     half = classes // 2 if m > 16 else 0
@@ -73,18 +73,18 @@ def batch(m: int = 34, d: int = 5, classes: int = 8, seed: int = 0) -> tuple[Ten
     return centers[labels] + torch.randn(m, d, generator=generator), labels
 
 
-def declared(part: Term | tuple[Term, ...], **options: Any) -> PairLoss:
-    """A loss that is nothing but its declaration."""
+def declare_loss(term: Term | tuple[Term, ...], **options: Any) -> PairLoss:
+    """Make a loss from its declaration."""
 
     class Declared(PairLoss):
         def declare(self) -> Any:
-            return part
+            return term
 
     return Declared(**options)
 
 
-def keeping(*conditions: Any) -> PairMiner:
-    """A miner that is nothing but its conditions."""
+def make_miner(*conditions: Any) -> PairMiner:
+    """Make a miner from its conditions."""
 
     class Keeping(PairMiner):
         def keep(self, similarity: Any) -> Any:
@@ -96,20 +96,20 @@ def keeping(*conditions: Any) -> PairMiner:
     return Keeping()
 
 
-def outcome(loss: nn.Module, tensors: list[Tensor], *args: Any, **kwargs: Any) -> list[Tensor | None]:
-    """The value, and the gradients of tensors and of everything that is learned, for a gradient that is not one."""
+def run(loss: nn.Module, tensors: list[Tensor], *args: Any, **kwargs: Any) -> list[Tensor | None]:
+    """Return the value, and the gradients by tensors and parameters, for an incoming gradient other than one."""
     leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
     value = loss(leaves[0], *args, **({"references": leaves[1]} if len(leaves) > 1 else {}), **kwargs)
     weight = torch.linspace(1.5, 2.5, max(value.numel(), 1), dtype=value.dtype).reshape(value.shape)
     learned = [parameter for parameter in loss.parameters() if parameter.requires_grad]
-    found = torch.autograd.grad((value * weight).sum(), [*leaves, *learned], allow_unused=True)
-    return [value.detach(), *found]
+    gradients = torch.autograd.grad((value * weight).sum(), [*leaves, *learned], allow_unused=True)
+    return [value.detach(), *gradients]
 
 
-def errors(found: list[Tensor | None], true: list[Tensor | None]) -> list[float]:
-    """Relative distances; infinite where one side has a gradient and the other has none."""
+def relative_errors(results: list[Tensor | None], true: list[Tensor | None]) -> list[float]:
+    """Return relative distances; infinite if only one of two gradients exists."""
     result = []
-    for x, t in zip(found, true, strict=True):
+    for x, t in zip(results, true, strict=True):
         if x is None or t is None:
             result.append(0.0 if x is t or not any(y is not None and y.any() for y in (x, t)) else torch.inf)
         elif not torch.isfinite(x).all():
@@ -121,18 +121,20 @@ def errors(found: list[Tensor | None], true: list[Tensor | None]) -> list[float]
 
 
 def check(make: Callable[..., nn.Module], tensors: list[Tensor] | Tensor, *args: Any, **kwargs: Any) -> None:
-    """The fused engine is at most twice as far from float64 as the dense one, and a few units in the last place."""
+    """Assert that the error against float64 is at most twice that of the dense engine, plus a few units in the last place."""
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
-    fused = outcome(make(backend="triton"), tensors, *args, **kwargs)
-    dense = outcome(make(backend="dense"), tensors, *args, **kwargs)
-    true = outcome(make(backend="dense").double(), [tensor.double() for tensor in tensors], *args, **kwargs)
+    triton = run(make(backend="triton"), tensors, *args, **kwargs)
+    dense = run(make(backend="dense"), tensors, *args, **kwargs)
+    true = run(make(backend="dense").double(), [tensor.double() for tensor in tensors], *args, **kwargs)
     half = any(tensor.dtype == torch.float16 for tensor in tensors)
-    for place, (own, theirs) in enumerate(zip(errors(fused, true), errors(dense, true), strict=True)):
-        # a gradient in float16 is rounded once, wherever it comes from
+    for place, (own, theirs) in enumerate(
+        zip(relative_errors(triton, true), relative_errors(dense, true), strict=True)
+    ):
+        # a float16 gradient is rounded once in every engine
         slack = 1e-5 if half and place else 4.0 * EPS
         assert own <= 2.0 * theirs + slack, (
             f"{'value' if not place else f'gradient {place}'}: {own:.2e}, dense {theirs:.2e}"
         )
-    for x, t in zip(fused, dense, strict=True):
+    for x, t in zip(triton, dense, strict=True):
         if x is not None and t is not None:
             assert (x.shape, x.dtype) == (t.shape, t.dtype)

@@ -1,4 +1,4 @@
-"""Declarations that no loss of the library has: every operation, folds in folds, numbers from outside, stubborn miners."""
+"""Declarations that no loss of the library has: every operation, nested folds, values from outside, miners at their limits."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from likewise.formula.expressions import Folded, Formula, Number, walk
 from likewise.formula.folds import Fold, Sum
 from likewise.formula.operations import OPERATIONS
 from likewise.losses import PairLoss
-from tests.engines.triton_common import WAYS, batch, check, declared, keeping, take
+from tests.engines.triton_common import WAYS, batch, check, declare_loss, make_miner, take
 from tests.test_outside import MeanVersusHardest
 
 WAYS_AND_SIZES = (("general", 19), ("sorted", 34))
@@ -57,7 +57,7 @@ WAYS_AND_SIZES = (("general", 19), ("sorted", 34))
 
 
 def three_passes() -> Formula:
-    """A fold of a fold of a fold, with every operation somewhere on the way."""
+    """A fold of a fold of a fold, with many operations in between."""
     hardest = largest(s, NEGATIVES)
     soft = logsumexp(4.0 * (s - hardest) / at_least(exp(-s), 0.6), NEGATIVES)  # the second pass
     pull = softplus(soft - 3.0 * s) + sigmoid(s) * stop_gradient(square(s)) - sqrt(1.5 + s) * cos(sin(s))
@@ -73,14 +73,15 @@ def test_every_operation_is_in_it() -> None:
 @pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
 def test_folds_in_folds(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
-    embeddings, labels = batch(m)[0], torch.arange(m) % 6  # nobody is alone: a fold inside a curve must be finite
-    check(partial(declared, per_anchor(three_passes())), embeddings, labels)
-    check(partial(declared, per_anchor(three_passes())), embeddings.half(), labels)
+    # every class has several samples, because a fold inside a curve must be finite
+    embeddings, labels = batch(m)[0], torch.arange(m) % 6
+    check(partial(declare_loss, per_anchor(three_passes())), embeddings, labels)
+    check(partial(declare_loss, per_anchor(three_passes())), embeddings.half(), labels)
 
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
 def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a curve of `s`, of a fold, and of both; conditions choose between two values."""
+    """Each operation on `s`, on a fold and on both; conditions select one of two values."""
 
     def of(x: Formula) -> Formula:
         return {
@@ -106,9 +107,9 @@ def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pyt
         }[operation]()
 
     hardest = largest(s, NEGATIVES)
-    part = per_anchor(add_up(square(of(s) + of(hardest)), POSITIVES) + square(of(mean(s, NEGATIVES))))
+    term = per_anchor(add_up(square(of(s) + of(hardest)), POSITIVES) + square(of(mean(s, NEGATIVES))))
     take(monkeypatch, "general")
-    check(partial(declared, part, reduction="sum"), *batch(19))
+    check(partial(declare_loss, term, reduction="sum"), *batch(19))
 
 
 @pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
@@ -128,13 +129,13 @@ def test_folds_over_constants(constant: float, monkeypatch: pytest.MonkeyPatch) 
             + logsumexp(constant, BOTH)
             + largest(constant, BOTH)
         )
-        check(partial(declared, per_anchor(folds + mean(s, BOTH))), *batch(m))
+        check(partial(declare_loss, per_anchor(folds + mean(s, BOTH))), *batch(m))
 
 
 def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A curve, or a condition to be counted, may be a number per anchor: it is as many pairs as the anchor has."""
+    """A curve or a counted condition with one value per anchor counts once for each of its pairs."""
     gap = relu(largest(s, NEGATIVES) - 0.6)
-    parts = {
+    terms = {
         "a pair's value": per_pair(POSITIVES, gap, needs=(NEGATIVES,)),
         "a count of it": Term(add_up(gap + s, NEGATIVES), count(NEGATIVES, gap > 0.1), count(BOTH, gap > 0.1)),
         "a number that is a condition": Term(
@@ -143,9 +144,9 @@ def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatc
     }
     for way, m in WAYS_AND_SIZES:
         take(monkeypatch, way)
-        for part in parts.values():
+        for term in terms.values():
             for reduction in ("mean", "nonzero"):
-                check(partial(declared, part, reduction=reduction), *batch(m))
+                check(partial(declare_loss, term, reduction=reduction), *batch(m))
 
 
 # ------------------------------------------------------------------------------------------------ miners
@@ -153,7 +154,7 @@ def test_values_that_are_the_same_for_a_whole_row(monkeypatch: pytest.MonkeyPatc
 CONDITIONS = {
     "per anchor": (s < 2.0, largest(s, NEGATIVES) > 0.8),
     "a constant": (s < 2.0, apply("less", 0.3, 0.7)),
-    "nobody": (apply("less", 0.7, 0.3), s > 2.0),
+    "empty": (apply("less", 0.7, 0.3), s > 2.0),
     "counts": ((s < 0.9) & (count(POSITIVES) > 1.0), (s > 0.0) & (count(NEGATIVES) > 27.0)),
     "folds of folds": (s < largest(s - mean(s, NEGATIVES), NEGATIVES), smallest(s, POSITIVES) < s),
     "the whole batch": (s < mean_over_batch(s, POSITIVES) + 0.1, mean_over_batch(s, NEGATIVES) < s),
@@ -162,36 +163,36 @@ CONDITIONS = {
 
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_stubborn_miners(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loss counts what is left, the miner what was there before: the same fold, and another number."""
-    part = per_pair(NEGATIVES, square(s) / (1.0 + count(NEGATIVES)) + 0.01 * count(POSITIVES))
+    """The loss counts pairs after mining, the miner those before it: the same fold has two values."""
+    term = per_pair(NEGATIVES, square(s) / (1.0 + count(NEGATIVES)) + 0.01 * count(POSITIVES))
     for way, m in WAYS_AND_SIZES:
         take(monkeypatch, way)
         reduction = "nonzero" if way == "general" else "mean"
-        check(partial(declared, part, miner=keeping(*CONDITIONS[name]), reduction=reduction), *batch(m))
+        check(partial(declare_loss, term, miner=make_miner(*CONDITIONS[name]), reduction=reduction), *batch(m))
 
 
 def test_mined_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, "general")
     embeddings, labels = batch(6)
     once = Mined(Labels(labels), *CONDITIONS["per anchor"])
-    loss = declared(per_pair(NEGATIVES, s), miner=keeping(*CONDITIONS["nobody"]), backend="triton")
+    loss = declare_loss(per_pair(NEGATIVES, s), miner=make_miner(*CONDITIONS["empty"]), backend="triton")
     with pytest.raises(TypeError, match="takes one miner, but the relation is mined already; give") as caught:
         loss(embeddings, relation=once)
     assert "\n" not in str(caught.value)
 
 
 def test_means_of_what_is_mined(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = per_anchor(mean(relu(s + 0.3), NEGATIVES) + logsumexp(s, BOTH))
+    term = per_anchor(mean(relu(s + 0.3), NEGATIVES) + logsumexp(s, BOTH))
     for way, m in WAYS_AND_SIZES:
         take(monkeypatch, way)
-        check(partial(declared, part, miner=keeping(*CONDITIONS["per anchor"])), *batch(m))
+        check(partial(declare_loss, term, miner=make_miner(*CONDITIONS["per anchor"])), *batch(m))
 
 
 # ------------------------------------------------------------------------------------------------ numbers from outside
 
 
 class Numbers(PairLoss):
-    """A learned scalar, a number per anchor, one per reference and two for the whole batch."""
+    """A learned scalar, a value per anchor, one per reference and two for the whole batch."""
 
     margin: float = hyper(default=0.2, help="margin")
 
@@ -228,26 +229,26 @@ def test_a_number_per_reference_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     bias = PerReference(
         "bias", lambda pair_batch: torch.linspace(-1.0, 2.0, pair_batch.shape[1], dtype=pair_batch.dtype)
     )
-    part = per_anchor(
+    term = per_anchor(
         logsumexp(bias, NEGATIVES) * largest(bias, NEGATIVES) + add_up(square(s), NEGATIVES), needs=(NEGATIVES,)
     )
     for way, m in WAYS_AND_SIZES:
         take(monkeypatch, way)
-        check(partial(declared, part), *batch(m))
-        check(partial(declared, part, miner=keeping(s < 2.0, bias > 0.3)), *batch(m))
+        check(partial(declare_loss, term), *batch(m))
+        check(partial(declare_loss, term, miner=make_miner(s < 2.0, bias > 0.3)), *batch(m))
 
 
 # ------------------------------------------------------------------------------------------------ refusals
 
 
 class Product(Sum):
-    """A fold that no kernel knows."""
+    """A fold without a template."""
 
     name = "product"
 
 
 class Shifted(Cosine):
-    """A similarity that no kernel knows."""
+    """A similarity without a product."""
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -260,7 +261,7 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
             MeanVersusHardest(backend="triton"),
             embeddings.double(),
         ),
-        "has no product fold": (declared(per_anchor(Folded(fold, NEGATIVES, s)), backend="triton"), embeddings),
+        "has no product fold": (declare_loss(per_anchor(Folded(fold, NEGATIVES, s)), backend="triton"), embeddings),
         "does not know Shifted": (MeanVersusHardest(backend="triton", similarity=Shifted()), embeddings),
     }
     for words, (loss, given) in cases.items():

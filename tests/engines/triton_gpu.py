@@ -1,4 +1,4 @@
-"""What only a GPU can show: bfloat16, tiles of every size, kernels that were compiled for another batch.
+"""Checks that need a GPU: bfloat16, tiles of every size, kernels that were compiled for another batch.
 
 ``test_triton.py`` runs each check where there is a GPU; as a script, ``python -m tests.engines.triton_gpu``, it needs no
 pytest.
@@ -34,7 +34,7 @@ from likewise.losses import PairLoss
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 ROUNDING = {torch.float32: 2.0**-21, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
-"""What a gradient that is stored in a dtype is rounded by, at the least."""
+"""The rounding of a gradient that is stored in a dtype."""
 
 
 def batch(m: int, d: int = 64, classes: int | None = None, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -44,7 +44,7 @@ def batch(m: int, d: int = 64, classes: int | None = None, seed: int = 0) -> tup
     return (centers[labels] + torch.randn(m, d, generator=generator)).cuda(), labels.cuda()
 
 
-def outcome(
+def run(
     loss: nn.Module, embeddings: Tensor, labels: Tensor, references: Tensor | None = None, theirs: Tensor | None = None
 ) -> list[Tensor]:
     leaves = [x.detach().clone().requires_grad_() for x in (embeddings, references) if x is not None]
@@ -61,20 +61,20 @@ def check(
     theirs: Tensor | None = None,
     slack: float = ROUNDING[torch.float32],
 ) -> None:
-    """At most twice as far from float64 as the dense engine, and the rounding of what is stored; a value has some slack."""
+    """Assert that errors are at most twice those of the dense engine, plus rounding, or plus ``slack`` for the value."""
     wide = None if references is None else references.double()
-    true = outcome(make(backend="dense").cuda().double(), embeddings.double(), labels, wide, theirs)
-    fused, dense = (
-        outcome(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("triton", "dense")
+    true = run(make(backend="dense").cuda().double(), embeddings.double(), labels, wide, theirs)
+    triton, dense = (
+        run(make(backend=backend).cuda(), embeddings, labels, references, theirs) for backend in ("triton", "dense")
     )
     what = f"{make(backend='triton')}, {tuple(embeddings.shape)}, {embeddings.dtype}"
-    compare(fused, dense, true, what, slack)
+    compare(triton, dense, true, what, slack)
 
 
 def compare(
-    fused: list[Tensor], dense: list[Tensor], true: list[Tensor], what: str, slack: float = ROUNDING[torch.float32]
+    triton: list[Tensor], dense: list[Tensor], true: list[Tensor], what: str, slack: float = ROUNDING[torch.float32]
 ) -> None:
-    for place, (x, y, t) in enumerate(zip(fused, dense, true, strict=True)):
+    for place, (x, y, t) in enumerate(zip(triton, dense, true, strict=True)):
         own, theirs = (float((z.double() - t).norm() / t.norm().clamp_min(1e-30)) for z in (x, y))
         limit = 2.0 * theirs + (ROUNDING[x.dtype] if place else slack)
         assert own <= limit, f"{what}: {f'gradient {place}' if place else 'value'}: {own:.2e}, dense {theirs:.2e}"
@@ -91,7 +91,7 @@ def allowed(precision: str) -> Iterator[None]:
 
 
 class Biased(PairLoss):
-    """A learned number for each reference."""
+    """A learned value per reference."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,7 +103,7 @@ class Biased(PairLoss):
 
 
 class HardestOnly(PairLoss):
-    """Each gradient goes to one pair, which must be found again: where it is not, the gradient is missing."""
+    """Each gradient goes to one pair, which the backward pass must identify bit by bit; otherwise it is missing."""
 
     def declare(self):
         return per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
@@ -129,7 +129,7 @@ def numbers_per_reference() -> None:
 
 
 def the_hardest_pair_is_found_again() -> None:
-    """Sizes at which folds and slopes would be cut differently, in one panel and in several.
+    """Sizes at which folds and gradients would use different tiles, in one chunk and in several.
 
     Of thousands of rows a few may have two hardest pairs within rounding; a pair that is not found again is no exception.
     """
@@ -143,8 +143,8 @@ def the_hardest_pair_is_found_again() -> None:
                 embeddings, labels = batch(m, 200)
                 embeddings = embeddings.to(dtype)
                 (_, found), (_, true) = (
-                    outcome(HardestOnly(backend=backend, similarity=similarity), given, labels)
-                    for backend, given in (("triton", embeddings), ("dense", embeddings.double()))
+                    run(HardestOnly(backend=backend, similarity=similarity), inputs, labels)
+                    for backend, inputs in (("triton", embeddings), ("dense", embeddings.double()))
                 )
                 wrong = (found.double() - true).norm(dim=1) > 0.02 * true.norm(dim=1)
                 assert int(wrong.sum()) <= m // 1000, f"{dtype}, {m}, {similarity}: {int(wrong.sum())} rows are wrong"
@@ -170,12 +170,12 @@ def the_same_bits_twice() -> None:
         embeddings, labels = batch(m)
         for dtype in DTYPES:
             for make in (losses.MultiSimilarityLoss, HardestOnly):
-                first, second = (outcome(make(backend="triton"), embeddings.to(dtype), labels) for _ in range(2))
+                first, second = (run(make(backend="triton"), embeddings.to(dtype), labels) for _ in range(2))
                 assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def tf32_is_rounded() -> None:
-    """At ``"high"`` as exact as torch's own TF32 products, which round; dropped digits would be a bias that adds up."""
+    """At ``"high"`` as accurate as torch's TF32 products, which round; truncation would be a bias that accumulates."""
     with allowed("high"):
         for m in (128, 2048):
             embeddings, labels = batch(m, 512)
@@ -188,7 +188,7 @@ def tf32_is_rounded() -> None:
                 partial(losses.MultiSimilarityLoss, similarity="dot", alpha=0.1, beta=0.1),
                 proxies,
             ):
-                # a value has the errors of thousands of pairs, which cancel if they have no bias
+                # the errors of thousands of pairs cancel in the value if they have no bias
                 check(make, embeddings / embeddings.norm(dim=1, keepdim=True) * 4.0, labels, slack=2e-5)
 
 
@@ -198,7 +198,7 @@ def seeded(kind: type[nn.Module], *args: object, **options: object) -> nn.Module
 
 
 def half_precision_on_both_sides() -> None:
-    """Samples and references of one half dtype: as exact as float32, in small batches and in panels, either way round."""
+    """Anchors and references of one half dtype: as accurate as float32, in small batches and in chunks of either side."""
     for dtype in (torch.bfloat16, torch.float16):
         for m, n, d in ((1, 7, 3), (33, 129, 100), (300, 5000, 64), (5000, 300, 64), (2048, 2048, 128)):
             (anchors, labels), (references, theirs) = batch(m, d, 40), batch(n, d, 40, seed=1)
@@ -215,7 +215,7 @@ def half_precision_on_both_sides() -> None:
 
 
 def proxies_in_half_precision() -> None:
-    """As a loss with proxies would ask: references in the order of their labels, or proxies as anchors."""
+    """The batches of losses with proxies: references in the order of their labels, or proxies as anchors."""
     for dtype in (torch.bfloat16, torch.float16):
         for m, classes in ((64, 100), (700, 3000)):
             samples, labels = batch(m, 96, classes)
@@ -229,14 +229,14 @@ def proxies_in_half_precision() -> None:
                     anchors, references = leaves[::-1] if turned else leaves
                     pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references, half=dtype)
                     value = evaluate_declaration(declaration, pair_batch, "mean", backend)
-                    slopes = torch.autograd.grad(value, leaves)
+                    gradients = torch.autograd.grad(value, leaves)
                     # losses store the gradient of half precision in half precision
-                    found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in slopes]])
+                    found.append([value.detach(), *[x if wide == torch.float64 else x.to(dtype) for x in gradients]])
                 compare(*found, f"{loss}, {m} samples, {dtype}")
 
 
 def any_memory_any_stream() -> None:
-    """Rows that begin anywhere, strides, other streams: each is what plain rows on the first stream are."""
+    """Unaligned rows, strides and other streams give the result of plain rows on the first stream."""
     plain, labels = batch(130, 48)
     padded = torch.zeros(130, 60, device=plain.device)
     padded[:, 3:51] = plain
@@ -251,7 +251,7 @@ def any_memory_any_stream() -> None:
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         torch.cuda._sleep(50_000_000)
-        shifted = plain * 1.0  # not there yet for whoever launches elsewhere
+        shifted = plain * 1.0  # not computed yet when another stream launches
         for _ in range(3):
             found = loss(shifted, labels)
     torch.cuda.current_stream().wait_stream(side)
@@ -259,7 +259,7 @@ def any_memory_any_stream() -> None:
 
 
 def as_a_cuda_graph() -> None:
-    """A step that is recorded and run again on other numbers."""
+    """A step that is captured and replayed on other inputs."""
     for make in (losses.MultiSimilarityLoss, losses.NTXentLoss, partial(losses.NTXentLoss, learn_temperature=True)):
         for dtype in (torch.float32, torch.bfloat16):
             loss = make(backend="triton").cuda()
@@ -273,7 +273,7 @@ def as_a_cuda_graph() -> None:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 value = loss(leaf, labels)
-                (slope,) = torch.autograd.grad(value, leaf)
+                (gradient,) = torch.autograd.grad(value, leaf)
             for seed in (5, 6):
                 embeddings, others = batch(128, 64, seed=seed)
                 with torch.no_grad():
@@ -283,18 +283,18 @@ def as_a_cuda_graph() -> None:
                 again = leaf.detach().clone().requires_grad_()
                 expected = loss(again, labels)
                 torch.testing.assert_close(value.detach(), expected.detach())
-                torch.testing.assert_close(slope, torch.autograd.grad(expected, again)[0])
+                torch.testing.assert_close(gradient, torch.autograd.grad(expected, again)[0])
 
 
 def on_another_device() -> None:
-    """Tensors of a device that is not the current one; nothing to see where there is only one."""
+    """Tensors on a device that is not the current one; with one GPU there is nothing to check."""
     for index in range(1, torch.cuda.device_count()):
         for m in (128, 1200):
             for dtype in DTYPES:
                 embeddings, labels = batch(m)
-                here = outcome(losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype), labels)
+                here = run(losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype), labels)
                 for _ in range(2):
-                    there = outcome(
+                    there = run(
                         losses.MultiSimilarityLoss(backend="triton"), embeddings.to(dtype).to(index), labels.to(index)
                     )
                     assert all(each.device.index == index for each in there)

@@ -1,4 +1,4 @@
-"""What a batch may look like: odd sizes, any labels and relations, rows of zeros, huge and tiny numbers, any strides."""
+"""Batches of all kinds: odd sizes, any labels and relations, rows of zeros, huge and tiny numbers, any strides."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from likewise.formula import (
     s,
     smallest,
 )
-from tests.engines.triton_common import WAYS, batch, check, declared, outcome, program, take
+from tests.engines.triton_common import WAYS, batch, check, declare_loss, kernels, run, take
 
 BY_SIDE = per_anchor(
     logsumexp(3.0 * s, NEGATIVES) - mean(s, POSITIVES) + 0.1 * add_up(relu(s + 1.0), BOTH) + largest(s, NEGATIVES)
 )
-"""A loss that looks at every side."""
+"""A loss with folds over every side."""
 
 
 @pytest.mark.parametrize(
@@ -43,42 +43,42 @@ def test_odd_sizes(m: int, n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> N
     (anchors, labels), (references, theirs) = batch(m, d, 4, seed=m), batch(n, d, 4, seed=n)
     for way in WAYS:
         take(monkeypatch, way)
-        check(partial(declared, BY_SIDE), [anchors, references], labels, reference_labels=theirs)
+        check(partial(declare_loss, BY_SIDE), [anchors, references], labels, reference_labels=theirs)
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 33])
 def test_odd_batches(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for way in WAYS:
         take(monkeypatch, way)
-        check(partial(declared, BY_SIDE), *batch(m, 3, 2))
+        check(partial(declare_loss, BY_SIDE), *batch(m, 3, 2))
 
 
 def test_shapes_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiles as they are shipped, deeper than the embeddings and not."""
+    """The tiles that GPUs use, both deeper than the embeddings and not."""
     take(monkeypatch, "general")
-    for shape in (program.SMALL, program.Shape(32, 64, 64, 4, 3), program.Shape(64, 32, 32, 4, 3)):
-        monkeypatch.setattr(program, "SMALL", shape)
-        check(partial(declared, BY_SIDE), *batch(37, 70))
+    for shape in (kernels.SMALL_SHAPE, kernels.TileShape(32, 64, 64, 4, 3), kernels.TileShape(64, 32, 32, 4, 3)):
+        monkeypatch.setattr(kernels, "SMALL_SHAPE", shape)
+        check(partial(declare_loss, BY_SIDE), *batch(37, 70))
 
 
 def test_largest_and_smallest_find_their_pair_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Back, a tile may be cut otherwise than forward, and its products differ in the last bit; a maximum must not."""
-    part = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
-    cut = program.Operands.cut
+    """With other tiles in the backward pass, products differ in the last bit; for a maximum they must not."""
+    term = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
+    choose_tiles = kernels.Operands.choose_tiles
 
-    def by_purpose(self: program.Operands, m: int, n: int, large) -> program.Shape:
-        shape = cut(self, m, n, large)
-        depth = 16 if (large is program.SLOPES) == (m >= 19) else 64
-        return program.Shape(shape.rows, shape.columns, depth, shape.warps, shape.stages)
+    def by_purpose(self: kernels.Operands, m: int, n: int, large) -> kernels.TileShape:
+        shape = choose_tiles(self, m, n, large)
+        depth = 16 if (large is kernels.GRADIENT_SHAPES) == (m >= 19) else 64
+        return kernels.TileShape(shape.rows, shape.columns, depth, shape.warps, shape.stages)
 
-    monkeypatch.setattr(program.Operands, "cut", by_purpose)
+    monkeypatch.setattr(kernels.Operands, "choose_tiles", by_purpose)
     for way in WAYS:
         take(monkeypatch, way)
         embeddings, labels = batch(34 if way == "sorted" else 19, 70)
-        check(partial(declared, part), embeddings, labels)
+        check(partial(declare_loss, term), embeddings, labels)
 
 
-# ------------------------------------------------------------------------------------------------ who with whom
+# ------------------------------------------------------------------------------------------------ relations
 
 
 def relations() -> dict[str, object]:
@@ -94,7 +94,7 @@ def relations() -> dict[str, object]:
     valid = torch.arange(37) % 5 != 2
     return {
         "masks": Masks(same & some, ~same & some),
-        "nobody": Masks(torch.zeros_like(same), torch.zeros_like(same)),
+        "empty": Masks(torch.zeros_like(same), torch.zeros_like(same)),
         "pairs": Pairs(anchors, positives, negative_anchors, negatives),
         # some pairs are positive in one triplet and negative in another
         "triplets": Triplets(rows, *triplets),
@@ -113,18 +113,18 @@ def test_every_relation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     miner = miners.MultiSimilarityMiner(0.3)
     for way, choice in (("general", None), ("general", miner), ("sorted", miner)):
         take(monkeypatch, way)
-        check(partial(declared, BY_SIDE, miner=choice), tensors, relation=relations()[name])
+        check(partial(declare_loss, BY_SIDE, miner=choice), tensors, relation=relations()[name])
 
 
 def test_a_relation_of_a_batch_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs by name need not be the same from both sides."""
+    """Explicit pairs need not be symmetric."""
     embeddings, labels = batch(19)
     positive, negative = Labels(labels).masks()
     odd = torch.rand(19, 19, generator=torch.Generator().manual_seed(0)) < 0.5
     for way in ("general", "sorted"):
         take(monkeypatch, way)
-        check(partial(declared, BY_SIDE), embeddings, relation=Masks(positive & odd, negative & odd))
-        check(partial(declared, BY_SIDE), embeddings.half(), relation=Masks(positive & odd, negative & odd))
+        check(partial(declare_loss, BY_SIDE), embeddings, relation=Masks(positive & odd, negative & odd))
+        check(partial(declare_loss, BY_SIDE), embeddings.half(), relation=Masks(positive & odd, negative & odd))
 
 
 WIDTHS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint32)
@@ -137,8 +137,8 @@ def test_labels_of_every_width(dtype: torch.dtype, monkeypatch: pytest.MonkeyPat
     shifted = (labels + (most - 8)).to(dtype)
     for way in WAYS:
         take(monkeypatch, way)
-        expected = outcome(declared(BY_SIDE, backend="triton"), [embeddings], labels)
-        found = outcome(declared(BY_SIDE, backend="triton"), [embeddings], shifted)
+        expected = run(declare_loss(BY_SIDE, backend="triton"), [embeddings], labels)
+        found = run(declare_loss(BY_SIDE, backend="triton"), [embeddings], shifted)
         assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
 
 
@@ -148,8 +148,8 @@ def test_labels_that_differ_beyond_32_bits(monkeypatch: pytest.MonkeyPatch) -> N
     far = torch.tensor([0, 2**32, -(2**32), 2**40, 1, 2**63 - 1, -(2**63), -1])
     for way in WAYS:
         take(monkeypatch, way)
-        check(partial(declared, BY_SIDE), embeddings, far[labels])
-        check(partial(declared, BY_SIDE), [references, embeddings], far[theirs], reference_labels=far[labels])
+        check(partial(declare_loss, BY_SIDE), embeddings, far[labels])
+        check(partial(declare_loss, BY_SIDE), [references, embeddings], far[theirs], reference_labels=far[labels])
 
 
 EMPTY_SIDES = {
@@ -164,7 +164,7 @@ def test_empty_sides_are_finite(labels: str, monkeypatch: pytest.MonkeyPatch) ->
     embeddings = batch(34)[0]
     for way in WAYS:
         take(monkeypatch, way)
-        make = losses.NTXentLoss if way == "general" else partial(declared, BY_SIDE)
+        make = losses.NTXentLoss if way == "general" else partial(declare_loss, BY_SIDE)
         check(partial(make, reduction="nonzero"), embeddings, EMPTY_SIDES[labels])
     check(partial(losses.TripletLoss, miner=miners.BatchHardMiner()), embeddings[:19], EMPTY_SIDES[labels][:19])
 
@@ -173,14 +173,14 @@ def test_empty_sides_are_finite(labels: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_ties_share_their_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On paper: three references at one similarity get a third of the gradient each, a fourth gets none."""
+    """On paper: three references with the same similarity get a third of the gradient each, a fourth gets none."""
     anchor = torch.tensor([[1.0, 0.0]])
     references = torch.tensor([[0.6, 0.8], [0.8, 0.6], [0.8, 0.6], [0.0, 1.0], [0.8, 0.6]])
     labels, theirs = torch.tensor([0]), torch.tensor([1, 2, 3, 4, 5])
-    part = per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,))
+    term = per_anchor(largest(s, NEGATIVES), needs=(NEGATIVES,))
     for way in WAYS:
         take(monkeypatch, way)
-        loss = declared(part, backend="triton", similarity="dot")
+        loss = declare_loss(term, backend="triton", similarity="dot")
         leaf = references.clone().requires_grad_()
         loss(anchor, labels, leaf, theirs).backward()
         expected = torch.zeros(5, 2)
@@ -189,14 +189,14 @@ def test_ties_share_their_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ties_across_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every embedding three times, wherever it stands."""
+    """Every embedding occurs three times, in different tiles."""
     embeddings, labels = batch(13, 7)
     embeddings, labels = embeddings.repeat(3, 1), torch.cat([labels, labels + 1, labels])
-    part = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
+    term = per_anchor(largest(s, NEGATIVES) - smallest(s, POSITIVES))
     for way in WAYS:
         take(monkeypatch, way)
-        check(partial(declared, part), embeddings, labels)
-        check(partial(declared, part), embeddings.half(), labels)
+        check(partial(declare_loss, term), embeddings, labels)
+        check(partial(declare_loss, term), embeddings.half(), labels)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "euclidean", "squared_euclidean", "snr", "dot"])
@@ -213,20 +213,20 @@ def test_duplicates_and_rows_of_zeros(similarity: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("kind", ["mixed", "tiny", "huge", "subnormal"])
 def test_rows_of_any_length(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cosine has no length; neither overflows nor vanishes, and the gradient is as long as the row is short."""
+    """A cosine does not depend on norms: it neither overflows nor vanishes, and the gradient scales with the inverse norm."""
     embeddings, labels = batch(19)
     lengths = {"tiny": torch.full((19, 1), 1e-30), "huge": torch.full((19, 1), 1e30), "subnormal": torch.ones(19, 1)}
     lengths["mixed"] = 10.0 ** torch.linspace(-30, 30, 19)[:, None]
     embeddings = embeddings * lengths[kind]
-    if kind == "subnormal":  # no direction that float32 could tell
+    if kind == "subnormal":  # float32 cannot represent their direction
         embeddings[::2] *= 1e-39
     loss = losses.MultiSimilarityLoss(backend="triton")
     for way in WAYS:
         take(monkeypatch, way)
-        value, gradient = outcome(loss, [embeddings], labels)
-        dense_value, dense_gradient = outcome(losses.MultiSimilarityLoss(backend="dense"), [embeddings], labels)
+        value, gradient = run(loss, [embeddings], labels)
+        dense_value, dense_gradient = run(losses.MultiSimilarityLoss(backend="dense"), [embeddings], labels)
         torch.testing.assert_close(value, dense_value)
-        # a huge row has a tiny gradient; each row is judged by itself
+        # a huge row has a tiny gradient, so each row is compared separately
         scale = dense_gradient.abs().amax(dim=1, keepdim=True).clamp_min(1e-37)
         torch.testing.assert_close(gradient / scale, dense_gradient / scale, rtol=1e-4, atol=1e-5)
 
@@ -269,31 +269,31 @@ def test_any_strides(name: str, similarity: str, monkeypatch: pytest.MonkeyPatch
         results = []
         for embeddings in (plain, layouts()[name]):
             leaf = embeddings.detach().requires_grad_()
-            value = declared(BY_SIDE, backend="triton", similarity=similarity)(leaf, labels)
+            value = declare_loss(BY_SIDE, backend="triton", similarity=similarity)(leaf, labels)
             value.backward()
             results.append((value.detach(), leaf.grad))
         torch.testing.assert_close(*results, rtol=0.0, atol=0.0)
 
 
 def test_one_row_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All embeddings are one: every similarity is one, and no gradient is left after the length is taken off."""
+    """All embeddings are the same: every similarity is one, and normalization leaves no gradient."""
     one = torch.tensor([[3.0, 4.0, 0.0]], requires_grad=True)
     labels = torch.arange(19) % 4
     for way in WAYS:
         take(monkeypatch, way)
-        value = declared(per_pair(NEGATIVES, s), backend="triton")(one.expand(19, 3), labels)
+        value = declare_loss(per_pair(NEGATIVES, s), backend="triton")(one.expand(19, 3), labels)
         value.backward()
         assert value.item() == pytest.approx(1.0)
         assert one.grad.abs().max() < 1e-5
         one.grad = None
 
 
-def test_counts_over_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts are whole numbers, whichever tiles they come from."""
+def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts are exact integers on both paths."""
     embeddings, labels = batch(34)
     same = labels[:, None] == labels
     for way in ("general", "sorted"):
         take(monkeypatch, way)
-        part = per_anchor(1.0 * count(NEGATIVES) + 100.0 * count(POSITIVES) + 0.0 * add_up(s, BOTH), needs=())
-        values = declared(part, backend="triton", reduction="none")(embeddings, labels)
+        term = per_anchor(1.0 * count(NEGATIVES) + 100.0 * count(POSITIVES) + 0.0 * add_up(s, BOTH), needs=())
+        values = declare_loss(term, backend="triton", reduction="none")(embeddings, labels)
         assert values.tolist() == ((~same).sum(dim=1) + 100 * (same.sum(dim=1) - 1)).tolist()

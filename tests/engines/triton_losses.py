@@ -1,4 +1,4 @@
-"""Every loss of the library that is a formula, on every way through the fused engine, against float64."""
+"""Every loss of the library that is a formula, on both paths of the Triton engine, against float64."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MINED = {
         miners.BatchHardMiner(),
         miners.EasyPositiveMiner(),
     )
-    # triplets of mined pairs are no formula
+    # triplets of mined pairs are not a formula
     for kind in (
         losses.NTXentLoss if isinstance(miner, miners.PairMiner) else losses.TripletLoss,
         losses.MultiSimilarityLoss,
@@ -42,7 +42,7 @@ MINED = {
 
 
 def reductions_of(case: object) -> tuple[str, str]:
-    """One reduction for each way; from case to case they change, so that all are met on every way."""
+    """Return one reduction for each path; they change from case to case, so that each path meets all of them."""
     turn = FORMULAS.index(case)
     return REDUCTIONS[turn % 4], REDUCTIONS[(turn + 1) % 4]
 
@@ -50,14 +50,14 @@ def reductions_of(case: object) -> tuple[str, str]:
 @pytest.mark.parametrize("case", FORMULAS, ids=[case.label for case in FORMULAS])
 def test_every_loss(case, monkeypatch: pytest.MonkeyPatch) -> None:
     for way, reduction in zip(WAYS, reductions_of(case), strict=True):
-        m = 34 if way == "sorted" else 19  # full tiles with negatives alone need thirty-two rows
+        m = 34 if way == "sorted" else 19  # full tiles with negatives only need thirty-two rows
         take(monkeypatch, way)
         check(partial(case.make, reduction=reduction), *batch(m, 5, 10))
 
 
 @pytest.mark.parametrize("case", FORMULAS[::4], ids=[case.label for case in FORMULAS[::4]])
 def test_half_precision(case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of 16 bits are multiplied as they were given; the truth starts from the same 16 bits."""
+    """16-bit embeddings are multiplied without conversion; the reference in float64 starts from the same 16 bits."""
     embeddings, labels = batch(19, 5, 10)
     for way in WAYS:
         take(monkeypatch, way)
@@ -65,7 +65,7 @@ def test_half_precision(case, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gradients_of_several_stages_are_rounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mean over the batch takes a second stage; both give a gradient to the same float16 embeddings."""
+    """A mean over the batch needs a second stage; both stages add to the gradient of the same float16 embeddings."""
     embeddings, labels = batch(34, 5, 10)
     take(monkeypatch, "general")
     check(partial(losses.IntraPairVarianceLoss, reduction="sum"), embeddings.half(), labels)
@@ -106,25 +106,25 @@ def test_there_are_plain_tiles() -> None:
     assert labels[15] < labels[16]
 
 
-def test_the_ways_are_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
+def test_the_paths_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = []
 
-    def sources(recipe, terms, ordered, options, made=engine._sources):
-        taken.append("sorted" if ordered else "general")
-        return made(recipe, terms, ordered, options)
+    def write_sources(spec, terms, ordered, options, write=engine._write_sources):
+        paths.append("sorted" if ordered else "general")
+        return write(spec, terms, ordered, options)
 
-    monkeypatch.setattr(engine, "_sources", sources)
+    monkeypatch.setattr(engine, "_write_sources", write_sources)
     monkeypatch.setattr(engine, "_KERNELS", {})
     for way in WAYS:
         take(monkeypatch, way)
-        taken.clear()
+        paths.clear()
         embeddings, labels = batch(19)
         losses.ContrastiveLoss(backend="triton")(embeddings.requires_grad_(), labels).backward()
-        assert set(taken) == {way}
+        assert set(paths) == {way}
 
 
-def test_memories_have_gaps_and_oneself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A queue that is half full, and the batch itself among the references."""
+def test_memories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A memory that is half full, with the batch among the references."""
     older, their_labels = batch(21, 5, 6, seed=1)
     embeddings, labels = batch(18, 5, 6)
 

@@ -1,4 +1,4 @@
-"""How exact the fused engine multiplies: numbers rounded to TF32, half precision on both sides."""
+"""Precision of the Triton engine: rounding to TF32, half precision in both factors."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from triton.runtime import interpreter
 
 from likewise import losses, miners
 from likewise.engines import evaluate_declaration
-from likewise.engines.triton.rows import Factor
+from likewise.engines.triton.factor import Factor
+from likewise.engines.triton.product import make_factors
 from likewise.formula import Labels, PairBatch
 from likewise.formula.batch import batch_from_embeddings, same_half
 from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
-from tests.engines.triton_common import EPS, WAYS, batch, check, errors, operands, outcome, take
+from tests.engines.triton_common import EPS, WAYS, batch, check, layout, relative_errors, run, take
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def restore_precision() -> Iterator[None]:
     before = torch.get_float32_matmul_precision()
     yield
     torch.set_float32_matmul_precision(before)
 
 
-def nearest(x: Tensor) -> Tensor:
-    """Rounded to eleven binary digits, halves away from zero, by arithmetic in float64."""
+def round_to_tf32(x: Tensor) -> Tensor:
+    """Round to eleven binary digits, ties away from zero, in float64 arithmetic."""
     mantissa, exponent = np.frexp(x.double().numpy())
     rounded = np.copysign(np.floor(np.abs(mantissa) * 2.0**11 + 0.5), mantissa)
     return torch.from_numpy(np.ldexp(rounded, exponent - 11))
@@ -44,30 +45,30 @@ def test_rounding_to_tf32() -> None:
     below = torch.tensor([1.0 + 2.0**-11 - 2.0**-23, -1.0 - 2.0**-11 + 2.0**-23])
     x = torch.cat([some, ties, below, torch.zeros(6)])[None]
     found = Factor(x, None, unit=False, dtype=torch.float32, rounded=True).operand
-    assert torch.equal(found.double(), nearest(x))
-    assert not (found.view(torch.int32) & 0x1FFF).any()  # what a tensor core drops
-    # every second one in magnitude goes up: no bias
+    assert torch.equal(found.double(), round_to_tf32(x))
+    assert not (found.view(torch.int32) & 0x1FFF).any()  # the bits that a tensor core drops
+    # about half of the magnitudes are rounded up: no bias
     assert abs(float(((found - x).sign() * x.sign()).mean())) < 0.3
 
 
-def test_what_is_no_number_stays() -> None:
+def test_infinity_and_nan_stay() -> None:
     large = torch.finfo(torch.float32).max
     x = torch.tensor([[torch.inf, -torch.inf, torch.nan, large, -large, 1e-45, *[0.0] * 10]])
     found = Factor(x, None, unit=False, dtype=torch.float32, rounded=True).operand[0]
     assert found[:5].tolist()[:2] == [torch.inf, -torch.inf]
     assert found[2].isnan()
-    assert found[3:6].tolist() == [torch.inf, -torch.inf, 0.0]  # the next number of eleven digits is too large
+    assert found[3:6].tolist() == [torch.inf, -torch.inf, 0.0]  # the next number of eleven binary digits is too large
 
 
 @pytest.mark.parametrize(("allowed", "copied"), [("highest", False), ("high", True)])
 def test_rows_that_need_no_copy(allowed: str, copied: bool) -> None:
-    """Sixteen dimensions, no lengths, no order: what is multiplied is what was given, unless it must be rounded."""
+    """Sixteen dimensions without normalization or sorting: the operand is the embeddings, unless they must be rounded."""
     embeddings, labels = batch(19, 16)
     torch.set_float32_matmul_precision(allowed)
     pair_batch = batch_from_embeddings(embeddings, labels, None, None, None, Dot())
-    operand = operands.arrange(pair_batch).left.operand
+    operand = layout.lay_out(pair_batch).left.operand
     assert (operand.data_ptr() != embeddings.data_ptr()) == copied
-    assert torch.equal(operand.double(), nearest(embeddings) if copied else embeddings.double())
+    assert torch.equal(operand.double(), round_to_tf32(embeddings) if copied else embeddings.double())
 
 
 def test_only_where_tf32_is_used() -> None:
@@ -76,12 +77,12 @@ def test_only_where_tf32_is_used() -> None:
     half = batch_from_embeddings(embeddings.half(), labels, None, None, None, Cosine())
     for allowed, rounded in (("highest", False), ("high", True), ("medium", False)):
         torch.set_float32_matmul_precision(allowed)
-        assert operands.compared(pair_batch).manner.rounded == rounded
-        assert not operands.compared(half).manner.rounded
+        assert make_factors(pair_batch).product.rounded == rounded
+        assert not make_factors(half).product.rounded
 
 
-def truncated(patch: pytest.MonkeyPatch) -> list[bool]:
-    """Let the interpreter multiply as tensor cores do: of a float32, only the first digits."""
+def truncate_operands(patch: pytest.MonkeyPatch) -> list[bool]:
+    """Make the interpreter truncate float32 operands, as tensor cores do."""
     made, changed = interpreter.InterpreterBuilder.create_dot, []
 
     def create_dot(self, a, b, d, precision, imprecise):
@@ -112,10 +113,10 @@ def test_truncation_finds_nothing_to_drop(name: str, monkeypatch: pytest.MonkeyP
     loss = losses.MultiSimilarityLoss(2.0, 5.0, -0.5, similarity=SIDES[name], backend="triton")
     for way in WAYS:
         take(monkeypatch, way)
-        expected = outcome(loss, [embeddings], labels)
+        expected = run(loss, [embeddings], labels)
         with monkeypatch.context() as patch:
-            changed = truncated(patch)
-            found = outcome(loss, [embeddings], labels)
+            changed = truncate_operands(patch)
+            found = run(loss, [embeddings], labels)
             assert changed
             assert not any(changed)
         assert all(torch.equal(x, y) for x, y in zip(found, expected, strict=True))
@@ -123,7 +124,7 @@ def test_truncation_finds_nothing_to_drop(name: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", SIDES)
 def test_norms_are_not_rounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products of rounded embeddings, but lengths in float32, as a dense engine with TF32 products has them."""
+    """Products of rounded embeddings, but norms in float32, as in a dense engine with TF32 products."""
     embeddings, labels = batch(19, 70)
     similarity = SIDES[name]
     wide = embeddings.double()
@@ -134,9 +135,11 @@ def test_norms_are_not_rounded(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     elif name == "euclidean":
         wide = wide - wide.mean(dim=0, keepdim=True)
     squares = wide.square().sum(dim=1)
-    # the ratio's factor is rounded as a whole, the distances' but for the two
-    left = nearest((2.0 * wide / squares[:, None]).float()) if name == "snr" else 2.0 * nearest(wide.float())
-    products = left @ nearest(wide.float()).T
+    # the factor of the ratio is rounded with its 2, that of distances without it
+    left = (
+        round_to_tf32((2.0 * wide / squares[:, None]).float()) if name == "snr" else 2.0 * round_to_tf32(wide.float())
+    )
+    products = left @ round_to_tf32(wide.float()).T
     if similarity.uses_squares:
         ratio = (1.0 / squares[:, None]) if name == "snr" else 1.0
         expected = products - (squares[:, None] + squares) * ratio
@@ -170,12 +173,12 @@ def test_which_half_all_have() -> None:
 def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (anchors, labels), (references, theirs) = batch(19, 17, 6), batch(37, 17, 6, seed=1)
     anchors[3], references[5] = 0.0, 0.0
-    references *= 10.0 ** torch.linspace(-3, 3, 37)[:, None]  # each row has a scale of its own
+    references *= 10.0 ** torch.linspace(-3, 3, 37)[:, None]  # each row has another scale
     tensors = [anchors.half(), references.half()]
     pair_batch = batch_from_embeddings(*tensors[:1], labels, tensors[1], theirs, None, SIMILARITIES[name])
-    manner = operands.compared(pair_batch).manner
-    assert (manner.dtype == torch.float16) == (name in ("cosine", "dot", "squared_euclidean"))
-    assert manner.scaled == (name in ("cosine", "squared_euclidean"))
+    spec = make_factors(pair_batch).product
+    assert (spec.dtype == torch.float16) == (name in ("cosine", "dot", "squared_euclidean"))
+    assert spec.scaled == (name in ("cosine", "squared_euclidean"))
     if name == "dot":
         tensors = [anchors.half(), (references / references.abs().amax(dim=1, keepdim=True).clamp_min(1.0)).half()]
     for way in WAYS:
@@ -185,7 +188,7 @@ def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_sets_of_which_one_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both orientations of the panels, with a miner and folds that must find their pair again."""
+    """Both orientations of chunks, with a miner and with folds whose gradient goes to one pair."""
     (anchors, labels), (references, theirs) = batch(35, 9, 6), batch(7, 9, 6, seed=1)
     miner = miners.MultiSimilarityMiner(0.3)
     for way in WAYS:
@@ -207,7 +210,7 @@ def test_two_sets_of_two_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("turned", [False, True])
 def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a loss with proxies asks for: ordered references, or proxies as anchors; the truth is float64's."""
+    """The batches of losses with proxies: ordered references, or proxies as anchors."""
     take(monkeypatch, way)
     (samples, labels), proxies = batch(34, 12, 10), batch(10, 12, 10, seed=2)[0]
     loss = losses.ProxyAnchorLoss(10, 12) if turned else losses.ArcFaceLoss(10, 12, 20.0, 7.0)
@@ -219,9 +222,9 @@ def test_proxies_in_half_precision(way: str, turned: bool, monkeypatch: pytest.M
         anchors, references = leaves[::-1] if turned else leaves
         pair_batch = PairBatch(relation, Cosine(), anchors=anchors, references=references, half=torch.float16)
         if backend == "triton":
-            assert operands.compared(pair_batch).manner.scaled
+            assert make_factors(pair_batch).product.scaled
         value = evaluate_declaration(declaration, pair_batch, "mean", backend)
         found.append([value.detach(), *torch.autograd.grad(value, leaves)])
-    fused, true, dense = found
-    for own, theirs in zip(errors(fused, true), errors(dense, true), strict=True):
+    triton, true, dense = found
+    for own, theirs in zip(relative_errors(triton, true), relative_errors(dense, true), strict=True):
         assert own <= 2.0 * theirs + 4.0 * EPS

@@ -85,7 +85,7 @@ def test_it_is_a_loop_by_hand(tmp_path, name):
         schedule=Schedule("step", step=2, gamma=0.5),
         plan=Plan(epochs=epochs, clip=clip, log_every=1),
     )
-    same_flags = {"foreach": True} if name == "RMSprop" else {"triton": True}
+    same_flags = {"foreach": True} if name == "RMSprop" else {"fused": True}
     expected, expected_loss, losses = by_hand(**same_flags)
     assert same(model.state_dict(), expected.state_dict())
     assert torch.equal(loss.proxies, expected_loss.proxies)

@@ -302,7 +302,7 @@ def _mine(loss: PairLoss, batch: PairBatch) -> PairBatch:
     if isinstance(miner, PairMiner):
         return batch.under(Mined(batch.relation, *miner.keep(as_similarity(loss.similarity))))
     assert isinstance(miner, TripletMiner)
-    return batch if _is_on_triplets(loss.declare()) else batch.under(miner.touch(map_rows(batch)))
+    return batch if _is_on_triplets(loss.declare()) else batch.under(miner.refine(map_rows(batch)))
 
 
 def _with_proxies(

@@ -22,7 +22,6 @@ __all__ = [
 ]
 
 # For miners, losses and tools.
-from likewise.engines import graphs as graphs
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
 from likewise.engines.positives import can_synchronize as can_synchronize

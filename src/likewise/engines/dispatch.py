@@ -99,7 +99,7 @@ class TripletRule(Protocol):
     def choose(self, rows: WholeRows) -> Triplets:
         """The chosen triplets."""
 
-    def touch(self, rows: WholeRows) -> Relation:
+    def refine(self, rows: WholeRows) -> Relation:
         """The pairs that the chosen triplets contain."""
 
 
@@ -321,7 +321,7 @@ def _mine(
     rows = map_rows(batch, "chunked" if backend == "triton" else backend)
     rows.prepare()  # with a graph: mining has none, but the loss uses the same matrix
     if not on_triplets:
-        return terms, rows.batch.under(miner.touch(rows))
+        return terms, rows.batch.under(miner.refine(rows))
     return terms, rows.batch.under(miner.choose(rows))
 
 

@@ -143,7 +143,6 @@ from likewise.formula.folds import Min as Min
 from likewise.formula.folds import Side as Side
 from likewise.formula.folds import State as State
 from likewise.formula.folds import Sum as Sum
-from likewise.formula.folds import check_side as check_side
 from likewise.formula.hyperparameters import Hyper as Hyper
 from likewise.formula.hyperparameters import check_hyperparameters as check_hyperparameters
 from likewise.formula.hyperparameters import hyperparameters as hyperparameters
@@ -161,7 +160,6 @@ from likewise.formula.similarities import unit as unit
 from likewise.formula.terms import REDUCTIONS as REDUCTIONS
 from likewise.formula.terms import Choice as Choice
 from likewise.formula.terms import Declaration as Declaration
-from likewise.formula.terms import Declared as Declared
 from likewise.formula.terms import Reduction as Reduction
 from likewise.formula.terms import RowChunk as RowChunk
 from likewise.formula.terms import RowMapper as RowMapper

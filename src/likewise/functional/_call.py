@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from likewise._compat import assume_constant_result
 from likewise.formula import Relation, embeddings_as_given
 from likewise.losses import PairLoss, ProxyLoss
 
@@ -137,11 +138,8 @@ def _specialize(value: Any) -> Any:
     return float.fromhex(value.hex()) if isinstance(value, float) else value
 
 
+@assume_constant_result
 def _trace(kind: Callable[..., nn.Module], **options: Any) -> str:
     name = f"module_{len(vars(_TRACED))}"
     setattr(_TRACED, name, _make(kind, **options))
     return name
-
-
-# the effect of torch.compiler.assume_constant_result without importing the compiler, which takes seconds
-vars(_trace)["_dynamo_marked_constant"] = True

@@ -30,11 +30,15 @@ from likewise.formula import (
 )
 
 
-class Miner(ABC):  # noqa: B024  pairs and triplets have no method in common
+class Miner(ABC):
     """Chooses pairs or triplets; the option ``miner=`` of a loss."""
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
+
+    @abstractmethod
+    def refine(self, rows: WholeRows) -> Relation:
+        """The pairs that the miner keeps, or those that its triplets touch."""
 
 
 class PairMiner(Miner):
@@ -61,14 +65,18 @@ class PairMiner(Miner):
             similarity: how embeddings are compared; `Similarity.threshold` turns a user's number into a value of ``s``.
         """
 
+    def refine(self, rows: WholeRows) -> Mined:
+        """The relation with the miner's conditions; an engine applies them."""
+        assert rows.batch.similarity is not None
+        return Mined(rows.batch.relation, *self.keep(rows.batch.similarity))
+
     def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Masks:
         """Mine a similarity matrix: the pairs that are kept, as masks."""
         with torch.no_grad():
             return Masks(*self._masks(batch_from_similarities(similarities, relation, Cosine())))
 
     def _masks(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
-        assert batch.similarity is not None
-        return dense_masks(batch.under(Mined(batch.relation, *self.keep(batch.similarity))))
+        return dense_masks(batch.under(self.refine(WholeRows(batch))))
 
     def pairs(
         self,
@@ -129,7 +137,7 @@ class TripletMiner(Miner):
             anchors, positives, negatives, valid = found.all()
         return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, batch.shape)
 
-    def touch(self, rows: WholeRows) -> Relation:
+    def refine(self, rows: WholeRows) -> Relation:
         """The pairs that the chosen triplets contain."""
         return self.choose(rows)
 

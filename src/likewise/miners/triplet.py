@@ -103,7 +103,7 @@ class SemiHardMiner(TripletMiner):
         # both similarities explicitly, because torch.compile cannot trace formulas as defaults
         return Choice(s_p, s, (s_p - self.margin < s) & (s < s_p))
 
-    def touch(self, rows: WholeRows) -> Relation:
+    def refine(self, rows: WholeRows) -> Relation:
         """The pairs of the triplets; with a margin the triplets are not enumerated."""
         if self.margin is None or rows.large:
             return self.choose(rows)

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from likewise._compat import TorchDispatchMode
 from likewise.formula import check_values
 
 SYNCHRONIZING = frozenset(

@@ -9,10 +9,15 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from likewise.formula import can_read_values
 from likewise.train.checkpoint import chance_tensors, load_chance
+
+NORMS = (
+    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
+    *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+)
+"""Layers with running statistics, which they update but do not read in training."""
 
 REPEATED = 0.05
 """How far, of their own length, repeated embeddings may be from the first ones: half precision rounds at about 0.01."""
@@ -60,7 +65,7 @@ class Chunks:
         self.learns = any(each.requires_grad for each in model.parameters())
         self.moments: list[_Moment] = []
         modules = list(model.modules())
-        norms = [each for each in modules if isinstance(each, _NormBase)]
+        norms = [each for each in modules if isinstance(each, NORMS)]
         statistics = {id(each) for norm in norms for each in norm.buffers(recurse=False)}
         self._all = list(model.buffers())
         self._read = [each for each in self._all if id(each) not in statistics]  # in training statistics are not read

@@ -1,4 +1,4 @@
-"""JavaScript printed from declarations, for pages that compute what the library computes."""
+"""JavaScript printed from declarations, for pages that compute losses in the browser."""
 
 from importlib.resources import files
 
@@ -7,7 +7,7 @@ from likewise.engines.javascript.printer import number_text, print_conditions, p
 from likewise.engines.javascript.symbols import Parameter, Symbol, formula_of, value_at
 
 RUNTIME = (files(__package__) / "runtime.js").read_text(encoding="utf-8")
-"""What printed functions need around them: similarities, relations, and the backward pass from a matrix to points."""
+"""The code that printed functions call: similarities, relations, and the backward pass from a matrix to points."""
 
 __all__ = [
     "FOLDS",

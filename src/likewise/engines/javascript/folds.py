@@ -1,4 +1,4 @@
-"""The folds in JavaScript: how each takes in a value, and its derivative by each value."""
+"""The folds in JavaScript: the loop over values, and the derivative by each value."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from likewise.formula import Count, Fold, LogSumExp, Max, Mean, Min, Sum
 
 @dataclass(frozen=True)
 class FoldSpelling:
-    """A fold as pieces of a loop over values ``v``.
+    """A fold as the lines of a loop over values ``v``.
 
     Args:
-        start: declares the state.
-        step: takes in one value.
-        finish: the number, an expression of the state.
-        kept: the parts of the state that the derivative needs.
-        slope: the derivative of the number by ``v``, an expression of ``v`` and what was kept; ``None``: zero.
+        start: the declaration of the state.
+        step: the statement that adds one value.
+        finish: the fold's value, an expression of the state.
+        saved: the variables of the state that the derivative reads.
+        derivative: by ``v``, an expression of ``v`` and the saved variables; ``None`` for zero.
 
     Examples:
-        >>> FOLDS[Sum].step_of("2 * s")
+        >>> FOLDS[Sum].write_step("2 * s")
         ['const v = 2 * s;', 'sum += v;']
     """
 
     start: str
     step: str
     finish: str
-    kept: tuple[str, ...] = ()
-    slope: str | None = None
+    saved: tuple[str, ...] = ()
+    derivative: str | None = None
 
-    def step_of(self, value: str) -> list[str]:
-        """The lines that take in a value, given as an expression."""
+    def write_step(self, value: str) -> list[str]:
+        """Return the lines that add the value of an expression."""
         if "v" in self.step:
             return [f"const v = {value};", self.step]
         return [self.step] if value == "1" else [f"if ({value}) {self.step}"]
 
 
-def _extreme(sign: str, worst: str) -> FoldSpelling:
+def _spell_extreme(sign: str, worst: str) -> FoldSpelling:
     return FoldSpelling(
         f"let best = {worst}, ties = 0;",
         f"if (v {sign} best) {{ best = v; ties = 1; }} else if (v === best) ties++;",
@@ -58,7 +58,7 @@ FOLDS: dict[type[Fold], FoldSpelling] = {
     Mean: FoldSpelling(
         "let sum = 0, count = 0;", "sum += v; count++;", "sum / Math.max(count, 1)", ("count",), "(1 / count)"
     ),
-    Max: _extreme(">", "-Infinity"),
-    Min: _extreme("<", "Infinity"),
+    Max: _spell_extreme(">", "-Infinity"),
+    Min: _spell_extreme("<", "Infinity"),
     Count: FoldSpelling("let count = 0;", "count++;", "count"),
 }

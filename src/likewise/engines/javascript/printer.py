@@ -1,8 +1,8 @@
 """A JavaScript printer of formulas: the value of a loss on one similarity matrix, and its derivative by every entry.
 
-A formula of rank NUMBER is printed as one function.  In its forward pass every fold is a loop that leaves one number per
-anchor, or per positive.  In its backward pass every fold hands its derivative to the entries of the matrix and to the
-folds inside its curve, by the same `likewise.formula.derivative` from which kernels are made.
+A formula of rank NUMBER is printed as one function.  In its forward pass every fold is a loop that computes one number per
+anchor, or per positive.  In its backward pass every fold adds its derivative to the entries of the matrix and to the folds
+inside its curve, by the same `likewise.formula.derivative` from which Triton kernels are generated.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from likewise.formula import (
 )
 
 SIDES = {Side.POSITIVES: "positives", Side.EACH_POSITIVE: "positives", Side.NEGATIVES: "negatives", Side.BOTH: "both"}
-"""What the entries of the matrix are called that belong to each side; see ``relationOf`` in ``runtime.js``."""
+"""The names of the entries of each side; see ``relationOf`` in ``runtime.js``."""
 
 PLACES = {Rank.ANCHOR: "i", Rank.POSITIVE: "ip"}
 
 
-def print_value(value: Formula, given: Sequence[Formula] = ()) -> str:
+def print_value(value: Formula, inputs: Sequence[Formula] = ()) -> str:
     """Print a number of the whole batch as a function ``(S, pairs, h, given) => value`` that adds its derivative to ``S.grad``.
 
     Args:
         value: a formula of rank NUMBER.
-        given: the `PerAnchor` and `PerReference` nodes whose arrays the function is handed, in this order.
+        inputs: the `PerAnchor` and `PerReference` nodes whose arrays are arguments of the function, in this order.
 
     Examples:
         >>> from likewise.formula import POSITIVES, Total, add_up, s
         >>> print(print_value(Total(add_up(2.0 * s, POSITIVES))).splitlines()[0])
         (S, pairs, h, given) => {
     """
-    return _Program([value], given).value()
+    return _Program([value], inputs).print_value()
 
 
 def print_conditions(positive: Formula, negative: Formula) -> str:
@@ -63,43 +63,43 @@ def print_conditions(positive: Formula, negative: Formula) -> str:
         >>> "kept[ij] = 2" in print_conditions(s < 0.9, s > 0.5)
         True
     """
-    return _Program([positive, negative], (), differentiates=False).conditions()
+    return _Program([positive, negative], (), differentiates=False).print_conditions()
 
 
 class _Program:
-    """One function while it is written: its folds and totals in order, and what they are called."""
+    """One function: its folds and totals in order, and their names."""
 
-    def __init__(self, roots: Sequence[Formula], given: Sequence[Formula], *, differentiates: bool = True) -> None:
+    def __init__(self, roots: Sequence[Formula], inputs: Sequence[Formula], *, differentiates: bool = True) -> None:
         self.differentiates = differentiates
         self.shared = _Shared()
         self.roots = [self.shared(root) for root in roots]
         self.steps = [node for node in walk(*self.roots) if isinstance(node, Folded | Total)]
         self.names: dict[Formula, str] = {s: "s", s_p: "s_p"}
-        self.slopes: dict[Formula, str] = {s: "grad[ij]", s_p: "grad[ip]"}
-        for k, node in enumerate(given):
+        self.gradient_names: dict[Formula, str] = {s: "grad[ij]", s_p: "grad[ip]"}
+        for k, node in enumerate(inputs):
             at = "i" if isinstance(node, PerAnchor) else "ij % n"
-            self.names[node], self.slopes[node] = f"given[{k}].data[{at}]", f"given[{k}].grad[{at}]"
+            self.names[node], self.gradient_names[node] = f"given[{k}].data[{at}]", f"given[{k}].grad[{at}]"
         for k, node in enumerate(self.steps):
             at = f"[{PLACES[node.rank]}]" if isinstance(node, Folded) else ""
-            self.names[node], self.slopes[node] = f"f{k}{at}", f"g{k}{at}"
-        self.moving: dict[Formula, bool] = {}
+            self.names[node], self.gradient_names[node] = f"f{k}{at}", f"g{k}{at}"
+        self.gradients: dict[Formula, bool] = {}
         self.constants = 0
 
-    def value(self) -> str:
+    def print_value(self) -> str:
         (root,) = self.roots
         lines = [line for node in self.steps for line in self.forward(node)]
         scope = _Scope(self, [root])
         value = scope.text(root)
         lines += [*scope.lines[Rank.NUMBER], f"const value = {value};"]
-        lines += [line for node in self.steps if self.moves(node) for line in self.begin_slope(node)]
-        for by, slope in self.slopes_of(root):
-            scope = _Scope(self, [slope])
-            text = scope.text(slope)
-            lines += [*scope.lines[Rank.NUMBER], f"{self.slopes[by]} += {text};"]
-        lines += [line for node in reversed(self.steps) if self.moves(node) for line in self.backward(node)]
+        lines += [line for node in self.steps if self.has_gradient(node) for line in self.declare_gradient(node)]
+        for by, partial in self.derivatives_of(root):
+            scope = _Scope(self, [partial])
+            text = scope.text(partial)
+            lines += [*scope.lines[Rank.NUMBER], f"{self.gradient_names[by]} += {text};"]
+        lines += [line for node in reversed(self.steps) if self.has_gradient(node) for line in self.backward(node)]
         return self.function("(S, pairs, h, given)", [*lines, "return value;"], "{ rows: m, columns: n, data, grad }")
 
-    def conditions(self) -> str:
+    def print_conditions(self) -> str:
         forward = [line for node in self.steps for line in self.forward(node)]
         scope = _Scope(self, self.roots)
         texts = [scope.text(root) for root in self.roots]
@@ -112,7 +112,7 @@ class _Program:
         return self.function("(S, pairs, h)", lines, "{ rows: m, columns: n, data }")
 
     def function(self, arguments: str, lines: list[str], matrix: str) -> str:
-        """The whole text; hyper-parameters are read off their object once."""
+        """Return the text of the function; it reads each hyper-parameter once."""
         nodes = [node for root in self.roots for node in walk(root) if isinstance(node, Parameter)]
         numbers = [
             f"const {parameter_name(name)} = h[{name!r}];".replace("'", '"')
@@ -134,58 +134,62 @@ class _Program:
             return [f"let {name} = 0;", *scope.lines[Rank.NUMBER], *_anchors([*scope.lines[Rank.ANCHOR], inner])]
         spelling, place = _spelling(node), PLACES[node.rank]
         scope = _Scope(self, [node.curve])
-        step = spelling.step_of(scope.text(node.curve))
+        step = spelling.write_step(scope.text(node.curve))
         after = [f"{name}[{place}] = {spelling.finish};"]
-        kept = spelling.kept if self.differentiates and self.moves(node) else ()
-        after += [f"{name}_{each}[{place}] = {each};" for each in kept]
+        saved = spelling.saved if self.differentiates and self.has_gradient(node) else ()
+        after += [f"{name}_{each}[{place}] = {each};" for each in saved]
         size = "m" if node.rank is Rank.ANCHOR else "m * n"
-        arrays = [f"const {each} = new Float64Array({size});" for each in (name, *(f"{name}_{k}" for k in kept))]
+        arrays = [f"const {each} = new Float64Array({size});" for each in (name, *(f"{name}_{k}" for k in saved))]
         return [f"// {node!r}", *arrays, *_nest(scope, node.over, node.rank, [spelling.start], step, after)]
 
     # ---- backward
 
-    def slopes_of(self, formula: Formula) -> list[tuple[Formula, Formula]]:
-        """The derivatives of a formula that are not zero, by what the gradient goes on to."""
-        found = [(by, self.shared(derivative(formula, by))) for by in ingredients(formula) if by in self.slopes]
-        return [(by, slope) for by, slope in found if not is_number(slope, 0.0) and self.moves(by)]
+    def derivatives_of(self, formula: Formula) -> list[tuple[Formula, Formula]]:
+        """Return the derivatives of a formula that are not zero, with the nodes that they are taken by."""
+        derivatives = [
+            (by, self.shared(derivative(formula, by))) for by in ingredients(formula) if by in self.gradient_names
+        ]
+        return [(by, partial) for by, partial in derivatives if not is_number(partial, 0.0) and self.has_gradient(by)]
 
-    def moves(self, node: Formula) -> bool:
-        """Whether a gradient goes through a node to the similarities, or to what was given."""
+    def has_gradient(self, node: Formula) -> bool:
+        """Return whether the gradient of a node reaches the similarities or the inputs."""
         if not isinstance(node, Folded | Total):
             return True
-        if node not in self.moving:
-            flat = isinstance(node, Folded) and _spelling(node).slope is None
-            self.moving[node] = not flat and bool(self.slopes_of(node.curve if isinstance(node, Folded) else node.of))
-        return self.moving[node]
+        if node not in self.gradients:
+            flat = isinstance(node, Folded) and _spelling(node).derivative is None
+            self.gradients[node] = not flat and bool(
+                self.derivatives_of(node.curve if isinstance(node, Folded) else node.of)
+            )
+        return self.gradients[node]
 
-    def begin_slope(self, node: Folded | Total) -> list[str]:
-        name = self.slopes[node].partition("[")[0]
+    def declare_gradient(self, node: Folded | Total) -> list[str]:
+        name = self.gradient_names[node].partition("[")[0]
         size = "m" if node.rank is Rank.ANCHOR else "m * n"
         return [f"let {name} = 0;" if isinstance(node, Total) else f"const {name} = new Float64Array({size});"]
 
     def backward(self, node: Folded | Total) -> list[str]:
-        """Hand the derivative by a fold or a total on to what is inside it."""
+        """Add the gradient of a fold or a total to the gradients of the nodes inside it."""
         if isinstance(node, Total):
-            slopes = self.slopes_of(node.of)
-            scope = _Scope(self, [slope for _, slope in slopes])
-            add = [f"{self.slopes[by]} += {_weighed(scope, slope)};" for by, slope in slopes]
-            weight = f"const w = {self.slopes[node]};"  # the same for all anchors
+            derivatives = self.derivatives_of(node.of)
+            scope = _Scope(self, [partial for _, partial in derivatives])
+            add = [f"{self.gradient_names[by]} += {_weight(scope, partial)};" for by, partial in derivatives]
+            weight = f"const w = {self.gradient_names[node]};"  # the same for all anchors
             return [*scope.lines[Rank.NUMBER], *_anchors([weight, *scope.lines[Rank.ANCHOR], *add])]
-        slopes, spelling = self.slopes_of(node.curve), _spelling(node)
-        reads_value = "v" in (spelling.slope or "")
-        scope = _Scope(self, [*([node.curve] if reads_value else []), *(slope for _, slope in slopes)])
+        derivatives, spelling = self.derivatives_of(node.curve), _spelling(node)
+        reads_value = "v" in (spelling.derivative or "")
+        scope = _Scope(self, [*([node.curve] if reads_value else []), *(partial for _, partial in derivatives)])
         inner = [f"const v = {scope.text(node.curve)};"] if reads_value else []
-        inner += [f"const w = {'g' if spelling.slope == '1' else f'g * {spelling.slope}'};"]
+        inner += [f"const w = {'g' if spelling.derivative == '1' else f'g * {spelling.derivative}'};"]
         inner += ["if (w === 0) continue;"] if reads_value else []
         name, place = self.names[node].partition("[")[0], PLACES[node.rank]
-        before = [f"const g = {self.slopes[node]};", "if (g === 0) continue;"]
-        before += [f"const {kept} = {name}_{kept}[{place}];" for kept in spelling.kept]
+        before = [f"const g = {self.gradient_names[node]};", "if (g === 0) continue;"]
+        before += [f"const {each} = {name}_{each}[{place}];" for each in spelling.saved]
         after = []
-        for k, (by, slope) in enumerate(slopes):
-            target, text = self.slopes[by], _weighed(scope, slope)
+        for k, (by, partial) in enumerate(derivatives):
+            target, text = self.gradient_names[by], _weight(scope, partial)
             if _is_innermost(by, node.over):
                 inner.append(f"{target} += {text};")
-            else:  # the same number for the whole loop is added up in a variable
+            else:  # a target outside of the loop is summed in a variable
                 before.append(f"let d{k} = 0;")
                 inner.append(f"d{k} += {text};")
                 after.append(f"{target} += d{k};")
@@ -193,7 +197,7 @@ class _Program:
 
 
 class _Shared:
-    """Makes equal formulas one node, and tidies products that the rules of derivatives leave."""
+    """Merge equal formulas into one node, and simplify the products that differentiation produces."""
 
     def __init__(self) -> None:
         self.nodes: dict[Formula, Formula] = {}
@@ -232,7 +236,7 @@ class _Shared:
 
 
 def _tidy(operation: str, arguments: tuple[Formula, ...]) -> Formula:
-    """An operation on tidy arguments; a product with a step is a condition, so that zero times infinity is zero."""
+    """Simplify an operation on simplified arguments; a product with a step becomes a condition, so that 0 · ∞ = 0."""
     if operation == "mul":
         for a, b in (arguments, arguments[::-1]):
             if is_number(a, 1.0):
@@ -249,7 +253,7 @@ def _tidy(operation: str, arguments: tuple[Formula, ...]) -> Formula:
 
 
 class _Scope:
-    """The expressions of one nest of loops: each stands in the outermost loop that it depends on."""
+    """The expressions of nested loops: each is computed in the outermost loop that it depends on."""
 
     def __init__(self, program: _Program, roots: Sequence[Formula]) -> None:
         self.program = program
@@ -262,7 +266,7 @@ class _Scope:
         self.uses.update(roots)
 
     def text(self, node: Formula) -> str:
-        """A formula as an expression; what is used twice, or belongs into an outer loop, gets a name first."""
+        """Return a formula as an expression; write a line for what is used twice or belongs to an outer loop."""
         if node in self.names:
             return self.names[node]
         if isinstance(node, Number):
@@ -288,7 +292,7 @@ class _Scope:
         return text if _is_call(parent) or binds or (whole and text[0] != "-") else f"({text})"
 
     def _name(self, node: Formula, text: str) -> str:
-        if node.rank is Rank.NUMBER:  # outside of all loops, where those that follow see it too
+        if node.rank is Rank.NUMBER:  # outside of all loops, where later loops can read it
             name = self.program.names[node] = f"c{self.program.constants}"
             self.program.constants += 1
         else:
@@ -300,20 +304,20 @@ class _Scope:
 
 
 def _is_call(node: Apply) -> bool:
-    """Whether an operation is spelled as a function, which needs no parentheses around it or its arguments."""
+    """Return whether an operation is spelled as a call, which needs no parentheses around it or its arguments."""
     return OPERATIONS[node.operation].javascript.endswith(")")
 
 
 def _inside(roots: Iterable[Formula]) -> list[Formula]:
-    """Every node of formulas once, without what is inside their folds."""
-    found: dict[Formula, None] = {}
-    left = list(roots)
-    while left:
-        node = left.pop()
-        if node not in found:
-            found[node] = None
-            left.extend(node.parts if isinstance(node, Apply) else ())
-    return list(found)
+    """Return every node of formulas once, without the nodes inside their folds."""
+    nodes: dict[Formula, None] = {}
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
+        if node not in nodes:
+            nodes[node] = None
+            pending.extend(node.parts if isinstance(node, Apply) else ())
+    return list(nodes)
 
 
 # ------------------------------------------------------------------------------------------------ loops
@@ -324,7 +328,7 @@ def _anchors(lines: list[str]) -> list[str]:
 
 
 def _nest(scope: _Scope, over: Side, rank: Rank, before: list[str], inner: list[str], after: list[str]) -> list[str]:
-    """Loops over anchors, over the positives of each where the result has one number for each, and over the pairs."""
+    """Write loops over anchors, over the positives of each if the result has one number per positive, and over the pairs."""
     lines = scope.lines
     if over.binds_positive:
         innermost = _loop("p", SIDES[over], "s_p", [*lines[Rank.POSITIVE], *inner])
@@ -337,7 +341,7 @@ def _nest(scope: _Scope, over: Side, rank: Rank, before: list[str], inner: list[
 
 
 def _loop(index: str, side: str, name: str, lines: list[str]) -> list[str]:
-    """A loop over an anchor's entries of one side; the entry, and its similarity if anything reads it."""
+    """Write a loop over an anchor's entries of one side, with the entry and its similarity if a line reads them."""
     at, text = f"i{index}", "\n".join(lines)
     read = [f"const {at} = {side}.entries[{index}];"] if re.search(rf"\b({at}|{name})\b", text) else []
     read += [f"const {name} = data[{at}];"] if re.search(rf"\b{name}\b", text) else []
@@ -353,7 +357,7 @@ def _indent(lines: Iterable[str]) -> list[str]:
 
 
 def number_text(value: float) -> str:
-    """A number as JavaScript writes it.
+    """Return a number as JavaScript writes it.
 
     Examples:
         >>> number_text(2.0), number_text(-0.1), number_text(float("inf"))
@@ -365,7 +369,7 @@ def number_text(value: float) -> str:
 
 
 def parameter_name(name: str) -> str:
-    """The name of a hyper-parameter inside a function.
+    """Return the name of a hyper-parameter inside a function.
 
     Examples:
         >>> parameter_name("miner.margin")
@@ -384,21 +388,21 @@ def _spelling(node: Folded) -> FoldSpelling:
 
 
 def _is_innermost(by: Formula, over: Side) -> bool:
-    """Whether a derivative belongs to the entry at hand in the innermost loop of a fold."""
+    """Return whether a derivative belongs to the current entry in the innermost loop of a fold."""
     return by.rank is (Rank.POSITIVE if over.binds_positive else Rank.PAIR)
 
 
-def _weighed(scope: _Scope, slope: Formula) -> str:
-    """``w`` times a derivative; under a condition where that has one."""
-    if isinstance(slope, Apply) and slope.operation == "where" and slope not in scope.names:
-        condition, yes, no = slope.arguments
+def _weight(scope: _Scope, partial: Formula) -> str:
+    """Write ``w`` times a derivative, or a conditional if the derivative is one."""
+    if isinstance(partial, Apply) and partial.operation == "where" and partial not in scope.names:
+        condition, yes, no = partial.arguments
         if is_number(no, 0.0) or is_number(yes, 0.0):
             texts = ["0" if is_number(each, 0.0) else _product(scope.text(each)) for each in (yes, no)]
             return f"{scope.text(condition)} ? {texts[0]} : {texts[1]}"
-    return _product(scope.text(slope))
+    return _product(scope.text(partial))
 
 
-def _product(slope: str) -> str:
-    if slope in ("1", "-1"):
-        return "w" if slope == "1" else "-w"
-    return f"w * {slope}" if slope.replace("_", "").isalnum() else f"w * ({slope})"
+def _product(partial: str) -> str:
+    if partial in ("1", "-1"):
+        return "w" if partial == "1" else "-w"
+    return f"w * {partial}" if partial.replace("_", "").isalnum() else f"w * ({partial})"

@@ -1,4 +1,4 @@
-"""Hyper-parameters that keep their names: numbers to Python, expressions to a printer."""
+"""Symbols: hyper-parameters that are numbers for Python and named expressions for a printer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Parameter(Formula):
 class Symbol(float):
     """A number that remembers how it was computed from hyper-parameters.
 
-    A loss that is made with symbols declares its formula as always: Python compares a symbol by its value, arithmetic with
-    numbers gives another symbol, and in a formula it is a number with a name.  A function that Python applies to the plain
-    value, such as `math.log`, gives a plain number; the functions of `likewise.formula` give formulas.
+    A loss whose hyper-parameters are symbols declares its formula as usual: Python compares a symbol by its value, arithmetic
+    with numbers gives another symbol, and a formula shows it by name.  A Python function of the value, such as `math.log`,
+    gives a plain number; the functions of `likewise.formula` give formulas.
 
     Args:
         value: the number.
@@ -49,10 +49,10 @@ class Symbol(float):
     formula: Formula
 
     def __new__(cls, value: float, formula: Formula) -> Symbol:
-        """A float that remembers."""
-        made = super().__new__(cls, value)
-        made.formula = formula
-        return made
+        """Make a float and attach the formula."""
+        symbol = super().__new__(cls, value)
+        symbol.formula = formula
+        return symbol
 
     def __neg__(self) -> Symbol:
         return Symbol(-float(self), apply("neg", self.formula))
@@ -63,7 +63,7 @@ class Symbol(float):
 
 
 def formula_of(value: float) -> Formula:
-    """The formula of a number: that of a symbol, or the number itself.
+    """Return the formula of a symbol, or a plain number as a formula.
 
     Examples:
         >>> formula_of(2.0), formula_of(-Symbol(0.1, Parameter("margin")))
@@ -72,8 +72,8 @@ def formula_of(value: float) -> Formula:
     return value.formula if isinstance(value, Symbol) else Number(value)
 
 
-def value_at(value: float, given: Mapping[str, float]) -> float:
-    """The value of a symbol for other hyper-parameters; a plain number is what it is.
+def value_at(value: float, hyperparameters: Mapping[str, float]) -> float:
+    """Return the value of a symbol for other hyper-parameters; a plain number does not change.
 
     Examples:
         >>> value_at(1.0 - Symbol(0.1, Parameter("margin")), {"margin": 0.25})
@@ -82,25 +82,27 @@ def value_at(value: float, given: Mapping[str, float]) -> float:
     if not isinstance(value, Symbol):
         return value
     names = [node for node in _leaves(value.formula) if isinstance(node, Parameter)]
-    return float(evaluate(value.formula, {node: torch.tensor(given[node.name], dtype=torch.float64) for node in names}))
+    return float(
+        evaluate(value.formula, {node: torch.tensor(hyperparameters[node.name], dtype=torch.float64) for node in names})
+    )
 
 
 def _leaves(node: Formula) -> list[Formula]:
     return [leaf for part in node.parts for leaf in _leaves(part)] if node.parts else [node]
 
 
-def _method(name: str, turned: bool = False) -> Callable[..., Any]:
+def _make_method(name: str, reflected: bool = False) -> Callable[..., Any]:
     compute = {"div": operator.truediv}.get(name) or getattr(operator, name)
 
     def method(self: Symbol, other: Any) -> Any:
         if not isinstance(other, int | float):
-            return NotImplemented  # a formula or a tensor takes it as a number
-        left, right = (other, self) if turned else (self, other)
+            return NotImplemented  # formulas and tensors treat it as a number
+        left, right = (other, self) if reflected else (self, other)
         return Symbol(compute(float(left), float(right)), apply(name, formula_of(left), formula_of(right)))
 
     return method
 
 
 for _name, _python in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("div", "truediv")):
-    setattr(Symbol, f"__{_python}__", _method(_name))
-    setattr(Symbol, f"__r{_python}__", _method(_name, turned=True))
+    setattr(Symbol, f"__{_python}__", _make_method(_name))
+    setattr(Symbol, f"__r{_python}__", _make_method(_name, reflected=True))

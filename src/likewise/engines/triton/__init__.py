@@ -1,4 +1,4 @@
-"""Kernels generated from declarations.  Needs Triton, so it is imported only where it is asked for."""
+"""Triton kernels generated from declarations.  The package needs Triton, so the dispatcher imports it on first use."""
 
 from likewise.engines.triton.engine import TritonEngine
 

@@ -1,4 +1,4 @@
-"""Kernels on rows of embeddings: to unit length, in the order and dtype that products take, and the gradient back."""
+"""One factor of the product: kernels that normalize, sort and convert rows of embeddings, and that compute their gradients."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from likewise.engines.triton.program import launch, power_of_two
+from likewise.engines.triton.kernels import launch, next_power_of_two
 
 
 @triton.jit
-def _lengths(x):
-    """A row over its largest entry, that entry, and the norm of what is left; a row of zeros stays zero.
+def _measure_row(x):
+    """Return a row divided by its largest entry, that entry, the norm of the quotient, and whether the row is not zero.
 
-    The meaning of `likewise.formula.similarities.unit`.
+    The meaning is that of `likewise.formula.similarities.unit`.
     """
     largest = tl.max(tl.abs(x), axis=0)
     there = largest >= 1.1754943508222875e-38
@@ -23,26 +23,26 @@ def _lengths(x):
 
 
 @triton.jit
-def _nearest(x):
-    """The nearest numbers of TF32, which has 10 of float32's 23 digits; halves go away from zero, as on the card."""
+def _round_to_tf32(x):
+    """Round to TF32, which keeps 10 of float32's 23 mantissa bits; ties round away from zero, as on the GPU."""
     bits = x.to(tl.int32, bitcast=True)
     rounded = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-    # a carry may reach the exponent, which makes infinity of what is too large; what was none before stays as it is
+    # a carry into the exponent turns numbers that are too large into infinity; infinity and NaN stay as they are
     return tl.where((bits & 0x7F800000) == 0x7F800000, x, rounded)
 
 
 @triton.jit
-def _prepare(
+def _prepare_row(
     X, order, out, scale, stride, D, WIDTH: tl.constexpr, BLOCK: tl.constexpr, SORTED: tl.constexpr,
     UNIT: tl.constexpr, SCALED: tl.constexpr, ROUNDED: tl.constexpr,
 ):  # fmt: skip
-    """One row, as it enters the product."""
+    """Prepare one row for the product."""
     row = tl.program_id(0).to(tl.int64)
     source = tl.load(order + row) if SORTED else row
     k = tl.arange(0, BLOCK)
     x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
     if SCALED:
-        # a power of two changes no digit; the rest of the length is taken off the product
+        # a power of two changes no mantissa bit; the product is multiplied by the rest of the inverse norm
         largest = tl.max(tl.abs(x), axis=0)
         there = largest >= 1.1754943508222875e-38
         exponent = ((largest.to(tl.int32, bitcast=True) >> 23) & 255) - 126
@@ -51,62 +51,62 @@ def _prepare(
         norm = tl.sqrt(tl.sum(x * x, axis=0))
         tl.store(scale + row, tl.where(there, 1.0 / tl.maximum(norm, 0.25), 0.0))
     elif UNIT:
-        scaled, _, norm, _ = _lengths(x)
+        scaled, _, norm, _ = _measure_row(x)
         x = scaled / norm
     if ROUNDED:
-        # tensor cores take the first digits of a float32 and drop the others: a bias, where rounding has none
-        x = _nearest(x)
+        # tensor cores truncate float32 to TF32, which is biased; rounding is not
+        x = _round_to_tf32(x)
     tl.store(out + row * WIDTH + k, x.to(out.dtype.element_ty), mask=k < WIDTH)
 
 
 @triton.jit
-def _back(
+def _backward_row(
     X, order, scale, gradient, out, stride, D, WIDTH: tl.constexpr, BLOCK: tl.constexpr, SORTED: tl.constexpr,
     UNIT: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
-    """One row of the gradient, from the factor to the embedding: ``(g − u (u·g)) / ‖x‖``."""
+    """Compute one row of the gradient by the embeddings from that by the operand: ``(g − u (u·g)) / ‖x‖``."""
     row = tl.program_id(0).to(tl.int64)
     source = tl.load(order + row) if SORTED else row
     k = tl.arange(0, BLOCK)
     g = tl.load(gradient + row * WIDTH + k, mask=k < D, other=0.0)
     if SCALED:
-        # slopes have the scales of both their sides, of which this side's is too much
+        # gradients by similarities contain the scales of both factors; this factor's does not belong here
         own = tl.load(scale + row)
         g = g / tl.where(own > 0.0, own, 1.0)
     if UNIT:
         x = tl.load(X + source * stride + k, mask=k < D, other=0.0).to(tl.float32)
-        scaled, largest, norm, there = _lengths(x)
+        scaled, largest, norm, there = _measure_row(x)
         u = scaled / norm
         g = (g - u * tl.sum(u * g, axis=0)) / norm / tl.where(there, largest, float("inf"))
     tl.store(out + source * D + k, g.to(out.dtype.element_ty), mask=k < D)
 
 
-def padded(d: int) -> int:
-    """The dimensions of an operand: rows of a multiple of 16 bytes load in whole vectors."""
+def pad_width(d: int) -> int:
+    """Return the width of an operand: a multiple of 16, so that rows load in whole vectors."""
     return d + -d % 16
 
 
-def _in_rows(matrix: Tensor) -> Tensor:
-    """The same numbers, without graph, each row in one piece."""
+def _contiguous_rows(matrix: Tensor) -> Tensor:
+    """Return a detached matrix whose rows are contiguous."""
     matrix = matrix.detach()
     return matrix if matrix.stride(1) == 1 else matrix.contiguous()
 
 
 class Factor:
-    """One side of the product: where it comes from, what is multiplied, and the way back.
+    """One factor of the product: its source, the operand that kernels multiply, and the gradient by the source.
 
     Args:
-        source: embeddings ``(n, d)`` with their graph, or a factor that torch made of them.
-        order: the order of rows in the product, if it is another one.
-        unit: rows are to be scaled to unit length.
-        dtype: of the product.
-        scaled: multiply rows as they are, and take their lengths off the product; the source must have no more digits
-            than the dtype.
+        source: embeddings ``(n, d)`` with their graph, or a matrix that torch computed from them.
+        order: the order of rows in the product; ``None`` for the order of the source.
+        unit: scale rows to unit length.
+        dtype: of the operand.
+        scaled: multiply rows without normalizing them, and normalize the product; the dtype must be able to represent
+            the source.
         rounded: round to TF32.
 
     Attributes:
-        operand: what is multiplied, ``(n, width)``.
-        scale: what products must be multiplied by, per row, where lengths are taken off them.
+        operand: the matrix that kernels multiply, ``(n, width)``.
+        scale: the factors per row that normalize products, if ``scaled``.
     """
 
     def __init__(
@@ -122,30 +122,30 @@ class Factor:
         self.source, self.order, self.unit = source, order, unit
         n, d = source.shape
         self.scale = source.new_empty(n, dtype=torch.float32) if scaled else None
-        x = self._x = _in_rows(source)
-        as_it_is = order is None and padded(d) == d and x.dtype == dtype and x.is_contiguous()
-        if as_it_is and not (unit or scaled or rounded):
+        x = self._x = _contiguous_rows(source)
+        is_operand = order is None and pad_width(d) == d and x.dtype == dtype and x.is_contiguous()
+        if is_operand and not (unit or scaled or rounded):
             self.operand = x
             return
-        self.operand = source.new_empty(n, padded(d), dtype=dtype)
+        self.operand = source.new_empty(n, pad_width(d), dtype=dtype)
         arguments = (
             x, x if order is None else order, self.operand, self.operand if self.scale is None else self.scale,
-            x.stride(0), d, padded(d), power_of_two(padded(d)), order is not None, unit, scaled, rounded,
+            x.stride(0), d, pad_width(d), next_power_of_two(pad_width(d)), order is not None, unit, scaled, rounded,
         )  # fmt: skip
-        launch(_prepare, n, arguments, x.device)
+        launch(_prepare_row, n, arguments, x.device)
 
-    def empty(self) -> Tensor:
-        """A place for the gradient by the source, in its dtype."""
+    def new_gradient(self) -> Tensor:
+        """Return an uninitialized tensor for the gradient by the source."""
         return torch.empty_like(self._x, memory_format=torch.contiguous_format)
 
-    def back(self, gradient: Tensor, first: int, out: Tensor) -> None:
-        """Take rows of the gradient, from ``first`` on in the order of the product, to the source's."""
+    def backward(self, gradient: Tensor, first: int, out: Tensor) -> None:
+        """Compute the gradient by the source from that by rows ``first`` and following of the operand, and store it in ``out``."""
         order = None if self.order is None else self.order[first:]
-        source, place = (self._x[first:], out[first:]) if order is None else (self._x, out)
+        source, target = (self._x[first:], out[first:]) if order is None else (self._x, out)
         scale = None if self.scale is None else self.scale[first:]
         d = source.shape[1]
         arguments = (
-            source, source if order is None else order, source if scale is None else scale, gradient, place,
-            source.stride(0), d, padded(d), power_of_two(padded(d)), order is not None, self.unit, scale is not None,
+            source, source if order is None else order, source if scale is None else scale, gradient, target,
+            source.stride(0), d, pad_width(d), next_power_of_two(pad_width(d)), order is not None, self.unit, scale is not None,
         )  # fmt: skip
-        launch(_back, len(gradient), arguments, source.device)
+        launch(_backward_row, len(gradient), arguments, source.device)

@@ -1,6 +1,6 @@
-"""What each fold does with a tile inside a kernel, how the tiles of a row join, and the fold's slope.
+"""The folds in Triton's language: the state of a tile, how the states of a row's tiles are joined, and the derivative.
 
-Parallel to `likewise.formula.folds`, whose meaning it must have.
+Each class has the meaning of its counterpart in `likewise.formula.folds`.
 """
 
 from __future__ import annotations
@@ -12,81 +12,82 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from likewise.engines.triton.text import Writer
+from likewise.engines.triton.printer import Writer
 from likewise.formula import Count, Fold, LogSumExp, Max, Mean, Min, Sum
 
 LOWEST = repr(torch.finfo(torch.float32).min)
 
 
-class Tiled(ABC):
-    """One fold, as text for kernels.
+class FoldTemplate(ABC):
+    """The template of one fold: text for kernels.
 
-    ``width`` numbers are left of each row of a tile: the state, and behind it, for each number that a gradient goes
-    through, the sum of the curve's slopes by it, weighted as the fold weighs its values.  A fold's slope is a few
-    *weights* per anchor, made from its state and its gradient, and a text that takes them to each pair.
+    A kernel stores ``width`` numbers for each row of a tile.  They are the fold's state, followed by one sum for each leaf
+    that needs a gradient: the curve's derivative by that leaf, weighted as the fold weights its values.  The derivative
+    of a fold consists of a few *weights* per anchor, computed from the state and the gradient, and an expression that
+    turns them into the gradient of each pair.
     """
 
     width: ClassVar[int]
     weight_count: ClassVar[int] = 1
-    """How many weights per anchor its slope needs; none: it has no slope."""
+    """The number of weights per anchor that the derivative needs; 0 if the derivative is zero."""
     identity: ClassVar[Sequence[str]]
-    """The state of a row without any pair."""
+    """The state of a row without pairs."""
     exact: ClassVar[bool] = False
-    """Whether its slope looks for the very bits that its tile found: products must be made alike, forward and back."""
+    """Whether the derivative compares values bit by bit; then both passes must compute products in the same way."""
 
     @abstractmethod
-    def tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        """Write the state of a tile; the names of its numbers, and of the weight of each pair."""
+    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+        """Write the state of a tile; return the names of its numbers, and the name of the weight of each pair."""
 
     @abstractmethod
-    def joined(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
-        """Lines that add a tile's state to a row's, and what both sides' sums of slopes must be multiplied by."""
+    def join(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
+        """Return lines that join two states, and the factors by which the sums of derivatives of both are multiplied."""
 
     @abstractmethod
-    def finished(self, state: list[str]) -> str:
-        """One number per anchor."""
+    def finish(self, state: list[str]) -> str:
+        """Return the expression of the fold's value."""
 
     @abstractmethod
     def derivative(self, value: str, weights: list[str]) -> str:
-        """The gradient by a value of a tile; what is not kept is masked by the caller."""
+        """Return the expression of the gradient by one value; the caller masks pairs that do not belong to the fold."""
 
     def divisor_text(self, state: list[str]) -> str:
-        """What a gradient is divided by to reach the values."""
+        """Return the expression that gradients are divided by."""
         return "1.0"
 
     def divisor(self, state: Tensor) -> Tensor | float:
-        """The same, of a state that kernels left."""
+        """Return what gradients are divided by, from the state that a kernel stored."""
         return 1.0
 
     def weights(self, state: Tensor, gradient: Tensor) -> list[Tensor]:
-        """The weights, from a state that kernels left."""
+        """Return the weights, from the state that a kernel stored."""
         return [gradient / self.divisor(state)]
 
 
-def _kept(keep: str | None, value: str, otherwise: str) -> str:
+def _mask(keep: str | None, value: str, otherwise: str) -> str:
     return value if keep is None else f"tl.where({keep}, {value}, {otherwise})"
 
 
-def _number_kept(writer: Writer, keep: str | None) -> str:
+def _count_kept(writer: Writer, keep: str | None) -> str:
     if keep is None:
         return writer.write("tl.full([BM], BN, tl.float32)")
     return writer.write(f"tl.sum({keep}.to(tl.float32), axis=1)")
 
 
-class _Peaked(Tiled):
-    """A largest value, and a sum over the pairs relative to it, at least one."""
+class _RelativeToPeak(FoldTemplate):
+    """A fold whose state is the largest value and a sum relative to it, which is at least one."""
 
     width = 2
     weight_count = 2
 
     @abstractmethod
-    def moved(self, largest: str) -> str:
-        """What a sum relative to one largest value is multiplied by to be relative to the peak of both."""
+    def rescale(self, largest: str) -> str:
+        """Return the factor that makes a sum relative to ``largest`` a sum relative to ``peak``."""
 
-    def joined(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
+    def join(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
         lines = [
             f"peak = tl.maximum({old[0]}, {new[0]})",
-            f"before, now = {self.moved(old[0])}, {self.moved(new[0])}",
+            f"before, now = {self.rescale(old[0])}, {self.rescale(new[0])}",
             f"{old[0]}, {old[1]} = peak, {old[1]} * before + {new[1]} * now",
         ]
         return lines, "before", "now"
@@ -98,19 +99,19 @@ class _Peaked(Tiled):
         return state[1].clamp_min(1.0)
 
 
-class _LogSumExp(_Peaked):
+class _LogSumExp(_RelativeToPeak):
     identity: ClassVar[Sequence[str]] = (LOWEST, "0.0")
 
-    def tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        value = writer.write(_kept(keep, value, LOWEST))
+    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+        value = writer.write(_mask(keep, value, LOWEST))
         peak = writer.write(f"tl.max({value}, axis=1)")
-        weight = writer.write(_kept(keep, f"tl.exp({value} - {peak}[:, None])", "0.0"))
+        weight = writer.write(_mask(keep, f"tl.exp({value} - {peak}[:, None])", "0.0"))
         return [peak, writer.write(f"tl.sum({weight}, axis=1)")], weight
 
-    def moved(self, largest: str) -> str:
+    def rescale(self, largest: str) -> str:
         return f"tl.exp({largest} - peak)"
 
-    def finished(self, state: list[str]) -> str:
+    def finish(self, state: list[str]) -> str:
         return f"tl.log({self.divisor_text(state)}) + {state[0]}"
 
     def derivative(self, value: str, weights: list[str]) -> str:
@@ -120,22 +121,22 @@ class _LogSumExp(_Peaked):
         return [*super().weights(state, gradient), state[0]]
 
 
-class _Max(_Peaked):
+class _Max(_RelativeToPeak):
     identity: ClassVar[Sequence[str]] = ('float("-inf")', "0.0")
     exact = True
     sign: ClassVar[str] = ""
 
-    def tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        value = writer.write(_kept(keep, f"{self.sign}{value}", 'float("-inf")'))
+    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+        value = writer.write(_mask(keep, f"{self.sign}{value}", 'float("-inf")'))
         peak = writer.write(f"tl.max({value}, axis=1)")
         reached = f"{value} == {peak}[:, None]" if keep is None else f"({value} == {peak}[:, None]) & {keep}"
         weight = writer.write(f"({reached}).to(tl.float32)")
         return [peak, writer.write(f"tl.sum({weight}, axis=1)")], weight
 
-    def moved(self, largest: str) -> str:
+    def rescale(self, largest: str) -> str:
         return f"({largest} == peak).to(tl.float32)"
 
-    def finished(self, state: list[str]) -> str:
+    def finish(self, state: list[str]) -> str:
         return f"{self.sign}{state[0]}"
 
     def derivative(self, value: str, weights: list[str]) -> str:
@@ -149,36 +150,36 @@ class _Min(_Max):
     sign = "-"
 
 
-class _Added(Tiled):
-    """A state whose numbers are sums."""
+class _Additive(FoldTemplate):
+    """A fold whose state consists of sums."""
 
-    def joined(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
+    def join(self, old: list[str], new: list[str]) -> tuple[list[str], str, str]:
         return [f"{before} = {before} + {now}" for before, now in zip(old, new, strict=True)], "1.0", "1.0"
 
-    def finished(self, state: list[str]) -> str:
+    def finish(self, state: list[str]) -> str:
         return state[0]
 
     def derivative(self, value: str, weights: list[str]) -> str:
         return weights[0]
 
 
-class _Sum(_Added):
+class _Sum(_Additive):
     width = 1
     identity: ClassVar[Sequence[str]] = ("0.0",)
 
-    def tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        return [writer.write(f"tl.sum({_kept(keep, value, '0.0')}, axis=1)")], "1.0"
+    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+        return [writer.write(f"tl.sum({_mask(keep, value, '0.0')}, axis=1)")], "1.0"
 
 
 class _Mean(_Sum):
     width = 2
     identity: ClassVar[Sequence[str]] = ("0.0", "0.0")
 
-    def tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
-        (total,), weight = super().tile(writer, value, keep)
-        return [total, _number_kept(writer, keep)], weight
+    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+        (total,), weight = super().fold_tile(writer, value, keep)
+        return [total, _count_kept(writer, keep)], weight
 
-    def finished(self, state: list[str]) -> str:
+    def finish(self, state: list[str]) -> str:
         return f"{state[0]} / {self.divisor_text(state)}"
 
     def divisor_text(self, state: list[str]) -> str:
@@ -188,14 +189,14 @@ class _Mean(_Sum):
         return state[1].clamp_min(1.0)
 
 
-class _Count(_Added):
+class _Count(_Additive):
     width = 1
     weight_count = 0
     identity: ClassVar[Sequence[str]] = ("0.0",)
 
-    def tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
+    def fold_tile(self, writer: Writer, value: str, keep: str | None) -> tuple[list[str], str]:
         if value == "1.0":  # a count without a condition
-            return [_number_kept(writer, keep)], "0.0"
+            return [_count_kept(writer, keep)], "0.0"
         both = f"({value})" if keep is None else f"({value} & {keep})"
         return [writer.write(f"tl.sum({both}.to(tl.float32), axis=1)")], "0.0"
 
@@ -203,7 +204,7 @@ class _Count(_Added):
         return []
 
 
-TILED: dict[type[Fold], Tiled] = {
+TEMPLATES: dict[type[Fold], FoldTemplate] = {
     LogSumExp: _LogSumExp(),
     Sum: _Sum(),
     Mean: _Mean(),
@@ -213,14 +214,14 @@ TILED: dict[type[Fold], Tiled] = {
 }
 
 
-def tiled(fold: Fold) -> Tiled:
-    """The kernel's side of a fold, or one sentence if it has none.
+def find_template(fold: Fold) -> FoldTemplate:
+    """Return the template of a fold, or raise an error if the fold has none.
 
     Examples:
-        >>> tiled(Sum()).width
+        >>> find_template(Sum()).width
         1
     """
-    known = TILED.get(type(fold))
-    if known is None:
+    template = TEMPLATES.get(type(fold))
+    if template is None:
         raise TypeError(f"the Triton engine has no {fold.name} fold; give backend='chunked'")
-    return known
+    return template

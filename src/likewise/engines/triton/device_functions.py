@@ -1,4 +1,4 @@
-"""What generated kernels call.  Needs Triton."""
+"""Device functions that generated kernels call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit
 def _place(tile, row_tiles, column_tiles, GROUP: tl.constexpr):
-    """Which tile comes next: GROUP rows of tiles at a time, column by column, so that both sides stay in the cache."""
+    """Return a tile's row and column.  GROUP rows of tiles are traversed column by column, so that operands stay cached."""
     in_group = GROUP * column_tiles
     first = (tile // in_group) * GROUP
     height = tl.minimum(row_tiles - first, GROUP)
@@ -20,7 +20,7 @@ def _product(
     A, R, rows, columns, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """A tile of inner products, accumulated in float32."""
+    """Return a tile of inner products, accumulated in float32."""
     k = tl.arange(0, BK)
     left = A + rows[:, None] * D + k[None, :]
     right = R + columns[None, :] * D + k[:, None]
@@ -39,7 +39,7 @@ def _product(
 
 @triton.jit
 def _softplus(x):
-    """``log(1 + eˣ)``, exact where it is tiny too: ``log(1 + e)`` alone would lose a small ``e``."""
+    """``log(1 + eˣ)``, accurate for small results too: ``log(1 + e)`` itself would round a small ``e`` away."""
     e = tl.exp(-tl.abs(x))
     one = 1.0 + e
     log = tl.where(one == 1.0, e, e * tl.log(one) / tl.where(one == 1.0, 1.0, one - 1.0))
@@ -48,6 +48,6 @@ def _softplus(x):
 
 @triton.jit
 def _sigmoid(x):
-    """``1 / (1 + e⁻ˣ)``, without overflow on either side."""
+    """``1 / (1 + e⁻ˣ)``, without overflow for large ``|x|``."""
     e = tl.exp(-tl.abs(x))
     return tl.where(x >= 0.0, 1.0, e) / (1.0 + e)

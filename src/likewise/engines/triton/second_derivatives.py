@@ -1,4 +1,4 @@
-"""A gradient that is a number to torch, not a function: it cannot be differentiated again, and says so."""
+"""Gradients that raise an error when they are differentiated again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import Tensor
 Gradients = tuple[Tensor | None, ...]
 
 
-def once(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
-    """A backward pass whose gradients refuse to be differentiated.
+def refuse_second_derivative(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
+    """Decorate a backward pass so that differentiating its gradients raises an error.
 
-    torch's own ``once_differentiable`` takes a gradient whose incoming one is a constant for a constant itself: a penalty
-    on it would be silently left out.
+    torch's ``once_differentiable`` treats the gradients as constants if the incoming gradient is a constant: a penalty on
+    them would have no effect, silently.
     """
 
     @functools.wraps(backward)
@@ -24,13 +24,13 @@ def once(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
         if not torch.is_grad_enabled():
             return backward(ctx, *gradients)
         with torch.no_grad():
-            found = backward(ctx, *gradients)
-        return tuple(None if x is None else _Refuses.apply(x.detach().requires_grad_()) for x in found)  # type: ignore[no-untyped-call]
+            results = backward(ctx, *gradients)
+        return tuple(None if x is None else _Refuse.apply(x.detach().requires_grad_()) for x in results)  # type: ignore[no-untyped-call]
 
     return wrapper
 
 
-class _Refuses(torch.autograd.Function):
+class _Refuse(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, gradient: Tensor) -> Tensor:
         return gradient.view_as(gradient)

@@ -1,7 +1,7 @@
-"""Formulas as the text of a kernel.
+"""A printer of formulas in Triton's language.
 
-A kernel is generated from a declaration, never from a loss: the same few lines of template serve them all.  Numbers that
-a user may turn (hyper-parameters) are arguments of the kernel, so that a search compiles it once.
+A kernel is generated from a declaration, never from a loss: one short template serves all losses.  Hyper-parameters are
+arguments of the kernel, so that a search over them compiles it once.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from torch import Tensor
 from likewise.formula import OPERATIONS, Apply, Folded, Formula, Number, PerAnchor, PerReference, Total, Variable
 
 LITERALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
-"""Numbers that belong to the shape of a formula; every other one is an argument."""
+"""Numbers that are printed as they are; every other number is an argument of the kernel."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a kernel is given for a node that it cannot compute.
+    """An argument of a kernel: a node of a formula that the kernel does not compute.
 
     Args:
         node: the node.
-        kind: ``"number"`` for the host's, ``"scalar"`` for the device's, ``"row"`` or ``"column"`` for vectors.
+        kind: ``"number"`` for a number of the host, ``"scalar"`` for one in device memory, ``"row"`` for a vector with
+            one entry per anchor and ``"column"`` for one per reference.
     """
 
     node: Formula
     kind: str
 
 
-def leaf_of(node: Formula) -> Leaf | None:
-    """The leaf that a node is, or ``None`` where the kernel computes it."""
+def as_leaf(node: Formula) -> Leaf | None:
+    """Return a node as a leaf, or ``None`` if the kernel computes it."""
     if isinstance(node, Number):
         if isinstance(node.value, Tensor):
             return Leaf(node, "scalar")
@@ -46,37 +47,40 @@ def leaf_of(node: Formula) -> Leaf | None:
     return None
 
 
-def shape_of(roots: list[Formula]) -> tuple[tuple[Any, ...], list[Leaf]]:
-    """What formulas have in common with others of the same shape, as a key; and their leaves, in a fixed order.
+def find_structure(roots: list[Formula]) -> tuple[tuple[Any, ...], list[Leaf]]:
+    """Return a key that formulas of the same structure share, and the leaves in a fixed order.
 
     Examples:
         >>> from likewise.formula import s
-        >>> shape_of([3.0 * s])[0] == shape_of([4.0 * s])[0], shape_of([3.0 * s])[0] == shape_of([3.0 + s])[0]
+        >>> (product, _), (other, _), (total, _) = (
+        ...     find_structure([formula]) for formula in (3.0 * s, 4.0 * s, 3.0 + s)
+        ... )
+        >>> product == other, product == total
         (True, False)
     """
-    shape = _Shape({}, [], [])
-    ends = [shape.visit(root) for root in roots]
-    return (*shape.key, *ends), shape.leaves
+    structure = _Structure({}, [], [])
+    ends = [structure.visit(root) for root in roots]
+    return (*structure.key, *ends), structure.leaves
 
 
 @dataclass(eq=False)
-class _Shape:
-    """A shape while it is written down; a function that calls itself by name would keep what it saw in a cycle."""
+class _Structure:
+    """The state of a traversal.  A recursive closure would hold its nodes in a reference cycle."""
 
-    places: dict[Formula, int]
+    positions: dict[Formula, int]
     leaves: list[Leaf]
     key: list[Any]
 
     def visit(self, node: Formula) -> int:
-        place = self.places.get(node)
-        if place is not None:
-            return place
+        position = self.positions.get(node)
+        if position is not None:
+            return position
         if isinstance(node, Apply):
             entry: tuple[Any, ...] = (node.operation, *[self.visit(argument) for argument in node.arguments])
         elif isinstance(node, Variable):
             entry = ("s",)
         else:
-            leaf = leaf_of(node)
+            leaf = as_leaf(node)
             if leaf is None:
                 assert isinstance(node, Number)
                 entry = ("=", float(node.value))
@@ -84,17 +88,17 @@ class _Shape:
                 self.leaves.append(leaf)
                 entry = (leaf.kind,)
         self.key.append(entry)
-        self.places[node] = len(self.key) - 1
+        self.positions[node] = len(self.key) - 1
         return len(self.key) - 1
 
 
 class Writer:
-    """Writes formulas as lines of a kernel, each value once.
+    """Write formulas as lines of a kernel, each value once.
 
     Args:
-        names: what leaves and `s` are called.
-        indent: how deep the lines stand.
-        prefix: how the names of new values begin.
+        names: names of `s` and of the leaves.
+        indent: the indentation of the lines.
+        prefix: the prefix of the names of new values.
 
     Examples:
         >>> from likewise.formula import relu, s
@@ -111,13 +115,13 @@ class Writer:
         self._written: dict[str, str] = {}
 
     def value(self, node: Formula) -> str:
-        """The name of a formula's value; the lines that compute it are written if they are not there yet."""
+        """Return the name of a formula's value; write the lines that compute it if they do not exist yet."""
         if node in self.names:
             return self.names[node]
         if isinstance(node, Number):
             assert not isinstance(node.value, Tensor)
             return repr(float(node.value))
-        assert isinstance(node, Apply), f"{node!r} is known to nobody"
+        assert isinstance(node, Apply), f"{node!r} has no name in this kernel"
         name = self.write(
             OPERATIONS[node.operation].triton.format(*[self.value(argument) for argument in node.arguments])
         )
@@ -125,7 +129,7 @@ class Writer:
         return name
 
     def write(self, text: str) -> str:
-        """The name of an expression's value."""
+        """Return the name of an expression's value; write the line that computes it if it does not exist yet."""
         if text.isidentifier():
             return text
         if text not in self._written:
@@ -135,51 +139,52 @@ class Writer:
         return self._written[text]
 
     def line(self, text: str) -> None:
-        """A line as it is."""
+        """Append a line as it is."""
         self.lines.append(self.indent + text)
 
 
-def varies(node: Formula) -> bool:
-    """Whether a formula has a value of its own for every pair: a whole tile, and not a row, a column or a number."""
+def varies_by_pair(node: Formula) -> bool:
+    """Return whether a formula has one value per pair: a tile, and not a row, a column or a number."""
     if isinstance(node, Apply):
-        return any(varies(argument) for argument in node.arguments)
+        return any(varies_by_pair(argument) for argument in node.arguments)
     return isinstance(node, Variable)
 
 
-def holds(node: Formula) -> bool:
-    """Whether a formula is a condition, true or false, and not a number.
+def is_condition(node: Formula) -> bool:
+    """Return whether a formula is a condition (true or false) and not a number.
 
     Examples:
         >>> from likewise.formula import s
-        >>> holds(0.5 < s), holds(s)
+        >>> is_condition(0.5 < s), is_condition(s)
         (True, False)
     """
     return isinstance(node, Apply) and (
-        node.operation in ("less", "nonzero", "both") or (node.operation == "where" and all(map(holds, node.arguments)))
+        node.operation in ("less", "nonzero", "both")
+        or (node.operation == "where" and all(map(is_condition, node.arguments)))
     )
 
 
-def apart(formulas: Sequence[Formula]) -> tuple[Formula, ...]:
-    """The same formulas with folds of their own: over another relation, the same fold is another number.
+def copy_folds(formulas: Sequence[Formula]) -> tuple[Formula, ...]:
+    """Copy formulas so that their folds are new nodes: a fold over another relation has another value.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, count
-        >>> (copy,) = apart([count(NEGATIVES)])
+        >>> (copy,) = copy_folds([count(NEGATIVES)])
         >>> copy, copy is count(NEGATIVES)
         (count[negatives](1.0), False)
     """
-    made: dict[Formula, Formula] = {}
-    return tuple(_again(formula, made) for formula in formulas)
+    copies: dict[Formula, Formula] = {}
+    return tuple(_copy(formula, copies) for formula in formulas)
 
 
-def _again(node: Formula, made: dict[Formula, Formula]) -> Formula:
-    if node not in made:
+def _copy(node: Formula, copies: dict[Formula, Formula]) -> Formula:
+    if node not in copies:
         copy = node
         if isinstance(node, Apply):
-            copy = Apply(node.operation, tuple(_again(argument, made) for argument in node.arguments))
+            copy = Apply(node.operation, tuple(_copy(argument, copies) for argument in node.arguments))
         elif isinstance(node, Folded):
-            copy = Folded(node.fold, node.over, _again(node.curve, made))
+            copy = Folded(node.fold, node.over, _copy(node.curve, copies))
         elif isinstance(node, Total):
-            copy = Total(_again(node.of, made))
-        made[node] = copy
-    return made[node]
+            copy = Total(_copy(node.of, copies))
+        copies[node] = copy
+    return copies[node]

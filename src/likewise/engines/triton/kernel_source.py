@@ -1,0 +1,417 @@
+"""The source of a declaration's kernels: one that folds tiles, and one that writes gradients by similarities.
+
+Both traverse the tiles of the matrix in the same way: the product on the tensor cores, the similarity, the curves.  The
+first stores the state of each fold for each row of a tile, the second the gradient by each similarity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from likewise.engines.triton.folds import FoldTemplate
+from likewise.engines.triton.printer import Leaf, Writer, is_condition, varies_by_pair
+from likewise.formula import Formula, Number, Side, derivative, s
+
+TILE, INSIDE = " " * 8, " " * 12
+
+
+@dataclass(frozen=True, eq=False)
+class TileFold:
+    """One fold of a kernel.
+
+    Args:
+        fold: the template of the fold.
+        over: the pairs that are folded.
+        curve: the formula that is folded.
+        by: the leaves of the curve that need a gradient.
+    """
+
+    fold: FoldTemplate
+    over: Side
+    curve: Formula
+    by: tuple[Formula, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """The number of values that a kernel stores for each row of a tile."""
+        return self.fold.width + len(self.by)
+
+
+class Pairing(NamedTuple):
+    """How a kernel determines which pairs are positive and negative.
+
+    Args:
+        uses_codes: from a matrix of codes, 1 for positive and 2 for negative, instead of labels.
+        same_batch: the references are the anchors, in the same order.
+        own: indices tell which reference is the anchor itself.
+        valid: some references do not exist.
+    """
+
+    uses_codes: bool = False
+    same_batch: bool = False
+    own: bool = False
+    valid: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSpec:
+    """What the kernels of a batch have in common.
+
+    Args:
+        leaves: the arguments of the formulas.
+        link: the similarity as a formula of the product.
+        keep: the miner's conditions for positives and negatives.
+        pairing: how positive and negative pairs are determined.
+        scaled: multiply products by a factor per row and column.
+    """
+
+    leaves: tuple[Leaf, ...]
+    link: Formula
+    keep: tuple[Formula, Formula] | None
+    pairing: Pairing
+    scaled: bool
+
+
+ARGUMENTS = (
+    "A, R, row_scale, column_scale, row_label, column_label, row_id, column_id, valid, codes, out, rest, "
+    "first_row, m, first_column, n, code_stride, stride"
+)
+CONSTANTS = (
+    "D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, "
+    "PRECISION: tl.constexpr, PROGRAMS: tl.constexpr, WIDE: tl.constexpr"
+)
+
+
+class Tiles(Enum):
+    """The tiles that a kernel processes.
+
+    In a batch that is sorted by label, a tile has positives only if the label ranges of its rows and columns overlap.  All
+    other tiles have negatives only and need no masks: a separate kernel without branches processes them, at the speed of
+    a plain product.  The remaining tiles, including those that cross the edge of the matrix, are few.
+    """
+
+    ALL = "all"
+    PLAIN = "negatives only"
+    MIXED = "all others"
+
+
+def _head(spec: KernelSpec, tiles: Tiles) -> list[str]:
+    """Write the loop over tiles, up to the product of each pair."""
+    numbers = "".join(f", leaf{k}" for k in range(len(spec.leaves)))
+    flat = "" if tiles is Tiles.MIXED else ", flatten=True"
+    lines = [
+        "@triton.jit",
+        f"def kernel({ARGUMENTS}{numbers}, {CONSTANTS}):",
+        "    row_tiles, column_tiles = tl.cdiv(m - first_row, BM), tl.cdiv(n - first_column, BN)",
+        f"    for tile in tl.range(tl.program_id(0), row_tiles * column_tiles, PROGRAMS{flat}):",
+    ]
+    body = [
+        "i, j = _place(tile, row_tiles, column_tiles, GROUP)",
+        "top, near = first_row + i * BM, first_column + j * BN",
+        "rows, columns = top + tl.arange(0, BM), near + tl.arange(0, BN)",
+        "here, there = rows < m, columns < n",
+    ]
+    if tiles is not Tiles.ALL:
+        body += [
+            "bottom, far = tl.minimum(top + BM, m) - 1, tl.minimum(near + BN, n) - 1",
+            "apart = (tl.load(column_label + far) < tl.load(row_label + top))"
+            " | (tl.load(column_label + near) > tl.load(row_label + bottom))",
+            "plain = apart & (top + BM <= m) & (near + BN <= n)",
+        ]
+    product = [
+        "a_rows, a_columns = tl.where(here, rows, 0), tl.where(there, columns, 0)",
+        "if WIDE:",
+        "    a_rows, a_columns = a_rows.to(tl.int64), a_columns.to(tl.int64)",
+        "s = _product(A, R, a_rows, a_columns, D, BM, BN, BK, PRECISION)",
+    ]
+    if spec.scaled:
+        product += [
+            "right_scale = tl.load(column_scale + columns, mask=there, other=0.0)[None, :]",
+            "left_scale = tl.load(row_scale + rows, mask=here, other=0.0)[:, None]",
+            "s = s * (left_scale * right_scale)",
+        ]
+    lines += [TILE + line for line in body]
+    if tiles is Tiles.MIXED:
+        lines.append(TILE + "if not plain:")
+    return lines + [_indent(tiles) + line for line in product]
+
+
+def _indent(tiles: Tiles) -> str:
+    return INSIDE if tiles is Tiles.MIXED else TILE
+
+
+def _leaf_lines(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str], dict[Formula, str]]:
+    """Write the loads of leaves; mirrored: with references as anchors."""
+    lines, names = [], {}
+    for k, leaf in enumerate(spec.leaves):
+        name = f"{'mirror' if mirrored else 'value'}{k}"
+        if leaf.kind == "number":
+            names[leaf.node] = f"leaf{k}"
+            continue
+        if leaf.kind == "scalar":
+            load = f"tl.load(leaf{k})"
+        elif (leaf.kind == "column") != mirrored:
+            load = f"tl.load(leaf{k} + columns, mask=there, other=0.0)[None, :]"
+        else:
+            load = f"tl.load(leaf{k} + rows, mask=here, other=0.0)[:, None]"
+        lines.append(f"{indent}{name} = {load}")
+        names[leaf.node] = name
+    return lines, names
+
+
+def _mask_lines(pairing: Pairing) -> list[str]:
+    """Write the masks of positive and negative pairs, for tiles that have both or that cross the edge."""
+    if pairing.uses_codes:
+        return [
+            "inside = here[:, None] & there[None, :]",
+            "place = rows[:, None].to(tl.int64) * code_stride + columns[None, :]",
+            "code = tl.load(codes + place, mask=inside, other=0)",
+            "positive, negative = (code & 1) != 0, (code & 2) != 0",
+        ]
+    lines = ["inside = here[:, None] & there[None, :]"]
+    if pairing.valid:
+        lines.append("inside = inside & (tl.load(valid + columns, mask=there, other=0) != 0)[None, :]")
+    lines += [
+        "row_labels = tl.load(row_label + rows, mask=here, other=0)[:, None]",
+        "column_labels = tl.load(column_label + columns, mask=there, other=0)[None, :]",
+        "positive, negative = (row_labels == column_labels) & inside, (row_labels != column_labels) & inside",
+    ]
+    if pairing.same_batch:
+        lines.append("positive = positive & (rows[:, None] != columns[None, :])")
+    if pairing.own:
+        lines += [
+            "own = tl.load(row_id + rows, mask=here, other=-1)",
+            "identity = tl.load(column_id + columns, mask=there, other=-2)",
+            "positive = positive & (own[:, None] != identity[None, :])",
+        ]
+    return lines
+
+
+def _as_tile(writer: Writer, formula: Formula) -> str:
+    """Write a formula, broadcast to a tile."""
+    name = writer.value(formula)
+    if varies_by_pair(formula):
+        return name
+    tile = "tl.zeros([BM, BN], tl.float32)"
+    return writer.write(f"{name} & ({tile} == 0.0)" if is_condition(formula) else f"{name} + {tile}")
+
+
+def _name_side(over: Side) -> str:
+    return {Side.POSITIVES: "positive", Side.NEGATIVES: "negative", Side.BOTH: "(positive | negative)"}[over]
+
+
+def _name_sides(pairing: Pairing) -> list[str]:
+    """Return the sides to sum over; with codes a pair may be on both (contradictory triplets) and counts once for BOTH."""
+    return [
+        _name_side(over)
+        for over in (
+            (Side.POSITIVES, Side.NEGATIVES, Side.BOTH) if pairing.uses_codes else (Side.POSITIVES, Side.NEGATIVES)
+        )
+    ]
+
+
+def write_fold_kernel(spec: KernelSpec, terms: list[TileFold], tiles: Tiles, *, fills_plain: bool = False) -> str:
+    """Write the kernel that folds: it stores the state of every fold for each row of a tile.
+
+    Args:
+        spec: what the kernels have in common.
+        terms: the folds.
+        tiles: the tiles that the kernel processes.
+        fills_plain: store the state without pairs for plain tiles, because no other kernel processes them.
+    """
+    plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
+    lines = _head(spec, tiles)
+    loads, names = _leaf_lines(spec, indent, mirrored=False)
+    lines += loads
+    writer = Writer({**names, s: "s"}, indent, "v")
+    writer.names[s] = writer.value(spec.link)
+    if not plain:
+        for line in _mask_lines(spec.pairing):
+            writer.line(line)
+    for over, condition in zip(("positive", "negative"), spec.keep or (), strict=False):
+        if not (plain and over == "positive"):
+            keep = _as_tile(writer, condition) if plain else writer.value(condition)
+            writer.line(f"{over} = {keep}" if plain else f"{over} = {over} & {keep}")
+    numbers = [number for term in terms for number in _write_fold(writer, term, plain, spec.keep is not None)]
+    lines += writer.lines
+    width = len(numbers)
+    place = f"place = out + (j * {width}).to(tl.int64) * m + rows"
+    mask = "rows < tl.where(plain, m, 0)" if plain else "here"
+    lines += [indent + place]
+    lines += [f"{indent}tl.store(place + {k} * m, {number}, mask={mask})" for k, number in enumerate(numbers)]
+    if fills_plain:
+        empty = [number for term in terms for number in _empty_state(term)]
+        lines += [f"{TILE}else:", indent + place]
+        lines += [f"{indent}tl.store(place + {k} * m, {number}, mask=here)" for k, number in enumerate(empty)]
+    return "\n".join(lines) + "\n"
+
+
+def _empty_state(term: TileFold) -> list[str]:
+    empty = [f"tl.full([BM], {number}, tl.float32)" for number in term.fold.identity]
+    return empty + ["tl.zeros([BM], tl.float32)"] * len(term.by)
+
+
+def _write_fold(writer: Writer, term: TileFold, plain: bool, mined: bool) -> list[str]:
+    if plain and term.over is Side.POSITIVES:
+        return _empty_state(term)
+    keep = _name_side(term.over)
+    if plain:
+        keep = "negative" if mined else ""
+    counted = isinstance(term.curve, Number)
+    value = "1.0" if counted and term.fold.weight_count == 0 else _as_tile(writer, term.curve)
+    if term.fold.weight_count == 0 and not (counted or is_condition(term.curve)):
+        value = writer.write(f"{value} != 0.0")  # a number used as a condition
+    keep = writer.write(keep) if keep else ""
+    numbers, weight = term.fold.fold_tile(writer, value, keep or None)
+    for leaf in term.by:
+        inner = _as_tile(writer, derivative(term.curve, leaf))
+        inner = inner if weight == "1.0" else f"{weight} * {inner}"
+        # the weight of a pair that is not kept is zero already, except for a sum, whose weight is one everywhere
+        masked = f"tl.where({keep}, {inner}, 0.0)" if keep else inner
+        numbers.append(writer.write(f"tl.sum({masked}, axis=1)"))
+    return numbers
+
+
+def write_gradient_kernel(
+    spec: KernelSpec, terms: list[TileFold], by: Formula, tiles: Tiles, *, symmetric: bool, split: bool
+) -> str:
+    """Write the kernel that computes the gradient by each similarity (or by a value per reference) of a rectangle.
+
+    Args:
+        spec: what the kernels have in common; the weights of each term are the last leaves.
+        terms: the folds.
+        by: `s`, or a value per reference.
+        tiles: the tiles that the kernel processes.
+        symmetric: the references are the anchors: add the gradient of the mirrored pair.
+        split: store rounding errors in a second matrix.
+    """
+    plain, indent = tiles is Tiles.PLAIN, _indent(tiles)
+    lines = _head(spec, tiles)
+    writer = Writer({}, indent, "v")
+    weights = _weight_names(spec, terms)
+    similarity, sums = "s", []
+    for mirrored in [False, True] if symmetric else [False]:
+        loads, names = _leaf_lines(spec, indent, mirrored)
+        writer.lines += loads
+        writer.names = {**names, s: similarity}
+        if not mirrored:
+            similarity = writer.names[s] = writer.value(spec.link)
+            link_derivative = _write_link_derivative(writer, spec.link, names) if by is s else "1.0"
+            if not plain:
+                for line in _mask_lines(spec.pairing):
+                    writer.line(line)
+        for over in ("negative",) if plain else _name_sides(spec.pairing):
+            sums += _write_gradient(writer, spec, terms, by, over, plain, weights[mirrored])
+    lines += writer.lines
+    here = "(rows < tl.where(plain, m, 0))" if plain else "here"
+    inside = f"{here}[:, None] & there[None, :]"
+    tail = [f"g = {' + '.join(sums) or 'tl.zeros([BM, BN], tl.float32)'}"]
+    tail += [] if link_derivative == "1.0" else [f"g = g * {link_derivative}"]
+    # with both scales, one matrix serves the gradients of both factors; each then divides by its own scale
+    tail += ["g = g * (left_scale * right_scale)"] if spec.scaled and by is s else []
+    tail += [
+        "place = (rows - first_row)[:, None].to(tl.int64) * stride + (columns - first_column)[None, :]",
+        "rounded = g.to(out.dtype.element_ty)",
+        f"tl.store(out + place, rounded, mask={inside})",
+    ]
+    if split:
+        tail.append(f"tl.store(rest + place, (g - rounded.to(tl.float32)).to(rest.dtype.element_ty), mask={inside})")
+    return "\n".join(lines + [indent + line for line in tail]) + "\n"
+
+
+def _write_link_derivative(writer: Writer, link: Formula, names: dict[Formula, str]) -> str:
+    """Write the derivative of the similarity by the product."""
+    product_writer = Writer({**names, s: "s"}, writer.indent, "b")
+    name = product_writer.value(derivative(link, s))
+    writer.lines += product_writer.lines
+    return name
+
+
+def _weight_names(spec: KernelSpec, terms: list[TileFold]) -> dict[bool, list[list[str]]]:
+    """Return the names of each term's weights, which are the last leaves, for both orientations."""
+    result: dict[bool, list[list[str]]] = {}
+    for mirrored in (False, True):
+        prefix = "mirror" if mirrored else "value"
+        k = len(spec.leaves) - sum(term.fold.weight_count for term in terms)
+        result[mirrored] = []
+        for term in terms:
+            number = term.fold.weight_count
+            result[mirrored].append([f"{prefix}{k + each}" for each in range(number)])
+            k += number
+    return result
+
+
+def _write_gradient(
+    writer: Writer,
+    spec: KernelSpec,
+    terms: list[TileFold],
+    by: Formula,
+    over: str,
+    plain: bool,
+    weights: list[list[str]],
+) -> list[str]:
+    """Write the gradient of the pairs of one side, as at most one masked sum."""
+    sums = []
+    for term, names in zip(terms, weights, strict=True):
+        separate = spec.pairing.uses_codes or term.over is not Side.BOTH
+        if not names or (separate and _name_side(term.over) != over):
+            continue
+        inner = derivative(term.curve, by)
+        if isinstance(inner, Number) and inner.value == 0.0:
+            continue
+        value = writer.value(term.curve)
+        factor = writer.write(term.fold.derivative(value, names))
+        inner_name = writer.value(inner)
+        sums.append(writer.write(f"{factor} * {inner_name}" if inner_name != "1.0" else factor))
+    if not sums:
+        return []
+    total = writer.write(" + ".join(sums))
+    mask = "" if plain else over
+    if spec.keep is not None and over == _name_side(Side.BOTH):
+        positives, negatives = (writer.value(condition) for condition in spec.keep)
+        mask = f"(positive & {positives}) | (negative & {negatives})"
+    elif spec.keep is not None:
+        condition = spec.keep[over == "negative"]
+        mask = _as_tile(writer, condition) if plain else f"{over} & {writer.value(condition)}"
+    return [writer.write(f"tl.where({mask}, {total}, 0.0)" if mask else f"{total} + tl.zeros([BM, BN], tl.float32)")]
+
+
+def state_names(terms: list[TileFold], prefix: str) -> list[list[str]]:
+    """Return names for the values that are stored of each term."""
+    return [[f"{prefix}{k}_{i}" for i in range(term.width)] for k, term in enumerate(terms)]
+
+
+def write_join_kernel(terms: list[TileFold]) -> str:
+    """Write the kernel that joins the tiles of each row: states, sums of derivatives, and the values of the folds."""
+    width = sum(term.width for term in terms)
+    lines = [
+        "@triton.jit",
+        "def kernel(tiles, joined, m, count, ROWS: tl.constexpr):",
+        "    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)",
+        "    here = rows < m",
+    ]
+    old, new = state_names(terms, "old"), state_names(terms, "new")
+    for term, names in zip(terms, old, strict=True):
+        start = [*term.fold.identity, *["0.0"] * len(term.by)]
+        lines += [
+            f"    {name} = tl.full([ROWS], {value}, tl.float32)" for name, value in zip(names, start, strict=True)
+        ]
+    lines.append("    for tile in range(count):")
+    place = 0
+    for term, before, now in zip(terms, old, new, strict=True):
+        for name in now:
+            lines.append(
+                f"        {name} = tl.load(tiles + (tile * {width} + {place}) * m + rows, mask=here, other=0.0)"
+            )
+            place += 1
+        split = term.fold.width
+        body, times_old, times_new = term.fold.join(before[:split], now[:split])
+        lines += [f"        {line}" for line in body]
+        pairs = zip(before[split:], now[split:], strict=True)
+        lines += [f"        {a} = {a} * {times_old} + {b} * {times_new}" for a, b in pairs]
+    stored = [name for names in old for name in names]
+    stored += [term.fold.finish(names[: term.fold.width]) for term, names in zip(terms, old, strict=True)]
+    lines += [f"    tl.store(joined + {k} * m + rows, {name}, mask=here)" for k, name in enumerate(stored)]
+    return "\n".join(lines) + "\n"

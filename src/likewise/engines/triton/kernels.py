@@ -1,0 +1,237 @@
+"""Generated kernels: compiling them, choosing tiles, and launching them on the operands of a batch."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import linecache
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from likewise.engines.triton import device_functions
+
+Kernel: TypeAlias = Any
+"""A function that Triton compiles."""
+
+_kernel_numbers = itertools.count()
+
+
+@functools.cache
+def compile_source(source: str) -> Kernel:
+    r"""Compile a kernel from source, which Triton reads from `linecache`.
+
+    Examples:
+        >>> compile_source("@triton.jit\ndef kernel(x):\n    pass\n").__name__
+        'kernel'
+    """
+    filename = f"<likewise kernel {next(_kernel_numbers)}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    names = ("_place", "_product", "_sigmoid", "_softplus")
+    namespace: dict[str, Any] = {
+        "tl": tl,
+        "triton": triton,
+        **{name: getattr(device_functions, name) for name in names},
+    }
+    exec(compile(source, filename, "exec"), namespace)
+    return namespace["kernel"]
+
+
+# ------------------------------------------------------------------------------------------------ launching
+
+
+def launch(
+    kernel: Kernel, programs: int, arguments: Sequence[Any], device: torch.device, *, warps: int = 4, stages: int = 2
+) -> None:
+    """Launch a kernel.
+
+    Args:
+        kernel: the kernel.
+        programs: the number of programs.
+        arguments: all arguments, in order.
+        device: the device of the tensors.
+        warps: per program.
+        stages: of the pipeline that loads operands.
+    """
+    with use_device(device):
+        # fused multiply-adds are Triton's default, which version 3.9 announces to change
+        kernel[(programs,)](*arguments, num_warps=warps, num_stages=stages, enable_fp_fusion=True)
+
+
+_NOTHING = nullcontext()
+
+
+def use_device(device: torch.device) -> AbstractContextManager[object]:
+    """Make a GPU the current device, on which Triton launches; do nothing if it already is, or if it is not a GPU."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return _NOTHING
+    return torch.cuda.device(device)
+
+
+# ------------------------------------------------------------------------------------------------ tiles
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """The size of a kernel's tiles, and how they are computed.
+
+    Args:
+        rows: of a tile.
+        columns: of a tile.
+        depth: dimensions that are multiplied at a time.
+        warps: per tile.
+        stages: of the pipeline that loads operands.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    warps: int
+    stages: int
+
+    def count_tiles(self, rows: int, columns: int) -> int:
+        """Return the number of tiles that cover a rectangle."""
+        return -(-rows // self.rows) * -(-columns // self.columns)
+
+
+SMALL_SHAPE = TileShape(32, 64, 64, 4, 3)
+FOLD_SHAPES = {2: TileShape(128, 256, 64, 8, 3), 4: TileShape(128, 128, 32, 8, 3)}
+"""For folds, by the item size of the operands; measured on an H200."""
+GRADIENT_SHAPES = {2: TileShape(128, 128, 64, 8, 3), 4: TileShape(128, 128, 32, 8, 3)}
+"""For gradients, which need more registers."""
+GROUP = 8
+"""Rows of tiles that are traversed together; see `device_functions`."""
+JOIN_ROWS = 128
+"""Rows per program that joins tiles."""
+
+
+@functools.cache
+def count_programs(device: torch.device) -> int:
+    """Return the number of programs that share the tiles: the largest prime up to the number of multiprocessors.
+
+    Tiles with positives lie along a diagonal, at regular distances in the order of tiles.  If such a distance were a
+    multiple of the number of programs, few programs would get all of them; with a prime that hardly ever happens.  In the
+    interpreter there is one program.
+    """
+    count = int(torch.cuda.get_device_properties(device).multi_processor_count) if device.type == "cuda" else 1
+    while any(count % factor == 0 for factor in range(2, int(count**0.5) + 1)):
+        count -= 1
+    return count
+
+
+def next_power_of_two(least: int) -> int:
+    """Return the smallest power of two that is not below a number.
+
+    Examples:
+        >>> next_power_of_two(16), next_power_of_two(17)
+        (16, 32)
+    """
+    return 1 << (least - 1).bit_length()
+
+
+@dataclass(frozen=True, eq=False)
+class Operands:
+    """The tensors of a batch that every kernel reads.
+
+    Args:
+        left: the operand of the anchors, ``(m, width)``, contiguous, with rows of a multiple of 16 bytes.
+        right: the operand of the references, ``(n, width)``.
+        scale: factors of the products, per anchor and per reference, or ``None``.
+        labels: of anchors and references, or ``None`` if there are codes.
+        ids: the index of each anchor among the references, and of each reference, or ``None``.
+        valid: which references exist, as bytes, or ``None`` if all do.
+        codes: 1 for a positive pair, 2 for a negative one, as bytes, or ``None`` if there are labels.
+        precision: Triton's name of the precision of float32 products.
+        size: m, n and width.
+        dtype: of both operands.
+        device: of all tensors.
+    """
+
+    left: Tensor
+    right: Tensor
+    scale: tuple[Tensor, Tensor] | None
+    labels: tuple[Tensor, Tensor] | None
+    ids: tuple[Tensor, Tensor] | None
+    valid: Tensor | None
+    codes: Tensor | None
+    precision: str
+    size: tuple[int, int, int]
+    dtype: torch.dtype
+    device: torch.device
+
+    def choose_tiles(self, m: int, n: int, large: dict[int, TileShape]) -> TileShape:
+        """Choose the tiles for a rectangle: large ones if they keep every multiprocessor busy, small ones otherwise."""
+        shape = large[self.dtype.itemsize]
+        if shape.count_tiles(m, n) < count_programs(self.device) or self.device.type != "cuda":
+            shape = SMALL_SHAPE
+        return replace(shape, depth=min(shape.depth, max(16, next_power_of_two(self.size[2]))))
+
+    @property
+    def gradient_dtype(self) -> torch.dtype:
+        """The dtype of gradients by similarities that enter a product; float16 does not have their range."""
+        return torch.bfloat16 if self.dtype == torch.bfloat16 else torch.float32
+
+    def write_gradients(
+        self,
+        kernels: list[Kernel],
+        shape: TileShape,
+        rows: tuple[int, int],
+        columns: tuple[int, int],
+        leaves: list[Any],
+        *,
+        split: bool,
+        rounded: bool = True,
+    ) -> tuple[Tensor, ...]:
+        """Write the gradients by the similarities of a rectangle, as one matrix or as the sum of two.
+
+        Args:
+            kernels: the kernels, each of which writes some of the tiles.
+            shape: of the tiles.
+            rows: the first row, and the end.
+            columns: the first column, and the end.
+            leaves: the values of the kernels' leaves.
+            split: return two matrices; the second has the rounding errors of the first.
+            rounded: round to `gradient_dtype`, for a product.
+        """
+        height, width = rows[1] - rows[0], columns[1] - columns[0]
+        dtype = self.gradient_dtype if rounded else torch.float32
+        # rows that begin at multiples of 16 are stored as whole vectors
+        both = self.left.new_empty(1 + split, height, width + -width % 16, dtype=dtype)[:, :, :width]
+        for kernel in kernels:
+            self.launch(kernel, shape, both[0], both[-1], rows, columns, leaves)
+        return tuple(both.unbind(0))
+
+    def launch(
+        self,
+        kernel: Kernel,
+        shape: TileShape,
+        out: Tensor,
+        rest: Tensor,
+        rows: tuple[int, int],
+        columns: tuple[int, int],
+        leaves: list[Any],
+    ) -> None:
+        """Launch a kernel on a rectangle of the matrix."""
+        empty = self.left  # for pointers that the kernel does not read
+        scale, labels, ids = self.scale or (empty, empty), self.labels or (empty, empty), self.ids or (empty, empty)
+        programs = min(shape.count_tiles(rows[1] - rows[0], columns[1] - columns[0]), count_programs(self.device))
+        m, n, width = self.size
+        arguments = (
+            self.left, self.right, *scale, *labels, *ids,
+            empty if self.valid is None else self.valid, empty if self.codes is None else self.codes,
+            out, rest, rows[0], rows[1], columns[0], columns[1], n, out.stride(0), *leaves,
+            width, shape.rows, shape.columns, shape.depth, GROUP, self.precision, programs, max(m, n) * width >= 2**31,
+        )  # fmt: skip
+        launch(kernel, programs, arguments, self.device, warps=shape.warps, stages=shape.stages)
+
+
+def join_tiles(kernel: Kernel, tiles: Tensor, joined: Tensor) -> None:
+    """Join the states and sums of a row's tiles, ``(tiles, width, m)``, and store them and the folds' values in ``joined``."""
+    count, _, m = tiles.shape
+    launch(kernel, -(-m // JOIN_ROWS), (tiles, joined, m, count, JOIN_ROWS), tiles.device)

@@ -1,0 +1,246 @@
+"""The layout of a batch for kernels: operands in the order of their labels, and gradients back in the order of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from likewise.engines.triton.factor import Factor, pad_width
+from likewise.engines.triton.kernel_source import Pairing
+from likewise.engines.triton.kernels import Operands
+from likewise.engines.triton.product import ProductSpec, make_factors
+from likewise.formula import Formula, Labels, Mined, PairBatch, Relation, s
+
+MIN_SORTED_PAIRS = 2**20
+"""Pairs from which on a batch is sorted by label: most tiles then have negatives only."""
+
+MAX_SORTED_BYTES = 2**28
+"""Bytes of references that may be copied into another order."""
+
+CHUNK_BYTES = 256 * 2**20
+"""Bytes for the gradient by the similarities of a chunk."""
+
+
+class GradientWriter(Protocol):
+    """Writes gradients by similarities."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the gradient of each pair includes that of its mirror."""
+
+    def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
+        """Return the gradient by the similarities (or by a value per reference) of a rectangle, in one or two matrices."""
+
+
+@dataclass(eq=False)
+class Layout:
+    """A batch in the form that kernels read.
+
+    Args:
+        left: the factor of the anchors.
+        right: the factor of the references; the same object if the product is symmetric.
+        operands: the tensors that kernels read.
+        product: how the factors are multiplied.
+        pairing: how kernels determine which pairs are positive and negative.
+        link: the similarity as a formula of the product.
+        link_values: the values of the link's leaves.
+        ordered: anchors and references are sorted by label.
+    """
+
+    left: Factor
+    right: Factor
+    operands: Operands
+    product: ProductSpec
+    pairing: Pairing
+    link: Formula
+    link_values: dict[Formula, Tensor]
+    ordered: bool
+
+    def sort_rows(self, vector: Tensor) -> Tensor:
+        """Bring a vector with one entry per anchor into the order of the operands."""
+        return vector if self.left.order is None else vector[self.left.order]
+
+    def sort_columns(self, vector: Tensor) -> Tensor:
+        """Bring a vector with one entry per reference into the order of the operands."""
+        return vector if self.right.order is None else vector[self.right.order]
+
+    def unsort_rows(self, vector: Tensor) -> Tensor:
+        """Bring a vector with one entry per anchor back into the order of the batch."""
+        return _unsort(vector, self.left.order)
+
+    def compute_gradients(
+        self, writer: GradientWriter, of_left: bool, of_right: bool
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Compute the gradients by the sources of both factors, in chunks."""
+        if not (of_left or of_right):
+            return None, None
+        if writer.symmetric:
+            return self._compute_symmetric(writer), None
+        # chunks divide the longer side, whose gradients they complete; those of the shorter side are summed over chunks
+        m, n, width = self.operands.size
+        wide = n >= m
+        long, short = (self.right, self.left) if wide else (self.left, self.right)
+        of_long, of_short = (of_right, of_left) if wide else (of_left, of_right)
+        short_operand, whole = without_float16(short.operand), (0, min(m, n))
+        summed = short_operand.new_zeros(whole[1], width, dtype=torch.float32) if of_short else None
+        result = long.new_gradient() if of_long else None
+        for chunk in self._chunks(max(m, n), min(m, n)):
+            matrices = writer.write(s, *((whole, chunk) if wide else (chunk, whole)), self.product.split)
+            matrices = matrices if wide else tuple(matrix.T for matrix in matrices)  # short x chunk
+            if summed is not None:
+                summed += sum_products(matrices, without_float16(long.operand[slice(*chunk)]))
+            if result is not None:
+                long.backward(sum_products([matrix.T for matrix in matrices], short_operand), chunk[0], result)
+            del matrices
+        total = None
+        if summed is not None:
+            total = short.new_gradient()
+            short.backward(summed, 0, total)
+        return (total, result) if wide else (result, total)
+
+    def _compute_symmetric(self, writer: GradientWriter) -> Tensor:
+        operand, result = without_float16(self.right.operand), self.right.new_gradient()
+        for chunk in self._chunks(len(operand), len(operand)):
+            matrices = writer.write(s, chunk, (0, len(operand)), self.product.split)
+            self.right.backward(sum_products(matrices, operand), chunk[0], result)
+            del matrices
+        return result
+
+    def compute_column_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
+        """Compute the gradient by a value per reference."""
+        m, n, _ = self.operands.size
+        sums = [writer.write(node, (0, m), columns, False)[0].float().sum(dim=0) for columns in self._chunks(n, m)]
+        return _unsort(torch.cat(sums), self.right.order)
+
+    def _chunks(self, along: int, across: int) -> list[tuple[int, int]]:
+        bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)
+        step = max(128, CHUNK_BYTES // (across * bytes_each) // 128 * 128)
+        return [(first, min(first + step, along)) for first in range(0, along, step)]
+
+
+def without_float16(operand: Tensor) -> Tensor:
+    """Convert a float16 operand to float32: gradients, which it is multiplied with, exceed the range of float16."""
+    return operand.float() if operand.dtype == torch.float16 else operand
+
+
+def sum_products(matrices: Sequence[Tensor], operand: Tensor) -> Tensor:
+    """Multiply the sum of matrices with an operand."""
+    total = _multiply(matrices[0], operand)
+    for matrix in matrices[1:]:
+        total += _multiply(matrix, operand)
+    return total
+
+
+def _unsort(rows: Tensor, order: Tensor | None) -> Tensor:
+    return rows if order is None else torch.empty_like(rows).index_copy_(0, order, rows)
+
+
+def _multiply(left: Tensor, right: Tensor) -> Tensor:
+    """Multiply two matrices into a float32 result."""
+    if left.dtype == torch.float32:
+        return left @ right
+    if left.is_cuda and _HAS_OUT_DTYPE:
+        return torch.mm(left, right, out_dtype=torch.float32)
+    return left.float() @ right.float()
+
+
+_HAS_OUT_DTYPE = tuple(int(number) for number in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 8)
+
+
+# ------------------------------------------------------------------------------------------------ laying out
+
+
+def lay_out(batch: PairBatch) -> Layout:
+    """Bring a batch into the form that kernels read."""
+    factors = make_factors(batch)
+    product, relation = factors.product, batch.relation
+    if isinstance(relation, Mined):
+        relation = relation.base
+    if isinstance(relation, Mined):
+        raise TypeError("the Triton engine takes one miner, but the relation is mined already; give backend='chunked'")
+    rows, columns, pairs = _sort_by_label(relation, factors.left.shape[1], *batch.shape)
+
+    def make_factor(source: Tensor, order: Tensor | None) -> Factor:
+        unit, scaled, rounded = product.unit, product.scaled, product.rounded
+        return Factor(source, order, unit=unit, dtype=product.dtype, scaled=scaled, rounded=rounded)
+
+    left = make_factor(factors.left, rows)
+    right = left if product.symmetric else make_factor(factors.right, columns)
+    operands = Operands(
+        left.operand, right.operand, None if left.scale is None or right.scale is None else (left.scale, right.scale),
+        pairs.labels, pairs.ids, pairs.valid, pairs.codes,
+        product.precision, (*batch.shape, pad_width(factors.left.shape[1])), product.dtype, factors.left.device,
+    )  # fmt: skip
+    return Layout(left, right, operands, product, pairs.pairing, factors.link, factors.link_values, pairs.ordered)
+
+
+@dataclass(frozen=True, eq=False)
+class _PairTensors:
+    """The tensors from which kernels determine positive and negative pairs; see `Operands`."""
+
+    pairing: Pairing
+    ordered: bool = False
+    labels: tuple[Tensor, Tensor] | None = None
+    ids: tuple[Tensor, Tensor] | None = None
+    valid: Tensor | None = None
+    codes: Tensor | None = None
+
+
+def _sort_by_label(relation: Relation, width: int, m: int, n: int) -> tuple[Tensor | None, Tensor | None, _PairTensors]:
+    """Return the order of anchors and references in the operands, and the tensors of the relation in that order."""
+    if not isinstance(relation, Labels):
+        positive, negative = relation.masks()
+        codes = positive.to(torch.uint8) + 2 * negative.to(torch.uint8)
+        return None, None, _PairTensors(Pairing(uses_codes=True), codes=codes)
+    labels, references, own = relation.labels, relation.reference_labels, relation.own
+    rows: Tensor | None = None
+    columns: Tensor | None = None
+    if m * n >= MIN_SORTED_PAIRS:
+        if references is None:
+            rows = columns = labels.argsort(stable=True)
+            labels = references = _rank_sorted(labels[rows])
+        else:
+            both = torch.cat([labels, references])
+            order = both.argsort(stable=True)
+            ranks = torch.empty_like(order, dtype=torch.int32).index_copy_(0, order, _rank_sorted(both[order]))
+            labels, references = ranks[:m], ranks[m:]
+            rows = labels.argsort(stable=True)
+            labels = labels[rows]
+            if not relation.ordered and (own is not None or 4 * n * width <= MAX_SORTED_BYTES):
+                columns = references.argsort(stable=True)
+                references = references[columns]
+    elif references is None:
+        references = labels
+    ids = None
+    if own is not None:
+        row_ids, column_ids = own.to(torch.int32), torch.arange(n, device=own.device, dtype=torch.int32)
+        ids = (row_ids if rows is None else row_ids[rows], column_ids if columns is None else column_ids[columns])
+    valid = None if relation.valid is None else _as_bytes(relation.valid)
+    if valid is not None and columns is not None:
+        valid = valid[columns]
+    ordered = rows is not None and valid is None and (columns is not None or relation.ordered)
+    labels, references = labels.contiguous(), references.contiguous()
+    return rows, columns, _PairTensors(_find_pairing(relation), ordered, (labels, references), ids, valid)
+
+
+def _as_bytes(valid: Tensor) -> Tensor:
+    """Return a mask as bytes, without a copy if it is boolean."""
+    return (valid if valid.dtype == torch.bool else valid != 0).contiguous().view(torch.uint8)
+
+
+def _find_pairing(relation: Labels) -> Pairing:
+    """Return how kernels determine positive and negative pairs from labels."""
+    return Pairing(
+        same_batch=relation.reference_labels is None, own=relation.own is not None, valid=relation.valid is not None
+    )
+
+
+def _rank_sorted(labels: Tensor) -> Tensor:
+    """Return the dense ranks of sorted labels, as int32."""
+    steps = torch.zeros_like(labels, dtype=torch.int32)
+    steps[1:] = labels[1:] != labels[:-1]
+    return steps.cumsum(0, dtype=torch.int32)
