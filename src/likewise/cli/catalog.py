@@ -57,7 +57,7 @@ def heading(room: str, family: str) -> str:
 
     Examples:
         >>> heading("losses", "ranking")
-        'Losses on rankings, made smooth by soft histograms of similarities'
+        'Ranking losses: average precision and pair order, through soft histograms of similarities'
     """
     text = ast.get_docstring(ast.parse((_folder(room) / f"{family}.py").read_text(encoding="utf-8"))) or family
     return text.split("\n")[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""`Gathered`: the loss of a distributed batch."""
+"""Distributed batches: the loss of the samples of all ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranking losses on soft histograms of similarities."""
+"""Ranking losses: average precision and pair order, through soft histograms of similarities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ShardedProxies`: proxies that are sharded over ranks, for millions of classes."""
+"""Sharded proxies: the proxies of millions of classes, distributed over ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses on positive pairs with the negatives of both members."""
+"""Structured losses: positive pairs with the negatives of both members."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Triplet, margin and quadruplet losses over all or mined triplets, without enumerating them."""
+"""Triplet losses: triplet, margin and quadruplet loss over all or mined triplets, without enumerating them."""
 
 from __future__ import annotations
 

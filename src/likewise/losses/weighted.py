@@ -1,4 +1,4 @@
-"""`WeightedPairLoss`: a loss that is defined by the weights of its pairs."""
+"""Losses from weights: a loss that is defined by the weights of its pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrappers that add a regularizer to a loss or combine losses; the wrapped loss is ``.loss``."""
+"""Wrappers: regularizers and combinations of losses; the wrapped loss is ``.loss``."""
 
 from __future__ import annotations
 

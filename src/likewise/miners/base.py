@@ -38,7 +38,7 @@ class Miner(ABC):
 
     @abstractmethod
     def refine(self, rows: WholeRows) -> Relation:
-        """The pairs that the miner keeps, or those that its triplets touch."""
+        """The pairs that the miner keeps, or those that its triplets contain."""
 
 
 class PairMiner(Miner):
