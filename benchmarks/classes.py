@@ -93,7 +93,7 @@ def measure(head: str, classes: int, options: argparse.Namespace) -> Row:
         if name != "chunked"
     }
     peaks = {name: in_child(peak, head, name, classes, options.batch, options.dim) for name in losses}
-    return {"head": head, "classes": classes, "times_of_streamed": ratio, "peak_mib": peaks}
+    return {"head": head, "classes": classes, "times_of_chunked": ratio, "peak_mib": peaks}
 
 
 def peak(head: str, name: str, classes: int, size: int, dim: int) -> float:
@@ -124,12 +124,12 @@ def _child(sender: Connection, task: Callable[..., float], arguments: tuple[Any,
 
 
 def block(rows: list[dict[str, Any]]) -> str:
-    """Times in multiples of the streamed one's, and memory."""
+    """Times in multiples of the chunked one's, and memory."""
     sides = ("dense", "pytorch-metric-learning", "sampled")
-    head = ["head", "classes", "time: dense", *sides[1:], "memory: streamed", *sides]
+    head = ["head", "classes", "time: dense", *sides[1:], "memory: chunked", *sides]
     lines = []
     for row in rows:
-        times = [f"{row['times_of_streamed'][side]:.2f}" if side in row["times_of_streamed"] else "–" for side in sides]
+        times = [f"{row['times_of_chunked'][side]:.2f}" if side in row["times_of_chunked"] else "–" for side in sides]
         peaks = [f"{row['peak_mib'][side]:,.0f}" if side in row["peak_mib"] else "–" for side in ("chunked", *sides)]
         lines.append([row["head"], f"{row['classes']:,}", *times, *peaks])
     return table(head, lines)

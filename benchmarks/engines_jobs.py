@@ -211,7 +211,7 @@ def small(sizes: Sizes) -> Iterator[Job]:
 
 
 def rate(sizes: Sizes) -> Iterator[Job]:
-    """The card's own products, and what the fused engine makes of them."""
+    """The card's own products, and what the Triton engine makes of them."""
     for place, size in enumerate(sizes.rate):
         for precision in (HALF, ("float32", "high"), SINGLE):
             yield Job(_row("rate", "-", "torch", size, precision, what="product"), measure_rate, place)

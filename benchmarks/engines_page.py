@@ -142,7 +142,7 @@ def rate_block(report: Report) -> str:
     rows = []
     for row in find(report, part="rate"):
         key = row["key"]
-        who = "torch.matmul" if key["contender"] == "torch" else f"{key['loss']}, fused, {key['what']}"
+        who = "torch.matmul" if key["contender"] == "torch" else f"{key['loss']}, Triton, {key['what']}"
         given = "bf16" if key["input"] == "bfloat16" else f"float32, {key['products']}"
         rows.append([who, f"{key['size']:,}", given, number(row["median_ms"]), number(row["tflops"])])
     return table(["", "B", "products", "ms", "TFLOP/s"], rows)

@@ -35,9 +35,9 @@ PEER = "pytorch-metric-learning"
 INK, GRAY = "#404040", "#858585"
 
 LINES: dict[str, tuple[dict[str, Any], str, str]] = {
-    "fused, bf16": ({"contender": "triton", "input": "bfloat16"}, COLORS[0], "o"),
-    "fused, float32 exact": ({"contender": "triton", "input": "float32", "products": "highest"}, COLORS[2], "s"),
-    "streamed, float32": ({"contender": "chunked", "input": "float32", "products": "highest"}, COLORS[4], "D"),
+    "Triton, bf16": ({"contender": "triton", "input": "bfloat16"}, COLORS[0], "o"),
+    "Triton, float32 exact": ({"contender": "triton", "input": "float32", "products": "highest"}, COLORS[2], "s"),
+    "chunked, float32": ({"contender": "chunked", "input": "float32", "products": "highest"}, COLORS[4], "D"),
     "dense, float32": ({"contender": "dense", "input": "float32", "products": "highest"}, COLORS[3], "v"),
     f"{PEER}, float32": ({"contender": PEER, "input": "float32", "products": "highest"}, COLORS[1], "^"),
     f"{PEER}, bf16": ({"contender": PEER, "input": "bfloat16"}, GRAY, "x"),
@@ -122,7 +122,7 @@ def save(figure: Any, panels: Any, path: Path) -> None:
 
 
 def draw_rates(report: Report, path: Path) -> None:
-    """Bars: how much of the card's own product rate the fused engine reaches."""
+    """Bars: how much of the card's own product rate the Triton engine reaches."""
     wanted = [
         (f"B = {size:,}, {words}", size, given, setting)
         for size in (8192, 32768)
