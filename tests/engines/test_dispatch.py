@@ -182,11 +182,6 @@ def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PACKAGE = Path(engines.__file__).parents[1]
 
-KNOWN = {
-    "losses/wrappers.py:_sum_triplets: .device.type",  # weighted triplets: how many are computed at once
-}
-"""Decisions that are still outside of the engines."""
-
 
 def decisions(path: Path) -> Iterator[str]:
     """Where a module names an engine or looks at the kind of a device, by function."""
@@ -221,7 +216,7 @@ def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
     }
     if package == "formula":  # its checks and folds may be written for a device; what they mean is not
         found = {each for each in found if "device" not in each and "cuda" not in each}
-    assert found == {each for each in KNOWN if each.startswith(package)}
+    assert not found
 
 
 def test_decisions_are_found(tmp_path: Path) -> None:

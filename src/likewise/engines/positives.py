@@ -10,6 +10,8 @@ A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -268,21 +270,35 @@ def fold_each_positive(folded: Folded, pairs: Pairs) -> Tensor:
         >>> fold_each_positive(add_up(add_up(relu(s - s_p), NEGATIVES), EACH_POSITIVE), pairs)
         tensor([0.2000])
     """
-    S = pairs.known[s]
+    states = map_positives(pairs.known[s], pairs.positive, lambda S, some: _start_positives(S, some, folded, pairs))
+    return folded.fold.finish(reduce(folded.fold.merge, states))
+
+
+def map_positives(
+    S: Tensor, positive: Tensor, compute: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+) -> list[tuple[Tensor, ...]]:
+    """What a function gives for some positives of all anchors at a time.
+
+    Args:
+        S: similarities, ``(m, n)``.
+        positive: the positive pairs, ``(m, n)``; a candidate that is not a positive is left to the function.
+        compute: maps the similarities and the columns of some candidates, ``(m, k)``, to tensors.
+
+    Examples:
+        >>> import torch
+        >>> S = torch.tensor([[1.0, 0.5, 0.7]])
+        >>> map_positives(S, torch.tensor([[False, True, False]]), lambda S, some: (S.gather(1, some),))
+        [(tensor([[0.5000]]),)]
+    """
     m, n = S.shape
-    index = _candidates(pairs.positive)
+    index = _candidates(positive)
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
-    state: State | None = None
-    for some in torch.split(index, size, dim=1):
-        if roomy:
-            step = _start_positives(S, some, folded, pairs)
-        else:
-            step = checkpoint(_start_positives, S, some, folded, pairs, use_reentrant=False, preserve_rng_state=False)
-        state = step if state is None else folded.fold.merge(state, step)
-    assert state is not None
-    return folded.fold.finish(state)
+    return [
+        compute(S, some) if roomy else checkpoint(compute, S, some, use_reentrant=False, preserve_rng_state=False)
+        for some in torch.split(index, size, dim=1)
+    ]
 
 
 def _candidates(positive: Tensor) -> Tensor:

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from likewise.distributed import current_group
-from likewise.engines import can_synchronize, dense_masks
+from likewise.engines import dense_masks, map_positives
 from likewise.formula import (
     OPERATIONS,
     Cosine,
@@ -186,23 +185,14 @@ Terms = Callable[[Tensor, Tensor, Tensor], tuple[list[Tensor], None]]
 
 def _sum_triplets(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> TermValues:
     """Sum a function of every triplet's similarities and of its positive's index, in chunks of positives."""
-    m, n = S.shape
-    index = torch.arange(n, device=S.device)[None, :].expand(m, n)
-    if can_synchronize(positive, large=m * n * n > 2**27):
-        index = positive.to(torch.uint8).topk(max(int(positive.sum(dim=1).max()), 1) if m else 1, dim=1).indices
 
-    def of_some(S: Tensor, some: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def of_some(S: Tensor, some: Tensor) -> tuple[Tensor, ...]:
         [value], _ = terms(S[:, None, :], S.gather(1, some)[:, :, None], some)
         exists = positive.gather(1, some)[:, :, None] & negative[:, None, :]
         value = torch.where(exists, value, 0.0)
         return value.sum(dim=(1, 2)), exists.sum(dim=(1, 2)), is_nonzero(value).sum(dim=(1, 2))
 
-    size = max((2**20 if S.device.type == "cpu" else 2**25) // max(m * n, 1), 1)
-    roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
-    results = [
-        of_some(S, some) if roomy else checkpoint(of_some, S, some, use_reentrant=False, preserve_rng_state=False)
-        for some in torch.split(index, size, dim=1)
-    ]
+    results = map_positives(S, positive, of_some)
     return TermValues(*(torch.stack(each).sum(dim=0) for each in zip(*results, strict=True)))
 
 
