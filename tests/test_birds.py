@@ -14,6 +14,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from likewise import losses
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -52,6 +54,7 @@ def test_the_lens_on_contrastive_is_the_one_on_paper(birds: Any):
     config = birds.found["Contrastive"].config
     found = birds.models.lens_of(config, embeddings, labels)
     assert found["loss"] == "ContrastiveLoss"
+    assert losses.ContrastiveLoss(**found["options"]).negative_margin == 0.5
     negative = found["negative"]
     for cosine, mean in zip(negative["cosine"], negative["mean"], strict=True):
         assert (mean > 0.0) == (cosine > 0.5)

@@ -158,6 +158,8 @@ def test_ties_share_their_gradient(miner: str, backend: str) -> None:
     assert not torch.allclose(named[2], named[3])
     torch.testing.assert_close(named[2] + named[3], shared[2] + shared[3])
     torch.testing.assert_close(named[:2], shared[:2])
+    _, dense = both(losses.TripletLoss(1.0, miner=chosen, backend="dense"), embeddings, y)
+    torch.testing.assert_close(dense, named)  # with the matrix at hand, a rule names its triplets
 
 
 def test_conditions_on_the_whole_batch_in_chunks() -> None:
