@@ -48,8 +48,9 @@ MAY_IMPORT = {
     },
     "protocols": {
         *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema"),
-        *("torch", "numpy", "yaml", "tqdm"),
+        *("torch", "numpy", "yaml", "tqdm", "filelock"),
     },
+    "app": {"cli", "protocols"},
     "cli": {
         *("distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
         *("report", "protocols", "schema", "search"),
@@ -76,7 +77,7 @@ INSIDE = {
     "data/glyph_shapes.py": {"matplotlib", "fontTools"},
     "analysis/figures.py": {"matplotlib"},
     "protocols/bayes.py": {"optuna"},
-    "protocols/sql_board.py": {"sqlalchemy"},
+    "protocols/ray_executor.py": {"ray"},
     "protocols/reality.py": {"matplotlib"},
     "report/layout.py": {"sklearn", "threadpoolctl", "umap"},
     "search/approximate.py": {"faiss"},

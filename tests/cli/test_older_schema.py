@@ -17,9 +17,9 @@ from safetensors.torch import save_file
 from likewise.cli import main
 from likewise.cli.configuration import check, configure
 from likewise.cli.layers import read_request
-from likewise.cli.study import begin, board_of, read_study
+from likewise.cli.study import begin, open_study, read_study
 from likewise.losses import ProxyGMLLoss
-from likewise.protocols.file_board import FileBoard
+from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
 from likewise.report.record import read_run
 from likewise.schema import SCHEMA
@@ -216,25 +216,26 @@ def trials() -> list[Trial]:
     return made
 
 
-def write_older_study(folder: Path, trials: list[Trial]) -> FileBoard:
-    folder.mkdir()
+def write_older_study(folder: Path, trials: list[Trial], result: Result) -> None:
+    """A study as earlier versions kept it: in a folder of small files."""
+    (folder / "board" / "results").mkdir(parents=True)
     (folder / "study.yaml").write_text(STUDY)
-    board = FileBoard(folder / "board")
-    board.add(trials)
-    return board
+    lines = [f"\n{json.dumps([trial.to_dict()])}\n" for trial in trials]
+    (folder / "board" / "trials.jsonl").write_text("".join(lines))
+    (folder / "board" / "results" / f"{result.key}.json").write_text(json.dumps(result.to_dict()))
 
 
-def test_a_study_goes_on_where_it_was(here: Path, trials: list[Trial], capsys: pytest.CaptureFixture[str]):
+def test_a_study_goes_on_where_it_was(
+    here: Path, trials: list[Trial], serial: None, capsys: pytest.CaptureFixture[str]
+):
     """One of two trainings was done: the other one is trained now, and neither is planned again."""
-    board = write_older_study(here / "study", trials)
     measured = dict.fromkeys(("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP"), 0.5)
-    board.finish(Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1))
+    done = Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1)
+    write_older_study(here / "study", trials, done)
     assert main(["tournament", "study/study.yaml", "--out", "study", "--workers", "0"]) == 0
-    assert [trial.key for trial in board_of(here / "study", read_study(here / "study/study.yaml")).trials()] == [
-        trial.key for trial in trials
-    ]
-    assert main(["work", "study"]) == 0
-    first, second = board.results()
+    assert [trial.key for trial in open_study(here / "study").trials()] == [trial.key for trial in trials]
+    assert main(["tournament", "study/study.yaml", "--out", "study"]) == 0
+    first, second = open_study(here / "study").results()
     assert (first.test["MAP@R"], second.status, second.run) == (0.5, "done", f"runs/{trials[1].key}")
     assert Run(here / "study" / second.run).description["config"] == now("--loss.neighbors", "8")
     capsys.readouterr()
@@ -253,7 +254,7 @@ def test_a_study_that_is_begun_again_is_the_same(here: Path):
     (here / "old.yaml").write_text(STUDY)
     study = read_study(here / "old.yaml")
     begin(here / "study", study)
-    assert begin(here / "study", study).counts()["waiting"] == 2
+    assert begin(here / "study", study).counts()["missing"] == 2
     assert yaml.safe_load((here / "study" / "study.yaml").read_text())["schema"] == SCHEMA
     assert read_study(here / "study" / "study.yaml").to_dict() == study.to_dict()
 
@@ -268,15 +269,15 @@ def test_a_configuration_inside_a_study_may_say_its_own_schema(here: Path):
 
 def test_a_search_goes_on_where_it_was(here: Path, make_search: Callable[[], Any]):
     search = make_search()
-    board = FileBoard(here / "board")
+    study = Study(here / "study.db")
     config = old()
     config["loss"]["init_args"]["neighbours"] = 9
     trial = Trial("gml", config, 0, 0, "search", {"loss.neighbours": 9})
-    board.add([trial])
-    board.finish(Result(trial, val={"MAP@R": 0.5}))
+    study.add([trial])
+    study.finish(Result(trial, val={"MAP@R": 0.5}))
     from likewise.protocols.search import history
 
-    assert [(dict(one.point), one.value) for one in history(search, board)] == [({"loss.neighbors": 9}, 0.5)]
+    assert [(dict(one.point), one.value) for one in history(search, study)] == [({"loss.neighbors": 9}, 0.5)]
 
 
 @pytest.fixture

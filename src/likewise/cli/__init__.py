@@ -1,6 +1,33 @@
 """The command line: ``likewise train``, ``evaluate``, ``embed``, …; the only place where strings become objects."""
 
-from likewise.cli.app import main
-from likewise.cli.commands import COMMANDS, Command
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.cli.app import main
+    from likewise.cli.commands import COMMANDS, Command
 
 __all__ = ["COMMANDS", "Command", "main"]
+
+# Used by other packages of the library, not part of the public API.
+if TYPE_CHECKING:
+    from likewise.cli.trials import WHERE_THINGS_ARE as WHERE_THINGS_ARE
+    from likewise.cli.trials import run_trial as run_trial
+
+_PLACES = {
+    "COMMANDS": "commands",
+    "Command": "commands",
+    "main": "app",
+    # used by other packages
+    "WHERE_THINGS_ARE": "trials",
+    "run_trial": "trials",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is used first: commands that list or help answer at once."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

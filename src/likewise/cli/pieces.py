@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from likewise.cli.defaults import cache_folder
+from likewise.cli.defaults import PHOTOGRAPHS, cache_folder
 from likewise.cli.mistakes import Mistake, making
 from likewise.cli.objects import KINDS, imported, make, needed
 from likewise.cli.parts import Parts, read_parts
@@ -103,6 +104,7 @@ class Pieces:
         *,
         resume: bool = False,
         go_on: Callable[[Mapping[str, Any]], bool] | None = None,
+        keep_start: bool = True,
     ) -> Run:
         """Train what the configuration describes, into the folder of a run."""
         return train(
@@ -119,6 +121,7 @@ class Pieces:
             config=config,
             go_on=go_on,
             lens=self.lens,
+            keep_start=keep_start,
         )
 
 
@@ -189,6 +192,57 @@ def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> P
     )
     data = Data(batches, None if val is None else store.in_order(val), store.sealed(parts), train.class_names)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
+
+
+def fit_batches(config: Tree, parts: Parts, machine: Machine) -> dict[str, Any]:
+    """A configuration whose batches have fewer classes, if there are not as many as it asks for.
+
+    Args:
+        config: complete, with a `likewise.data.PerClassSampler`.
+        parts: its data.
+        machine: where it is to be trained; each process gets as many classes.
+
+    Examples:
+        >>> from likewise.cli.parts import read_parts
+        >>> parts = read_parts({"class_path": "likewise.data.Glyphs"}, {"validation": None})
+        >>> config = {"sampler": {"class_path": "likewise.data.PerClassSampler"}}
+        >>> fit_batches(config, parts, Machine(torch.device("cpu"))) == config
+        True
+    """
+    there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
+    said = _sampler_options(config)
+    fit = there - there % machine.processes
+    if fit < 2:
+        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
+    if said["classes"] <= fit:
+        return dict(config)
+    if machine.main:
+        note(f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes")
+    given = config["sampler"].get("init_args") or {}
+    return {**config, "sampler": {**config["sampler"], "init_args": {**given, "classes": fit}}}
+
+
+def has_default_batches(config: Tree) -> bool:
+    """Whether a configuration has the batches that every training gets by default.
+
+    Examples:
+        >>> has_default_batches({"sampler": {"class_path": "likewise.data.PerClassSampler"}})
+        True
+        >>> sampler = {"class_path": "likewise.data.PerClassSampler", "init_args": {"classes": 5}}
+        >>> has_default_batches({"sampler": sampler})
+        False
+    """
+    usual = PHOTOGRAPHS["sampler"]
+    same = config["sampler"]["class_path"] == usual["class_path"]
+    return same and _sampler_options(config) == _sampler_options({"sampler": usual})
+
+
+def _sampler_options(config: Tree) -> dict[str, Any]:
+    """The arguments of a sampler, those that are not given at their defaults."""
+    spec = config["sampler"]
+    usual = inspect.signature(imported(spec["class_path"])).parameters.values()
+    defaults = {each.name: each.default for each in usual if each.default is not inspect.Parameter.empty}
+    return defaults | (spec.get("init_args") or {})
 
 
 def make_model(said: Tree) -> Embedder:

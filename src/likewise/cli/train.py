@@ -13,9 +13,9 @@ from likewise.cli.defaults import Tree
 from likewise.cli.layers import flags_of, read_request
 from likewise.cli.measured import report_on
 from likewise.cli.mistakes import EXPECTED, Mistake, ours, sentence
-from likewise.cli.parts import Parts, read_parts
-from likewise.cli.pieces import Machine, Pieces, make_pieces, make_settings, this_machine
-from likewise.cli.screen import bold, columns, note
+from likewise.cli.parts import read_parts
+from likewise.cli.pieces import Machine, Pieces, fit_batches, make_pieces, make_settings, this_machine
+from likewise.cli.screen import bold, columns
 from likewise.train import Collapsed, NotFinite, Run
 
 PRINT = "--print_config"
@@ -40,7 +40,7 @@ def run(words: Sequence[str]) -> int:
     make_settings(config)  # a mistake in them is told before data are read
     machine, parts = this_machine(), read_parts(config["data"], config["split"])
     if "sampler" not in request.given:
-        config = _fitting(config, parts, machine)
+        config = fit_batches(config, parts, machine)
     pieces = make_pieces(config, machine, parts)
     folder = _agreed(config["out"] or _free_folder(config, pieces), machine)
     return _train(pieces, config, folder, machine, resume=False)
@@ -137,20 +137,6 @@ def _guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, resume
 def _measured(folder: str) -> int:
     file = Path(folder, "metrics.jsonl")
     return file.stat().st_size if file.exists() else 0
-
-
-def _fitting(config: Tree, parts: Parts, machine: Machine) -> Tree:
-    """The default batches, of fewer classes if there are not so many."""
-    there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
-    said = config["sampler"]["init_args"]
-    fit = there - there % machine.processes
-    if fit < 2:
-        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
-    if said["classes"] <= fit:
-        return config
-    if machine.main:
-        note(f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes")
-    return {**config, "sampler": {**config["sampler"], "init_args": {**said, "classes": fit}}}
 
 
 def _free_folder(config: Tree, pieces: Pieces) -> str:

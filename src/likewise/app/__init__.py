@@ -1,0 +1,1 @@
+"""Use cases as functions and programs."""
