@@ -174,7 +174,6 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("tournament nowhere.yaml", "there is no study nowhere.yaml"),
         ("tournament --preset smok", "there is no preset smok; did you mean smoke?"),
         ("tournament --preset tiny --workers -1", "--workers must be a whole number ≥ 0, but it is -1"),
-        ("work nowhere", "there is no study nowhere/study.yaml"),
         ("leaderboard photos", "photos must be the folder of a study or of a run, but it is neither"),
         ("tune DATA --search optimizer.lr=1e-5:1e-2:lgo", "there is no scale lgo"),
         ("tune DATA --search optimizer.lr=1e-5", "must be LOW:HIGH or LOW:HIGH:log, but it is 1e-5"),
@@ -556,8 +555,9 @@ def test_default_batches_are_shrunk_to_the_data(serial: None):
 
 
 def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.CaptureFixture[str]):
-    """A rate so small that no epoch is better than the start: the result is an epoch's, and that is said."""
-    file = write(base={**BASE, "optimizer": {"lr": 1e-12}}, methods={"circle": METHODS["circle"]}, seeds=[0])
+    """A rate so small that every epoch is as good as the start: the result is an epoch's, and that is said."""
+    frozen = {"model": {**BASE["model"], "freeze_bn": True}, "optimizer": {"lr": 1e-12}}
+    file = write(base={**BASE, **frozen}, methods={"circle": METHODS["circle"]}, seeds=[0])
     assert main(["tournament", file, *OUT]) == 0
     [row] = rows_of("study")
     assert row["note"].startswith("no epoch is better than the model before training: ")
@@ -570,7 +570,10 @@ def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.Capt
     [
         ("ContrastiveLoss", {"loss.positive_margin": 1.0, "loss.negative_margin": 0.5, "optimizer.lr": 0.003}),
         ("CircleLoss", {"loss.margin": 0.4, "loss.gamma": 80.0, "optimizer.lr": 0.003}),
-        ("ProxyAnchorLoss", {"loss.margin": 0.1, "loss.alpha": 32.0, "optimizer.lr": 0.003, "optimizer.lrs.loss": 0.3}),
+        (
+            "ProxyAnchorLoss",
+            {"loss.margin": 0.1, "loss.alpha": 32.0, "optimizer.lr": 0.003, "optimizer.lrs.loss": 0.003},
+        ),
     ],
 )
 def test_a_search_begins_with_the_defaults_and_has_learning_rates(loss: str, first: dict[str, float]):
@@ -601,12 +604,8 @@ def test_shards_have_tables_of_their_own_and_come_together(serial: None, capsys:
 BLOCKED = """
 import sys
 
-class Blocked:
-    def find_spec(self, name, *_):
-        if name.split(".")[0] in ("optuna", "ray", "jsonargparse", "rich", "pyarrow", "sqlalchemy", "sklearn", "faiss"):
-            raise ImportError(f"{name} is not there")
-
-sys.meta_path.insert(0, Blocked())
+for name in ("optuna", "ray", "jsonargparse", "rich", "pyarrow", "sklearn", "faiss", "fastapi"):
+    sys.modules[name] = None
 """
 
 

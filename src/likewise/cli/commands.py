@@ -52,7 +52,9 @@ COMMANDS = {
     "leaderboard": Command(
         COMPARE, "rank the methods of studies and runs, unless that is unfair", "likewise.cli.comparing", "leaderboard"
     ),
-    "study": Command(COMPARE, "pack a study for another machine, merge and export it", "likewise.cli.study_commands"),
+    "study": Command(
+        COMPARE, "run a planned study, pack it for another machine, merge, export", "likewise.cli.study_commands"
+    ),
     "lens": Command(LOOK, "what a loss does: a page with points to drag, weights and forces", "likewise.cli.lens"),
     "losses": Command(
         LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses"

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.cli.arguments import Arguments
+from likewise.cli.executing import add_execution_options, execution_of, run_trials
 from likewise.cli.mistakes import Mistake, nearest, sentence
 from likewise.cli.screen import columns, paragraph
 from likewise.cli.study import FILE, open_study, read_study
 from likewise.cli.tournament import write_rows
-from likewise.protocols import Study, merge_study, pack_study, table
+from likewise.protocols import Study, in_shard, merge_study, pack_study, table
 
 COMMANDS = {
+    "run": "run the missing trials of a study that a program has planned",
     "pack": "copy what another machine needs to run the missing trials",
     "merge": "bring results and runs of packs home, and those of shards",
     "export": "write results.csv, and results.parquet where pyarrow is installed",
@@ -36,15 +38,30 @@ def run(words: Sequence[str]) -> int:
         raise Mistake(f"there is no likewise study {name}{nearest(name, COMMANDS)}")
     options = Arguments(f"study {name}", COMMANDS[name])
     options.add_argument("folder", metavar="STUDY", type=Path, help="the folder of a study")
-    if name == "pack":
+    if name == "run":
+        add_execution_options(options)
+    elif name == "pack":
         options.add_argument("pack", metavar="PACK", type=Path, help="the folder to make")
     elif name == "merge":
         options.add_argument("packs", metavar="PACK", nargs="*", type=Path, help="packs, or copies of the study")
     given = options.parse_args(rest)
     try:
-        return {"pack": _pack, "merge": _merge, "export": _export}[name](given)
+        return {"run": _run, "pack": _pack, "merge": _merge, "export": _export}[name](given)
     except (FileNotFoundError, FileExistsError, RuntimeError) as error:
         raise Mistake(sentence(error)) from error
+
+
+def _run(given: Namespace) -> int:
+    study, how = read_study(given.folder / FILE), execution_of(given)
+    table = open_study(given.folder)
+    if how.shard is not None:
+        number, count = how.shard
+        shard = Study(given.folder / f"study-{number}-of-{count}.db")
+        shard.add([trial for trial in table.missing() if in_shard(trial.key, how.shard)])
+        table = shard
+    code = run_trials(given.folder, table, how, metric=study.metric)
+    print(_counts(table))
+    return code
 
 
 def _pack(given: Namespace) -> int:

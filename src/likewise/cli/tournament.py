@@ -75,7 +75,7 @@ def finish(
     code = run_trials(folder, table, how, metric=study.metric)
     counts = table.counts()
     if code == INTERRUPTED or (how.minutes is not None and counts["missing"]):
-        print(f"stopped; {counts['missing']} trainings are missing; the same command goes on: {shlex.join(again)}")
+        print(f"stopped with {counts['missing']} missing; the same command goes on: {shlex.join(again)}")
         return code
     if how.shard is not None:
         done = f"{counts['done']} done, {counts['failed']} failed, {counts['missing']} missing"

@@ -92,6 +92,9 @@ def tune(words: Sequence[str]) -> int:
         "its miner declare, and learning rates. Other options are those of likewise train.",
     )
     options.add_argument("--rounds", metavar="N", type=int, default=50, help="settings to try (default: 50)")
+    options.add_argument(
+        "--at-once", metavar="N", type=int, help="settings that are chosen together (default: as many as run at once)"
+    )
     options.add_argument("--how", default="bayesian", help=f"{', '.join(HOW)} (default: bayesian)")
     options.add_argument(
         "--search",
@@ -103,6 +106,8 @@ def tune(words: Sequence[str]) -> int:
     _add_options(options, shards=False)  # the next points of a search depend on all results
     given, rest = options.parse_known_args(list(words))
     _at_least("rounds", given.rounds, 1)
+    if given.at_once is not None:
+        _at_least("at-once", given.at_once, 1)
     if given.how not in HOW:
         raise Mistake(f"there is no search {given.how}{nearest(given.how, HOW)}")
     config = configure(read_request(rest))
@@ -120,7 +125,7 @@ def tune(words: Sequence[str]) -> int:
         HOW[given.how],
         folds=protocol.folds,
         rounds=given.rounds,
-        at_once=max(1, how.count() // len(protocol.folds)),
+        at_once=given.at_once or max(1, how.count() // len(protocol.folds)),
         seed=config["seed"],
         begin=defaults_first(config, space),
     )
@@ -131,14 +136,14 @@ def tune(words: Sequence[str]) -> int:
 
 
 def _run(search: Search, folder: Path, study: StudyFile, how: Execution) -> int:
-    table = open_study(folder)
+    study_table = open_study(folder)
     print(bold(f"{study.name}: {search.rounds} settings of {', '.join(search.space)}, {how.words()}, {folder}"))
-    table.retry()  # what another fold makes useless is cancelled again by the plan
-    code = run_trials(folder, table, how, metric=search.objective, plan=lambda: plan(search, table))
-    if code or not is_over(search, table):
-        print(f"stopped; {table.counts()['missing']} trainings are missing; the same command goes on")
+    study_table.retry()  # what another fold makes useless is cancelled again by the plan
+    code = run_trials(folder, study_table, how, metric=search.objective, plan=lambda: plan(search, study_table))
+    if code or not is_over(search, study_table):
+        print(f"stopped with {study_table.counts()['missing']} missing; the same command goes on")
         return code
-    return _conclude(search, folder, table)
+    return _conclude(search, folder, study_table)
 
 
 def _conclude(search: Search, folder: Path, study: Study) -> int:

@@ -245,10 +245,10 @@ def run_missing(
     until, planned = time.monotonic() + seconds, -math.inf
     try:
         while time.monotonic() < until:
-            if plan is not None and (not executor.running() or time.monotonic() > planned + PLAN_SECONDS):
+            missing = _missing(study, only)
+            if plan is not None and (not missing or time.monotonic() > planned + PLAN_SECONDS):
                 plan()
-                planned = time.monotonic()
-            missing = {each.key: each for each in study.missing() if only is None or only(each.key)}
+                planned, missing = time.monotonic(), _missing(study, only)
             running = executor.running()
             for key in running.keys() - missing.keys():
                 executor.cancel(key)
@@ -262,7 +262,11 @@ def run_missing(
             record.store(executor.results())
     finally:
         record.store(executor.stop())
-    return not [each for each in study.missing() if only is None or only(each.key)]
+    return not _missing(study, only)
+
+
+def _missing(study: Study, only: Callable[[str], bool] | None) -> dict[str, Trial]:
+    return {trial.key: trial for trial in study.missing() if only is None or only(trial.key)}
 
 
 class _Record:
