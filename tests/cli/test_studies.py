@@ -788,7 +788,7 @@ def test_killing_the_whole_tournament_changes_nothing(here: Path):
         [sys.executable, str(program), "--preset", "tiny", "--kills", "1", "--seed", "3", "--workers", "1"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         cwd=here,
     )

@@ -31,3 +31,8 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """The public names and whatever is loaded, for shells and for the API pages."""
+    return sorted({*globals(), *__all__})
