@@ -43,7 +43,14 @@ from likewise.formula import (
     where,
 )
 from likewise.losses import MarginLoss, TripletLoss
-from likewise.miners import BatchHardMiner, EasyPositiveMiner, SemiHardMiner, TripletMiner
+from likewise.miners import (
+    BatchEasyHardMiner,
+    BatchHardMiner,
+    EasyPositiveMiner,
+    SemiHardMiner,
+    TripletMarginMiner,
+    TripletMiner,
+)
 
 DENSE, DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dense", "dispatch", "recompute"))
 
@@ -142,7 +149,7 @@ def test_triplet_losses_are_forms_that_sorting_takes() -> None:
     everything = TripletLoss(0.2).declare()
     assert match_hinge(everything.total) == Hinge("total", 0.2, None)
     assert match_hinge(everything.nonzero) == Hinge("active", 0.2, None)
-    semihard = everything.chosen_by(SemiHardMiner(0.3).choice())
+    semihard = everything.chosen_by(SemiHardMiner(0.3).choice(Cosine()))
     assert match_hinge(semihard.total) == Hinge("total", 0.2, 0.3)
     assert match_hinge(semihard.nonzero) == Hinge("active", 0.2, 0.3)
     assert match_hinge(semihard.units) == Hinge("inside", 0.0, 0.3)
@@ -201,7 +208,7 @@ def test_gradients_by_sorting(backend: str, miner: TripletMiner | None, monkeypa
         relation = Masks(*Labels(MANY).masks())
         batch = PairBatch(relation, Cosine(), anchors=leaf)
         term = TripletLoss(0.3).declare()
-        term = term if miner is None else term.chosen_by(miner.choice())
+        term = term if miner is None else term.chosen_by(miner.choice(Cosine()))
         total = evaluate_declaration(term, batch, "mean", backend)
         (gradient,) = torch.autograd.grad(total, leaf, create_graph=True)
         found.append([total, gradient, torch.autograd.grad(gradient.square().sum(), leaf)[0]])
@@ -281,6 +288,15 @@ RULES: list[TripletMiner] = [
     BatchHardMiner(),
     EasyPositiveMiner(),
     EasyPositiveMiner(negatives="hard"),
+    TripletMarginMiner(0.3),
+    TripletMarginMiner(-0.1),
+    TripletMarginMiner(0.3, kind="hard"),
+    TripletMarginMiner(0.3, kind="easy"),
+    BatchEasyHardMiner("semihard", "easy", positive_range=(-0.6, 1.1)),
+    BatchEasyHardMiner("hard", "semihard", positive_range=(-0.6, 1.1)),
+    BatchEasyHardMiner("all", "hard", positive_range=(-0.6, 1.1)),
+    BatchEasyHardMiner("easy", "all", negative_range=(-0.5, 1.3)),
+    BatchEasyHardMiner("all", "all", positive_range=(-0.6, 1.1)),
 ]
 LOSSES = [partial(TripletLoss, 0.4), partial(TripletLoss, 0.4, soft=True), partial(MarginLoss, 0.3, 1.1)]
 
@@ -300,9 +316,7 @@ def test_a_rule_chooses_the_triplets_that_its_miner_names(
     for reduction in ("mean", "nonzero", "sum", "none"):
         plain = make(reduction=reduction, backend="dense").double()
         S = similarity_of(plain)(embeddings)
-        named = (
-            miner.mine(S, *Labels(labels).masks(), PairBatch(Labels(labels), matrix=S)).with_shape(*S.shape).compact()
-        )
+        named = miner.choose(map_rows(PairBatch(Labels(labels), similarity_of(plain), matrix=S)))
         assert len(named.anchors)
         leaf = embeddings.clone().requires_grad_()
         expected = gradient_of(plain(leaf, relation=named), leaf)
@@ -323,7 +337,9 @@ def test_a_rule_as_folds_is_the_rule_by_index(miner: TripletMiner, make: Callabl
     for relation in (Labels(FEW), Masks(*Labels(FEW).masks())):
         for backend in ("dense", "chunked"):
             for reduction in ("mean", "nonzero"):
-                values = run([term.chosen_by(miner.choice())], batch.under(relation), reduction, backend)[0]
+                values = run(
+                    [term.chosen_by(miner.choice(similarity_of(make())))], batch.under(relation), reduction, backend
+                )[0]
                 torch.testing.assert_close(values.total, named.total, check_dtype=False)
                 counted, expected = (
                     (values.units, named.units) if reduction == "mean" else (values.nonzero, named.nonzero)
