@@ -9,18 +9,14 @@ from likewise.testing import MinerCase
 from tests.oracles import miners as oracles
 
 GRID: list[tuple[str, str, dict[str, tuple[float, float]]]] = [
-    ("easy", "semihard", {}),
     ("easy", "easy", {"negative_range": (-0.5, 0.5)}),
     ("semihard", "hard", {}),
-    ("semihard", "easy", {"positive_range": (-1.0, 0.6)}),
     ("hard", "semihard", {"positive_range": (0.0, 1.0), "negative_range": (-0.2, 0.4)}),
-    ("hard", "all", {}),
     ("easy", "all", {"positive_range": (-1.0, 0.6), "negative_range": (0.0, 1.0)}),
     ("all", "hard", {"positive_range": (-1.0, 0.6)}),
-    ("all", "easy", {}),
     ("all", "all", {"negative_range": (0.0, 1.0)}),
 ]
-"""Positives and negatives of the grid, and their ranges; the others follow by symmetry."""
+"""Cells of the grid, and ranges; test_peers.py has every cell."""
 
 CASES = [
     MinerCase(miners.MultiSimilarityMiner, oracles.multi_similarity),
@@ -54,7 +50,7 @@ CASES = [
             partial(oracles.triplet_margin, margin=margin, kind=kind),
             name=f"TripletMarginMiner-{kind}{'-negative' if margin < 0.0 else ''}",
         )
-        for margin, kind in ((0.3, "all"), (0.3, "hard"), (0.3, "semihard"), (0.3, "easy"), (-0.1, "all"))
+        for margin, kind in ((0.3, "all"), (0.3, "hard"), (0.3, "easy"), (-0.1, "all"))
     ),
     *(
         MinerCase(

@@ -14,6 +14,7 @@ from likewise.formula import (
     POSITIVES,
     Choice,
     Formula,
+    Masks,
     Mined,
     Number,
     Relation,
@@ -138,33 +139,53 @@ class BatchEasyHardMiner(TripletMiner):
 
     def mine(self, chunk: RowChunk) -> Triplets:
         """One triplet per anchor, or all pairs of a side within their range."""
-        S, (positive, negative) = chunk.similarities, chunk.masks()
-        assert chunk.batch.similarity is not None
-        positive = positive & _in_range(S, self.positive_range, chunk.batch.similarity)
-        negative = negative & _in_range(S, self.negative_range, chunk.batch.similarity)
+        positive, negative = self._masks(chunk)
+        if "all" not in (self.positives, self.negatives):
+            return _choose_one_each(chunk.similarities, positive, negative, self.positives, self.negatives)
+        positive, negative = self._keep(chunk.similarities, positive, negative)
         if self.negatives == "all":
-            if self.positives != "all":
-                chosen, found = _pick(S, positive, most_similar=self.positives == "easy")
-                positive = torch.zeros_like(positive).scatter_(1, chosen[:, None], found[:, None])
             # negatives first in each row, in the order of their columns
             columns = negative.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
             first = torch.zeros_like(columns)
             return enumerate_triplets(positive, columns, first, first + negative.sum(dim=1, keepdim=True))
-        if self.positives == "all":
-            chosen, found = _pick(S, negative, most_similar=self.negatives == "hard")
-            candidate = chunk.candidates(positive)
-            exists = positive.gather(1, candidate) & found[:, None]
-            return one_negative_each(candidate, chosen[:, None].expand_as(candidate), exists)
-        return _choose_one_each(S, positive, negative, self.positives, self.negatives)
+        candidate = chunk.candidates(positive)
+        chosen = negative.to(torch.uint8).argmax(dim=1, keepdim=True).expand_as(candidate)
+        return one_negative_each(candidate, chosen, positive.gather(1, candidate))
+
+    def _masks(self, chunk: RowChunk) -> tuple[Tensor, Tensor]:
+        """The pairs in their ranges."""
+        S, (positive, negative), similarity = chunk.similarities, chunk.masks(), chunk.batch.similarity
+        assert similarity is not None
+        return (
+            positive & _in_range(S, self.positive_range, similarity),
+            negative & _in_range(S, self.negative_range, similarity),
+        )
+
+    def _keep(self, S: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+        """The pairs that the triplets contain, where a side is all."""
+        both = (positive.any(dim=1) & negative.any(dim=1))[:, None]
+        if self.positives != "all":
+            positive = _mark_one(S, positive, most_similar=self.positives == "easy")
+        if self.negatives != "all":
+            negative = _mark_one(S, negative, most_similar=self.negatives == "hard")
+        return positive & both, negative & both
 
     def choice(self, similarity: Similarity) -> Choice:
         """Folds over each side, or conditions on all of its pairs."""
         return _declare(self.positives, self.negatives, *self._ranges(similarity))
 
     def refine(self, rows: WholeRows) -> Relation:
-        """The pairs of the triplets; where a side is all, conditions on pairs, under which equal extremes are kept."""
+        """The pairs of the triplets.
+
+        Where a side is all, the triplets are not enumerated; a large batch has conditions on pairs, under which all equal
+        extremes are kept.
+        """
         if "all" not in (self.positives, self.negatives):
             return self.choose(rows)
+        if not rows.large:
+            with torch.no_grad():
+                [whole] = rows.chunks()
+                return Masks(*self._keep(whole.similarities, *self._masks(whole)))
         assert rows.batch.similarity is not None
         return Mined(rows.batch.relation, *self._conditions(rows.batch.similarity))
 
@@ -195,6 +216,13 @@ def _pick(S: Tensor, mask: Tensor, *, most_similar: bool) -> tuple[Tensor, Tenso
     """The column of each row's extreme inside a mask, the first of equal ones, and whether there is one."""
     filled = S.masked_fill(~mask, -torch.inf if most_similar else torch.inf)
     return filled.argmax(dim=1) if most_similar else filled.argmin(dim=1), mask.any(dim=1)
+
+
+def _mark_one(S: Tensor, mask: Tensor, *, most_similar: bool) -> Tensor:
+    """A mask of each row's extreme."""
+    chosen, found = _pick(S, mask, most_similar=most_similar)
+    columns = torch.arange(S.shape[1], device=S.device)
+    return found[:, None] & (columns == chosen[:, None])
 
 
 def _choose_one_each(S: Tensor, positive: Tensor, negative: Tensor, positives: str, negatives: str) -> Triplets:
