@@ -36,7 +36,7 @@ def match_hinge(folded: Folded) -> Hinge | None:
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p
         >>> match_hinge(per_triplet(relu(s - (s_p - 0.1))).total)
-        Hinge(what='total', margin=0.1, band=None)
+        Hinge(what='total', margin=0.1, band=None, below=True)
     """
     inner = folded.curve
     if not isinstance(folded.fold, Sum) or not isinstance(inner, Folded) or inner.over is not NEGATIVES:
