@@ -376,6 +376,9 @@ def _formulas(declarations: Mapping[str, Declaration], loss: Any) -> list[Formul
     """Every formula of a loss's declarations, and of its miner."""
     miner = getattr(loss, "miner", None)
     found = list(miner.keep(as_similarity(loss.similarity))) if isinstance(miner, PairMiner) else []
+    choice = miner.choice(as_similarity(loss.similarity)) if isinstance(miner, TripletMiner) else None
+    if choice is not None:
+        found += [each for each in (choice.positive, choice.negative, choice.keep) if each is not None]
     for declaration in declarations.values():
         terms, _, _ = sort_declaration(declaration)
         found += [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
