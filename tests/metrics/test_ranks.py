@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -160,13 +161,9 @@ def test_ways_agree(similarity: str, dtype: torch.dtype, monkeypatch: pytest.Mon
     same = labels[:, None] == labels
     results = [retrieval(embeddings, labels, similarity=similarity)]
     results.append(retrieval(embeddings, relevant=same, similarity=similarity))
-    results.append(
-        retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
-    )
+    results.append(retrieval(embeddings, labels, embeddings, labels, exclude_self=True, similarity=similarity))
     monkeypatch.setattr(row_ranks, "get_comparison_limit", lambda device: 1)
-    results.append(
-        retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
-    )
+    results.append(retrieval(embeddings, labels, embeddings, labels, exclude_self=True, similarity=similarity))
     # large classes by rows, small ones by symmetric chunks
     monkeypatch.setattr(symmetric_ranks, "get_comparison_limit", lambda device: 24)
     monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 64)
@@ -213,25 +210,59 @@ def test_a_collapsed_model_scores_what_chance_scores(n: int, dim: int, dtype: to
     assert retrieval(one.expand(n, dim), torch.arange(n) // 2, ties="optimistic")["R@1"] == 1.0
 
 
-def test_views_that_begin_at_one_address():
-    """A transposed or strided view of the queries is another set of references."""
+@pytest.mark.parametrize("array", [torch.as_tensor, np.asarray, np.asfortranarray])
+def test_the_call_says_who_meets_whom(array: Callable):
+    """References that are given meet every query, whatever memory they share with it, unless ids or exclude_self say no."""
     generator = torch.Generator().manual_seed(8)
-    square, labels = torch.randn(30, 30, generator=generator), torch.arange(30) % 5
-    assert retrieval(square, labels, square.T, labels) == retrieval(square, labels, square.T.contiguous(), labels)
-    table = torch.randn(60, 4, generator=generator)
-    many = torch.arange(60) % 5
-    strided = retrieval(table[:30], many[:30], table[::2], many[::2])
-    assert strided == retrieval(table[:30], many[:30], table[::2].clone(), many[::2])
+    x, y = array(torch.randn(30, 30, generator=generator).numpy()), array(np.arange(30) % 5)
+    alone, copy = retrieval(x, y), retrieval(x, y, x.copy() if isinstance(x, np.ndarray) else x.clone(), y)
+    assert copy["R@1"] == 1.0 > alone["R@1"]
+    assert retrieval(x, y, x, y) == retrieval(x, y, x[:], y) == copy
+    numbers = np.arange(30) * 7 - 50
+    for options in ({"exclude_self": True}, {"ids": numbers, "reference_ids": numbers}):
+        assert retrieval(x, y, x, y, **options) == pytest.approx(alone)
+        assert retrieval(x[:9], y[:9], x, y, **_first(options, 9)) == pytest.approx(
+            retrieval(x[:9], relevant=y[:9, None] == y[None], references=x, **_first(options, 9))
+        )
+    assert retrieval(x, y, exclude_self=True) == alone
+    assert retrieval(x, y, ids=numbers) == pytest.approx(alone)
+    views = retrieval(x[:15], y[:15], x[::2], y[::2])
+    assert views == retrieval(x[:15], y[:15], array(torch.as_tensor(x)[::2].numpy().copy()), y[::2])
 
 
-def test_an_array_given_twice_is_the_queries_themselves():
-    array = np.random.default_rng(0).normal(size=(30, 4))
-    labels = np.arange(30) % 5
-    for layout in (array, np.asfortranarray(array)):
-        assert retrieval(layout, labels, layout, labels) == pytest.approx(retrieval(array, labels))
+def _first(options: dict, count: int) -> dict:
+    return {**options, "ids": options["ids"][:count]} if "ids" in options else options
+
+
+@pytest.mark.parametrize("how", ["labels", "relevant", "among themselves"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_query_never_meets_its_id(seed: int, how: str, memory: int):
+    """Several references may share an id, as crops of one image do; an id that no reference has excludes nothing."""
+    m, n = (9, 9) if how == "among themselves" else (5, 9)
+    generator = torch.Generator().manual_seed(seed)
+    gallery, reference_labels = grid(n, 2, seed), torch.randint(0, 2, (n,), generator=generator)
+    reference_ids = torch.randint(-2, 3, (n,), generator=generator)
+    queries, labels, ids = grid(m, 2, seed + 1), torch.randint(0, 2, (m,), generator=generator), torch.arange(m) - 2
+    if how == "among themselves":
+        queries, labels, ids = gallery, reference_labels, reference_ids
+    same = labels[:, None] == reference_labels
+    expected = by_hand(Dot()(queries, gallery), same, ids[:, None] != reference_ids, "expected")
+    options = {"similarity": "dot", "ks": (1, 2, 4, 100), "reduce": "none", "memory": memory, "ids": ids}
+    if how == "labels":
+        found = retrieval(queries, labels, gallery, reference_labels, reference_ids=reference_ids, **options)
+    elif how == "relevant":
+        found = retrieval(queries, None, gallery, relevant=same, reference_ids=reference_ids, **options)
+    else:
+        found = retrieval(queries, labels, **options)
+    agree(found, expected)
+
+
+def test_arrays_of_any_layout():
+    array, labels = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 5
+    expected = retrieval(array, labels)
     array.setflags(write=False)
-    assert retrieval(array, labels)["queries"] == 30
-    assert retrieval(array.astype(">f8"), labels.tolist())["queries"] == 30
+    assert retrieval(array, labels) == expected
+    assert retrieval(array.astype(">f8"), labels.tolist()) == expected
 
 
 class _Reversed(Cosine):
@@ -254,6 +285,8 @@ def test_a_similarity_of_ones_own():
 def test_a_relation_of_labels_is_its_masks():
     generator = torch.Generator().manual_seed(10)
     embeddings, labels = torch.randn(40, 4, generator=generator), torch.arange(40) % 7
+    own = Labels(labels, labels, own=torch.arange(40))
+    assert retrieval(embeddings, references=embeddings, relevant=own) == retrieval(embeddings, labels)
     for relation in (Labels(labels, labels.roll(3)), Labels(labels, labels)):
         assert retrieval(embeddings, relevant=relation) == retrieval(embeddings, relevant=Masks(*relation.masks()))
 
@@ -292,9 +325,8 @@ def test_a_sample_never_finds_itself():
     labels = torch.tensor([0, 1, 0, 1])
     # the first two find each other, of the wrong class; for the last two all three others tie, and one is right
     assert retrieval(embeddings, labels)["R@1"] == pytest.approx(1 / 6)
-    assert retrieval(embeddings, labels, embeddings, labels)["R@1"] == pytest.approx(1 / 6)
-    copied = retrieval(embeddings, labels, embeddings.clone(), labels)
-    assert copied["R@1"] == pytest.approx((0.5 + 0.5 + 1.0 + 1.0) / 4)
+    given = retrieval(embeddings, labels, embeddings, labels)
+    assert given["R@1"] == pytest.approx((0.5 + 0.5 + 1.0 + 1.0) / 4)
 
 
 @pytest.mark.parametrize(
@@ -437,6 +469,39 @@ def test_empty_ranks():
         ((torch.eye(3) / 0, torch.arange(3)), {}, "embeddings must be finite, but row 0 contains NaN or infinity"),
         ((torch.eye(3), torch.arange(3), torch.eye(2)), {}, "references must have the 3 dimensions of embeddings"),
         ((torch.eye(3), torch.arange(3), torch.rand(2, 3)), {}, "reference_labels must be given together with"),
+        (
+            (torch.eye(3), torch.arange(3), None, torch.arange(3)),
+            {},
+            "reference_labels must be given together with ref",
+        ),
+        ((torch.eye(3), torch.arange(3)), {"exclude_self": 1}, "exclude_self must be a boolean, but it is 1"),
+        (
+            (torch.eye(3), torch.arange(3)),
+            {"reference_ids": [1]},
+            "reference_ids must be given together with references",
+        ),
+        ((torch.eye(3), torch.arange(3)), {"ids": [1]}, "ids must have one entry for each of the 3 embeddings"),
+        (
+            (torch.eye(3), torch.arange(3)),
+            {"ids": ["a", "b", "c"]},
+            "ids must hold numbers, but its dtype is <U1; encode",
+        ),
+        (
+            (torch.eye(3), [1, 2, 3], torch.eye(3), [1, 2, 3]),
+            {"ids": [1, 2, 3]},
+            "reference_ids must be given together",
+        ),
+        ((torch.eye(3), [1, 2, 3], torch.eye(3), [1, 2, 3]), {"reference_ids": [1, 2, 3]}, "together with ids only"),
+        (
+            (torch.eye(3), [1, 2, 3]),
+            {"ids": [1, 2, 3], "exclude_self": True},
+            "exclude_self must be left out where ids",
+        ),
+        (
+            (torch.eye(3), [1, 2, 3], torch.eye(3)[:2], [1, 2]),
+            {"exclude_self": True},
+            "must begin with the 3 embeddings",
+        ),
         ((torch.eye(3), torch.zeros(3).long()), {"ties": "lucky"}, "ties must be one of 'expected', 'optimistic'"),
         ((torch.eye(3), torch.zeros(3).long()), {"ks": (0,)}, "each of ks must be a whole number ≥ 1, but it is 0"),
         ((torch.eye(3), torch.zeros(3).long()), {"memory": 0}, "memory must be a whole number ≥ 1"),

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from likewise.formula import SimilarityLike, one_of, whole_number
+from likewise.metrics.arrays import Array, check_labels
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import Array, Relevance, check_inputs, check_labels
+from likewise.metrics.inputs import Relevance, check_inputs
 from likewise.metrics.positives import merge_chunks
 from likewise.metrics.query_scores import score_queries
 from likewise.metrics.ranks import TIES, rank_chunks
@@ -28,7 +29,9 @@ def retrieval(
     similarity: SimilarityLike = "cosine",
     ties: str = "expected",
     relevant: Relevance | None = None,
-    own: Array | None = None,
+    ids: Array | None = None,
+    reference_ids: Array | None = None,
+    exclude_self: bool = False,
     reduce: str = "mean",
     memory: int = MEMORY,
 ) -> dict[str, Any]:
@@ -46,7 +49,8 @@ def retrieval(
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers (`encode_labels` converts names).
-        references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries.
+        references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries,
+            and never meets itself.
         reference_labels: their labels, ``(n,)``.
         ks: the k of ``R@k``; a large k costs no more than a small one.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
@@ -54,8 +58,10 @@ def retrieval(
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation.
-        own: for each query the index of the reference that is the query itself, −1 for none, for references that
-            contain queries.
+        ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
+        reference_ids: which sample each reference is, ``(n,)``.  Without references, their ids are those of the queries.
+        exclude_self: the references begin with the queries, in their order, and a query never meets itself.  Without
+            ``ids`` and this option a query meets all references.
         reduce: ``"mean"`` over the queries that have a positive; ``"none"``, a tensor with one value per such query,
             and their indices under ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under
             ``"class"`` and the counts under ``"queries"``; ``"macro"``, the mean over classes of the class means.
@@ -77,7 +83,18 @@ def retrieval(
     if isinstance(ks, str) or not isinstance(ks, Iterable):
         raise TypeError(f"ks must be a sequence of whole numbers, but it is {ks!r}")
     sizes = tuple(dict.fromkeys(whole_number("each of ks", k, 1) for k in ks))
-    inputs = check_inputs(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
+    inputs = check_inputs(
+        embeddings,
+        labels,
+        references,
+        reference_labels,
+        similarity=similarity,
+        relevant=relevant,
+        ids=ids,
+        reference_ids=reference_ids,
+        exclude_self=exclude_self,
+        memory=memory,
+    )
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     if reduce in ("macro", "class"):
         if labels is None:
