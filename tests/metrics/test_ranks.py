@@ -88,7 +88,7 @@ def test_queries_among_themselves(seed: int, similarity: str, ties: str, memory:
             retrieval(embeddings, labels)
         return
     options = {"similarity": SIMILARITIES[similarity], "ties": ties, "memory": memory, "reduce": "none"}
-    agree(retrieval(embeddings, labels, ks=(1, 2, 4, 100), **options), expected)
+    agree(retrieval(embeddings, labels, metrics=ranking.METRICS, **options), expected)
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -101,7 +101,7 @@ def test_queries_and_a_gallery(seed: int, ties: str, memory: int):
     same = labels[:, None] == reference_labels
     expected = by_hand(Dot()(queries, gallery), same, torch.ones(m, n, dtype=torch.bool), ties)
     found = retrieval(
-        queries, labels, gallery, reference_labels, ks=(1, 2, 4, 100), similarity="dot", ties=ties, reduce="none"
+        queries, labels, gallery, reference_labels, metrics=ranking.METRICS, similarity="dot", ties=ties, reduce="none"
     )
     agree(found, expected)
 
@@ -127,7 +127,7 @@ def test_relevance_of_ones_own(seed: int, how: str, memory: int):
     }[how]
     embeddings = grid(n, 2, seed)
     expected = by_hand(Dot()(embeddings), share, counted, "expected")
-    agree(retrieval(embeddings, relevant=relevant, similarity="dot", ks=(1, 2, 4, 100), reduce="none"), expected)
+    agree(retrieval(embeddings, relevant=relevant, similarity="dot", metrics=ranking.METRICS, reduce="none"), expected)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -247,7 +247,7 @@ def test_a_query_never_meets_its_id(seed: int, how: str, memory: int):
         queries, labels, ids = gallery, reference_labels, reference_ids
     same = labels[:, None] == reference_labels
     expected = by_hand(Dot()(queries, gallery), same, ids[:, None] != reference_ids, "expected")
-    options = {"similarity": "dot", "ks": (1, 2, 4, 100), "reduce": "none", "memory": memory, "ids": ids}
+    options = {"similarity": "dot", "metrics": ranking.METRICS, "reduce": "none", "memory": memory, "ids": ids}
     if how == "labels":
         found = retrieval(queries, labels, gallery, reference_labels, reference_ids=reference_ids, **options)
     elif how == "relevant":
@@ -277,7 +277,9 @@ def test_a_similarity_of_ones_own():
     embeddings, labels = torch.randn(90, 4, generator=generator), torch.arange(90) % 7
     expected = by_hand(-Cosine()(embeddings), labels[:, None] == labels, ~torch.eye(90, dtype=torch.bool), "optimistic")
     agree(
-        retrieval(embeddings, labels, similarity=_Reversed(), ks=(1, 2, 4, 100), reduce="none", ties="optimistic"),
+        retrieval(
+            embeddings, labels, similarity=_Reversed(), metrics=ranking.METRICS, reduce="none", ties="optimistic"
+        ),
         expected,
     )
 
@@ -377,6 +379,36 @@ def test_reductions():
     assert list(mean)[:4] == ["R@1", "R@2", "R@4", "R@8"]
 
 
+def test_queries_without_positives():
+    """Left out of every mean, or zero in it; the counts are the same."""
+    embeddings, labels = torch.eye(4)[[0, 0, 1, 2, 3]], torch.tensor([3, 3, 5, 5, 9])
+    left, zero = retrieval(embeddings, labels), retrieval(embeddings, labels, without_positives="zero")
+    assert {name: left[name] for name in left if "queries" not in name} == pytest.approx(
+        {name: 5 / 4 * zero[name] for name in zero if "queries" not in name}
+    )
+    assert (left["queries"], left["queries_without_positive"]) == (4, 1)
+    assert (zero["queries"], zero["queries_without_positive"]) == (4, 1)
+    each = retrieval(embeddings, labels, without_positives="zero", reduce="none")
+    assert each["query"].tolist() == [0, 1, 2, 3, 4]
+    assert each["mAP"][4] == 0.0
+    table = retrieval(embeddings, labels, without_positives="zero", reduce="class")
+    assert (table["class"].tolist(), table["queries"].tolist()) == ([3, 5, 9], [2, 2, 0])
+    assert table["R@1"].tolist() == pytest.approx([1.0, 0.25, 0.0])
+    macro = retrieval(embeddings, labels, without_positives="zero", reduce="macro")
+    assert (macro["R@1"], macro["classes"]) == (pytest.approx(1.25 / 3), 3)
+    nothing = retrieval(embeddings[2:], torch.arange(3), without_positives="zero")
+    assert (nothing["mAP"], nothing["queries"], nothing["queries_without_positive"]) == (0.0, 0, 3)
+
+
+def test_metrics_are_those_asked_for():
+    embeddings, labels = grid(10, 3, 0), torch.arange(10) % 3
+    everything = retrieval(embeddings, labels, metrics=(*ranking.METRICS, "P@3"))
+    assert list(everything)[:-2] == [*ranking.METRICS, "P@3"]
+    found = retrieval(embeddings, labels, metrics=["nDCG@k", "RP", "P@3", "P@3", "RP"], ks=(4, 2, 4))
+    assert list(found) == ["nDCG@4", "nDCG@2", "RP", "P@3", "queries", "queries_without_positive"]
+    assert found == {name: everything[name] for name in found}
+
+
 def test_against_pytorch_metric_learning():
     """Where both mean the same, as long as its k reaches all; its knn replaced by a plain one, as faiss is optional."""
     from pytorch_metric_learning.distances import CosineSimilarity
@@ -402,8 +434,8 @@ def test_against_pytorch_metric_learning():
 
 
 def test_against_scikit_learn():
-    """Average precision of a query without ties is scikit-learn's."""
-    from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
+    """Average precision of a query without ties is scikit-learn's; nDCG is, with ties as well."""
+    from sklearn.metrics import average_precision_score, label_ranking_average_precision_score, ndcg_score
 
     generator = torch.Generator().manual_seed(5)
     labels = torch.randint(0, 6, (50,), generator=generator)
@@ -415,6 +447,15 @@ def test_against_scikit_learn():
         same = (labels == labels[query]).numpy()[keep]
         assert value == pytest.approx(average_precision_score(same, S[query, keep]))
         assert value == pytest.approx(label_ranking_average_precision_score(same[None], S[query, keep][None]))
+    names = ("nDCG@1", "nDCG@7", "nDCG@1000")
+    for each in (embeddings, grid(50, 3, 5)):
+        S = Dot()(each).double().numpy()
+        found = retrieval(each, labels, reduce="none", metrics=names, similarity="dot")
+        for row, query in enumerate(found["query"].tolist()):
+            keep = np.arange(50) != query
+            same = (labels == labels[query]).numpy()[keep]
+            theirs = [ndcg_score(same[None], S[query, keep][None], k=k) for k in (1, 7, 1000)]
+            assert [found[name][row].item() for name in names] == pytest.approx(theirs, abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
@@ -514,6 +555,23 @@ def test_empty_ranks():
         ((torch.full((3, 2), 1e30), torch.zeros(3).long()), {"similarity": "dot"}, "finite similarities"),
         ((torch.eye(3) * 1e20, torch.zeros(3).long()), {"similarity": Euclidean(normalize=False)}, "would overflow"),
         ((torch.eye(3), ["a", "b", "c"]), {}, "labels must hold numbers, but its dtype is <U1; encode_labels"),
+        (
+            (torch.eye(3), torch.zeros(3).long()),
+            {"metrics": ()},
+            "metrics must name at least one metric, but it is empty",
+        ),
+        (
+            (torch.eye(3), torch.zeros(3).long()),
+            {"metrics": "mAP"},
+            "metrics must be a sequence of names, but it is 'mAP'",
+        ),
+        ((torch.eye(3), torch.zeros(3).long()), {"metrics": ["MAP@5"]}, "each of metrics must be .* but it is 'MAP@5'"),
+        ((torch.eye(3), torch.zeros(3).long()), {"metrics": ["P@0"]}, "each of metrics must be .* but it is 'P@0'"),
+        (
+            (torch.eye(3), torch.zeros(3).long()),
+            {"without_positives": "one"},
+            "without_positives must be one of 'leave",
+        ),
         ((torch.eye(3), torch.zeros(3).long()), {"ks": 5}, "ks must be a sequence of whole numbers, but it is 5"),
     ],
 )
