@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -108,25 +108,35 @@ class MetricInputs:
         return positive & differ, negative & differ
 
 
+class Exclusion(NamedTuple):
+    """The options of a metric that say which pairs never meet, as they were given.
+
+    Examples:
+        >>> Exclusion(None, None, True).exclude_self
+        True
+    """
+
+    ids: Array | None
+    reference_ids: Array | None
+    exclude_self: bool
+
+
 def check_inputs(
     embeddings: Array,
     labels: Array | None,
     references: Array | None,
     reference_labels: Array | None,
-    *,
+    exclusion: Exclusion,
     similarity: SimilarityLike,
     relevant: Relevance | None,
-    ids: Array | None,
-    reference_ids: Array | None,
-    exclude_self: bool,
     memory: int,
 ) -> MetricInputs:
     """Check the arguments of a metric and collect them.
 
     Examples:
         >>> import torch
-        >>> options = {"ids": None, "reference_ids": None, "exclude_self": False, "relevant": None, "memory": 1}
-        >>> check_inputs(torch.eye(2), torch.tensor([0]), None, None, similarity="cosine", **options)
+        >>> exclusion = Exclusion(None, None, False)
+        >>> check_inputs(torch.eye(2), torch.tensor([0]), None, None, exclusion, "cosine", None, memory=1)
         Traceback (most recent call last):
         ...
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
@@ -141,8 +151,8 @@ def check_inputs(
             raise ValueError("relevant replaces labels and reference_labels; leave reference_labels out")
         else:
             relation = _make_relation(checked, as_tensor("relevant", relevant))
-        samples = _make_ids(checked, relation, ids, reference_ids, exclude_self)
-    return MetricInputs(checked, relation, samples, checked.same_set and ids is None, similarity, memory)
+        ids = _make_ids(checked, relation, exclusion)
+    return MetricInputs(checked, relation, ids, checked.same_set and exclusion.ids is None, similarity, memory)
 
 
 def _make_labels(embeddings: Embeddings, labels: Array | None, reference_labels: Array | None) -> Labels:
@@ -159,10 +169,9 @@ def _make_labels(embeddings: Embeddings, labels: Array | None, reference_labels:
     return Labels(labels, check_labels("reference_labels", reference_labels, n, device, "references"))
 
 
-def _make_ids(
-    embeddings: Embeddings, relation: Relation, ids: Array | None, reference_ids: Array | None, exclude_self: bool
-) -> Ids | None:
+def _make_ids(embeddings: Embeddings, relation: Relation, exclusion: Exclusion) -> Ids | None:
     """Which pairs never meet: by ids, by position, or none."""
+    ids, reference_ids, exclude_self = exclusion
     m, n, device = len(embeddings.queries), len(embeddings.references), embeddings.queries.device
     if not isinstance(exclude_self, bool):
         raise TypeError(f"exclude_self must be a boolean, but it is {exclude_self!r}")

@@ -11,7 +11,7 @@ from torch import Tensor
 from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import MetricInputs, Relevance, check_inputs
+from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.positives import RankChunk, find_tie_starts
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
@@ -101,8 +101,7 @@ def ranks(
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers.
-        references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries,
-            and never meets itself.
+        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
         reference_labels: their labels, ``(n,)``.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
         ties: ``"expected"`` (over all orders of a tie), ``"optimistic"`` or ``"pessimistic"``.
@@ -110,9 +109,8 @@ def ranks(
             and reference indices that returns a boolean matrix; or a relation, whose pairs that are neither positive
             nor negative are ignored.
         ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
-        reference_ids: which sample each reference is, ``(n,)``.  Without references, their ids are those of the queries.
-        exclude_self: the references begin with the queries, in their order, and a query never meets itself.  Without
-            ``ids`` and this option a query meets all references.
+        reference_ids: which sample each reference is, ``(n,)``.
+        exclude_self: the references begin with the queries, in their order, and a query never meets itself.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
     Examples:
@@ -122,18 +120,8 @@ def ranks(
         ([0, 1], [2.0, 2.0])
     """
     one_of("ties", ties, TIES)
-    inputs = check_inputs(
-        embeddings,
-        labels,
-        references,
-        reference_labels,
-        similarity=similarity,
-        relevant=relevant,
-        ids=ids,
-        reference_ids=reference_ids,
-        exclude_self=exclude_self,
-        memory=memory,
-    )
+    exclusion = Exclusion(ids, reference_ids, exclude_self)
+    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     positives = torch.zeros(m, dtype=torch.int64, device=device)
     flat: list[list[Tensor]] = [[], [], [], []]

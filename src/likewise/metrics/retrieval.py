@@ -11,7 +11,7 @@ from torch import Tensor
 from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array, check_labels
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import MetricInputs, Relevance, check_inputs
+from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.positives import merge_chunks
 from likewise.metrics.query_scores import QueryMetric, parse_metrics, score_queries
 from likewise.metrics.ranks import TIES, rank_chunks
@@ -42,44 +42,38 @@ def retrieval(
     With R positives of a query at ranks $r_1 < r_2 < \dots < r_R$ among its references:
 
     - ``R@k``: whether a positive is among the first k, $[r_1 \le k]$;
-    - ``P@k``: the fraction of positives among the first k, $\frac1k \sum_i [r_i \le k]$, also if there are fewer than k
-      references; ``P@1`` equals ``R@1``;
-    - ``RP``: the fraction of positives among the first R, $\frac1R \sum_i [r_i \le R]$;
+    - ``P@k``: the fraction of positives among the first k, $\frac1k \sum_i [r_i \le k]$; ``P@1`` equals ``R@1``;
+    - ``RP``: the same for the first R, $\frac1R \sum_i [r_i \le R]$;
     - ``MAP@R``: $\frac1R \sum_i [r_i \le R]\, i / r_i$ (Musgrave et al. 2020);
     - ``MRR``: $1 / r_1$;
     - ``mAP``: $\frac1R \sum_i i / r_i$, over all ranks;
-    - ``mAP@k``: $\frac{1}{\min(k, R)} \sum_i [r_i \le k]\, i / r_i$, which is one if the first ranks are all positives;
-    - ``nDCG@k``: $\sum_i [r_i \le k] / \log_2(1 + r_i)$ divided by its largest value,
-      $\sum_{i \le \min(k, R)} 1 / \log_2(1 + i)$ (Järvelin and Kekäläinen 2002, with relevance 0 or 1).
+    - ``mAP@k``: $\frac{1}{\min(k, R)} \sum_i [r_i \le k]\, i / r_i$, over the first k;
+    - ``nDCG@k``: $\sum_i [r_i \le k] / \log_2(1 + r_i)$ divided by $\sum_{i \le \min(k, R)} 1 / \log_2(1 + i)$, its largest
+      value (Järvelin and Kekäläinen 2002, with relevance 0 or 1).
 
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers (`encode_labels` converts names).
-        references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries,
-            and never meets itself.
+        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
         reference_labels: their labels, ``(n,)``.
         ks: the numbers that the k of ``"R@k"`` stands for; a large k costs no more than a small one.
-        metrics: the names to compute, in this order: ``"P@10"`` for one number, ``"P@k"`` for each of ``ks``.  By default
-            ``("R@k", "P@1", "RP", "MAP@R", "MRR", "mAP")``.
+        metrics: names such as ``"P@10"``, or ``"P@k"`` for each of ``ks``; by default ``R@k, P@1, RP, MAP@R, MRR, mAP``.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
         ties: ``"expected"``, each metric's expectation over all orders of a tie; ``"optimistic"``, positives first;
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation.
         ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
-        reference_ids: which sample each reference is, ``(n,)``.  Without references, their ids are those of the queries.
-        exclude_self: the references begin with the queries, in their order, and a query never meets itself.  Without
-            ``ids`` and this option a query meets all references.
-        without_positives: ``"leave_out"``, queries without a positive are in no mean; ``"zero"``, they are in every mean
-            with zero.
-        reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and the indices of these queries
-            under ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the
+        reference_ids: which sample each reference is, ``(n,)``.
+        exclude_self: the references begin with the queries, in their order, and a query never meets itself.
+        without_positives: of queries without a positive: ``"leave_out"`` of every mean, or count them as ``"zero"``.
+        reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and their indices under
+            ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the
             counts under ``"queries"``; ``"macro"``, the mean over classes of the class means.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
     Returns:
-        Fractions by name, and the counts ``"queries"`` (queries with a positive) and ``"queries_without_positive"``
-        (queries without one).
+        Fractions by name, and the counts ``"queries"`` (with a positive) and ``"queries_without_positive"``.
 
     Examples:
         >>> import torch
@@ -90,36 +84,43 @@ def retrieval(
         >>> retrieval(embeddings, torch.tensor([7, 7, 8, 9]), metrics=["P@2"], without_positives="zero")
         {'P@2': 0.25, 'queries': 2, 'queries_without_positive': 2}
     """
-    one_of("ties", ties, TIES)
-    one_of("reduce", reduce, REDUCTIONS)
-    one_of("without_positives", without_positives, ("leave_out", "zero"))
-    wanted = parse_metrics(metrics, ks)
-    inputs = check_inputs(
-        embeddings,
-        labels,
-        references,
-        reference_labels,
-        similarity=similarity,
-        relevant=relevant,
-        ids=ids,
-        reference_ids=reference_ids,
-        exclude_self=exclude_self,
-        memory=memory,
-    )
+    wanted = check_options(metrics, ks, ties, without_positives, reduce)
+    exclusion = Exclusion(ids, reference_ids, exclude_self)
+    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
-    if reduce in ("macro", "class"):
-        if labels is None:
-            raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
-        labels = check_labels("labels", labels, m, device, "embeddings")
+    classes = _check_classes(labels, m, device, reduce) if reduce in ("macro", "class") else None
     query, values = _score(inputs, wanted, ties)
-    if not len(query) and without_positives == "leave_out":
-        what = "labels" if relevant is None else "relevant"
-        raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
     has_positive = torch.zeros(m, dtype=torch.bool, device=device).index_fill_(0, query, True)
     if without_positives == "zero":
         values = {name: value.new_zeros(m).index_copy_(0, query, value) for name, value in values.items()}
         query = torch.arange(m, device=device)
-    return _reduce(values, query, labels, has_positive, reduce)
+    elif not len(query):
+        what = "labels" if relevant is None else "relevant"
+        raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
+    return _reduce(values, query, classes, has_positive, reduce)
+
+
+def check_options(
+    metrics: Sequence[str] | None, ks: Sequence[int], ties: str, without_positives: str, reduce: str
+) -> tuple[QueryMetric, ...]:
+    """Check the options of `retrieval` and return the metrics to compute.
+
+    Examples:
+        >>> check_options(["mAP"], (), "expected", "zero", "median")
+        Traceback (most recent call last):
+        ...
+        ValueError: reduce must be one of 'mean', 'none', 'macro', 'class', but it is 'median'
+    """
+    one_of("ties", ties, TIES)
+    one_of("reduce", reduce, REDUCTIONS)
+    one_of("without_positives", without_positives, ("leave_out", "zero"))
+    return parse_metrics(metrics, ks)
+
+
+def _check_classes(labels: Array | None, rows: int, device: torch.device, reduce: str) -> Tensor:
+    if labels is None:
+        raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
+    return check_labels("labels", labels, rows, device, "embeddings")
 
 
 def _score(inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str) -> tuple[Tensor, dict[str, Tensor]]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from likewise.formula import SimilarityLike
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs
-from likewise.metrics.inputs import MetricInputs, Relevance, check_inputs
+from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import PreparedRows, compute_center, multiply, round_up
 from likewise.metrics.progress import track
@@ -80,23 +80,9 @@ def verification(
         >>> scores["AUC"], scores["EER"], scores["TAR@0.01"], scores["genuine"], scores["impostors"]
         (1.0, 0.0, 1.0, 2, 4)
     """
-    if isinstance(far, str) or not isinstance(far, Iterable):
-        raise TypeError(f"far must be a sequence of rates, but it is {far!r}")
-    for rate in far:
-        if not isinstance(rate, float | int) or not 0.0 < rate <= 1.0:
-            raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate!r}")
-    inputs = check_inputs(
-        embeddings,
-        labels,
-        references,
-        reference_labels,
-        similarity=similarity,
-        relevant=relevant,
-        ids=ids,
-        reference_ids=reference_ids,
-        exclude_self=exclude_self,
-        memory=memory,
-    )
+    check_rates(far)
+    exclusion = Exclusion(ids, reference_ids, exclude_self)
+    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     with exact_precision(inputs.embeddings.queries):
         curve = _Curve.compute(inputs)
     for name, count in (("genuine", curve.genuine), ("impostor", curve.impostors)):
@@ -107,6 +93,22 @@ def verification(
     for rate in far:
         result[f"TAR@{rate:g}"], result[f"threshold@{rate:g}"] = curve.find_threshold(rate)
     return {**result, "genuine": curve.genuine, "impostors": curve.impostors, "exact": curve.exact}
+
+
+def check_rates(far: Sequence[float]) -> None:
+    """Check false-accept rates.
+
+    Examples:
+        >>> check_rates([0.0])
+        Traceback (most recent call last):
+        ...
+        ValueError: each of far must be above 0 and at most 1, but it is 0.0
+    """
+    if isinstance(far, str) or not isinstance(far, Iterable):
+        raise TypeError(f"far must be a sequence of rates, but it is {far!r}")
+    for rate in far:
+        if not isinstance(rate, float | int) or not 0.0 < rate <= 1.0:
+            raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate!r}")
 
 
 class _Curve:
