@@ -409,55 +409,6 @@ def test_metrics_are_those_asked_for():
     assert found == {name: everything[name] for name in found}
 
 
-def test_against_pytorch_metric_learning():
-    """Where both mean the same, as long as its k reaches all; its knn replaced by a plain one, as faiss is optional."""
-    from pytorch_metric_learning.distances import CosineSimilarity
-    from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
-    from pytorch_metric_learning.utils.inference import CustomKNN
-
-    generator = torch.Generator().manual_seed(4)
-    labels = torch.randint(0, 20, (200,), generator=generator)
-    embeddings = torch.nn.functional.normalize(torch.randn(200, 12, generator=generator))
-    names = (
-        "precision_at_1",
-        "r_precision",
-        "mean_average_precision_at_r",
-        "mean_reciprocal_rank",
-        "mean_average_precision",
-    )
-    theirs = AccuracyCalculator(include=names, k=199, knn_func=CustomKNN(CosineSimilarity())).get_accuracy(
-        embeddings, labels
-    )
-    ours = retrieval(embeddings, labels)
-    for name, key in zip(names, ("P@1", "RP", "MAP@R", "MRR", "mAP"), strict=True):
-        assert ours[key] == pytest.approx(theirs[name], abs=1e-6)
-
-
-def test_against_scikit_learn():
-    """Average precision of a query without ties is scikit-learn's; nDCG is, with ties as well."""
-    from sklearn.metrics import average_precision_score, label_ranking_average_precision_score, ndcg_score
-
-    generator = torch.Generator().manual_seed(5)
-    labels = torch.randint(0, 6, (50,), generator=generator)
-    embeddings = torch.randn(50, 12, generator=generator, dtype=torch.float64)
-    S = Cosine()(embeddings).numpy()
-    found = retrieval(embeddings, labels, reduce="none")
-    for query, value in zip(found["query"].tolist(), found["mAP"].tolist(), strict=True):
-        keep = np.arange(50) != query
-        same = (labels == labels[query]).numpy()[keep]
-        assert value == pytest.approx(average_precision_score(same, S[query, keep]))
-        assert value == pytest.approx(label_ranking_average_precision_score(same[None], S[query, keep][None]))
-    names = ("nDCG@1", "nDCG@7", "nDCG@1000")
-    for each in (embeddings, grid(50, 3, 5)):
-        S = Dot()(each).double().numpy()
-        found = retrieval(each, labels, reduce="none", metrics=names, similarity="dot")
-        for row, query in enumerate(found["query"].tolist()):
-            keep = np.arange(50) != query
-            same = (labels == labels[query]).numpy()[keep]
-            theirs = [ndcg_score(same[None], S[query, keep][None], k=k) for k in (1, 7, 1000)]
-            assert [found[name][row].item() for name in names] == pytest.approx(theirs, abs=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
 def test_labels_of_any_width(dtype: torch.dtype):
     embeddings = grid(10, 3, 0)
