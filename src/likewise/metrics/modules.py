@@ -47,7 +47,7 @@ class SampleMetric(nn.Module, ABC):
         """Forget all samples."""
         self._batches.clear()
 
-    def add(self, batch: Samples) -> None:
+    def _add(self, batch: Samples) -> None:
         """Keep a copy of a batch."""
         if self._batches and batch.kind != self._batches[0].kind:
             raise ValueError(
@@ -57,7 +57,7 @@ class SampleMetric(nn.Module, ABC):
         device = torch.device("cpu") if self.on_cpu else batch.embeddings.device
         self._batches.append(batch.map(lambda column: column.to(device, copy=True)))
 
-    def collect(self) -> Samples:
+    def _collect(self) -> Samples:
         """Return the samples of all batches of all ranks, in the order of ranks."""
         if len(self._batches) > 1:  # not in memory twice
             self._batches[:] = [concatenate_samples(self._batches)]
@@ -124,13 +124,13 @@ class Retrieval(SampleMetric):
             is_query: whether the samples are queries, ``(b,)`` booleans or one for all; the others are the gallery.
                 Without it every sample is a query and is ranked against all others.
         """
-        self.add(check_samples(embeddings, labels, ids, is_query))
+        self._add(check_samples(embeddings, labels, ids, is_query))
 
     forward = update  # a module is called
 
     def compute(self) -> dict[str, Any]:
         """Compute `retrieval` of all samples of all ranks."""
-        queries, gallery = self.collect().split()
+        queries, gallery = self._collect().split()
         return retrieval(
             queries.embeddings,
             queries.labels,
@@ -183,13 +183,13 @@ class Verification(SampleMetric):
         self, embeddings: Array, labels: Array, *, ids: Array | None = None, is_query: Array | bool | None = None
     ) -> None:
         """Add a batch, as `Retrieval.update` does; with ``is_query``, pairs are those of a query and the gallery."""
-        self.add(check_samples(embeddings, labels, ids, is_query))
+        self._add(check_samples(embeddings, labels, ids, is_query))
 
     forward = update  # a module is called
 
     def compute(self) -> dict[str, Any]:
         """Compute `verification` of all samples of all ranks."""
-        queries, gallery = self.collect().split()
+        queries, gallery = self._collect().split()
         return verification(
             queries.embeddings,
             queries.labels,
@@ -237,13 +237,13 @@ class Clustering(SampleMetric):
 
     def update(self, embeddings: Array, labels: Array) -> None:
         """Add a batch of embeddings ``(b, d)`` and labels ``(b,)``."""
-        self.add(check_samples(embeddings, labels, None, None))
+        self._add(check_samples(embeddings, labels, None, None))
 
     forward = update  # a module is called
 
     def compute(self) -> dict[str, Any]:
         """Compute `clustering` of all samples of all ranks."""
-        samples = self.collect()
+        samples = self._collect()
         return dict(
             clustering(
                 samples.embeddings,
