@@ -78,7 +78,7 @@ def test_two_ranks_are_one(tmp_path: Path):
 
 
 def test_state():
-    """Samples survive pickling and copying, are copies, are no part of a checkpoint, and end with reset."""
+    """Samples survive pickling and copying, are copies, are not part of a checkpoint, and end with reset."""
     x, y, _ = two.samples(two.CASES["retrieval"])
     metric = Retrieval(metrics=two.NAMES)
     model = nn.ModuleDict({"trunk": nn.Linear(2, 2), "metric": metric})

@@ -27,7 +27,7 @@ from likewise.metrics.verification import check_rates, verification
 class SampleMetric(nn.Module, ABC):
     """A metric of all samples that were added since the last `reset`.
 
-    The samples are no part of ``state_dict``; they are pickled with the module.
+    The samples are not part of ``state_dict``; they are pickled with the module.
 
     Args:
         on_cpu: keep the samples in main memory and compute there; otherwise they stay on the device of the embeddings.
