@@ -208,6 +208,25 @@ def test_trials_end_when_their_driver_is_killed(
     assert study.counts()["missing"] == 1
 
 
+def test_a_study_on_a_cluster_is_that_of_processes(cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A real training, by the command line: the same numbers on Ray and in a process."""
+    from likewise.cli import main
+    from tests.cli.conftest import QUICK, draw
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
+    draw(tmp_path / "photos")
+    (tmp_path / "quick.yaml").write_text(QUICK)
+    words = ["repeat", "--config", "quick.yaml", "--data", "ImageFolder", "--data.root", "photos", "--seeds", "1"]
+    found = []
+    for out, where in (("ray", ["--on", cluster]), ("local", ["--workers", "1"])):
+        assert main([*words, "--out", out, *where]) == 0
+        [result] = Study(tmp_path / out / "study.db").results()
+        found.append((result.status, result.val, result.test, result.key))
+    assert found[0] == found[1]
+    assert found[0][0] == "done"
+
+
 # ---- the driver
 
 
