@@ -296,6 +296,10 @@ class Longest(PairLoss):
         (Longest(), "length of Longest is a Python function that has no JavaScript"),
         (MarginLoss(num_classes=5), "beta of MarginLoss is one number for each class, which has no JavaScript"),
         (
+            TripletLoss(similarity="poincare"),
+            "the similarity Poincare(normalize=False, curvature=0.1, clip=2.3) has no JavaScript",
+        ),
+        (
             TripletLoss(miner=DistanceWeightedMiner()),
             "the choice of DistanceWeightedMiner is not a formula of this loss",
         ),

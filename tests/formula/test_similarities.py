@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from likewise.formula import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean, as_similarity, unit
+from likewise.formula import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean, as_similarity, unit
 from likewise.formula.similarities import SIMILARITIES
 from tests.oracles import losses as oracles
 
@@ -30,6 +30,25 @@ def test_a_link_of_ones_own_is_used():
     torch.testing.assert_close(Halved()(a), 0.5 * SquaredEuclidean()(a))
 
 
+class Shrunk(SquaredEuclidean):
+    """Another map of embeddings, under a class that promises unit norms."""
+
+    def prepare(self, embeddings):
+        return super().prepare(embeddings) / (1.0 + embeddings.square().sum(dim=1, keepdim=True))
+
+
+class Shifted(SquaredEuclidean):
+    """Unit vectors minus their mean."""
+
+    subtracts_mean = True
+
+
+def test_a_promise_of_unit_norm_is_not_inherited_by_another_preparation():
+    assert [kind.unit_norm for kind in (SquaredEuclidean, Halved, Shrunk, Shifted, Euclidean, Similarity)] == [
+        *(True, True, False, False, False, False)
+    ]
+
+
 def test_squared_distances_under_autocast_are_added_up_in_single_precision():
     a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -44,7 +63,8 @@ def test_nearer_is_higher(name: str):
     assert similarity(anchor, near) > similarity(anchor, far)
 
 
-@pytest.mark.parametrize("similarity", [Cosine(), Dot(), SquaredEuclidean(False), Euclidean(False), SNR(False), SNR()])
+@pytest.mark.parametrize("similarity", [Cosine(), Dot(), SquaredEuclidean(), SquaredEuclidean(False), Euclidean(False), SNR(False), SNR(), Halved(), Shrunk(),
+     Shifted(), Poincare(), Poincare(1.0, 0.8, normalize=True)])  # fmt: skip
 def test_gradient(similarity: Similarity):
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64, requires_grad=True) for n in (3, 4))
@@ -69,12 +89,36 @@ def test_unit_gradient_once_and_twice():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(dtype: torch.dtype):
+@pytest.mark.parametrize("similarity", [Euclidean(), Poincare()])
+def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(similarity: Similarity, dtype: torch.dtype):
     rows = torch.randn(1, 64, dtype=dtype).repeat(5, 1).requires_grad_()
-    distances = Euclidean()(rows)
+    distances = similarity(rows)
     distances.sum().backward()
     assert not distances.any()
     assert not rows.grad.any()
+
+
+def test_hyperbolic_distances_up_to_the_rim_and_at_any_norm():
+    """Near the rim the ball's coordinates round to 1 in float32; at 1e30 squared norms overflow."""
+    direction = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1e-30]])
+    rows = (torch.tensor([[1e30], [9.0], [1.0]]) * direction).requires_grad_()
+    value = Poincare(1.0, 9.0)(rows)
+    torch.testing.assert_close(value[0], torch.tensor([0.0, -36.0, -18.0]))
+    value.sum().backward()
+    assert torch.isfinite(rows.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"curvature": 0.0}, "curvature must be a number > 0, but it is 0.0"),
+        ({"clip": float("nan")}, "clip must be a number > 0, but it is nan"),
+        ({"curvature": 100.0}, "clip must be at most 1 with curvature 100, but it is 2.3"),
+    ],
+)
+def test_a_ball_that_float32_cannot_hold_is_refused(options: dict[str, float], message: str):
+    with pytest.raises(ValueError, match=f"^Poincare: {message}$"):
+        Poincare(**options)
 
 
 def test_small_distances_do_not_drown():
@@ -110,7 +154,7 @@ def test_distances_of_unit_vectors():
     expected = torch.cdist(unit(rows), unit(rows))
     for similarity in (Cosine(), Euclidean(), SquaredEuclidean()):
         torch.testing.assert_close(similarity.distances(similarity(rows)), expected, atol=1e-7, rtol=1e-7)
-    for similarity in (Dot(), SNR(), Euclidean(normalize=False), SquaredEuclidean(normalize=False)):
+    for similarity in (Dot(), SNR(), Poincare(), Euclidean(normalize=False), SquaredEuclidean(normalize=False)):
         with pytest.raises(TypeError, match="do not determine Euclidean distances of unit vectors"):
             similarity.distances(rows)
 

@@ -42,7 +42,7 @@ from likewise.formula.operations import (
     where,
 )
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
-from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
+from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
     MatrixLoss,
     Regularizer,
@@ -70,6 +70,7 @@ __all__ = [
     "Pairs",
     "PerAnchor",
     "PerReference",
+    "Poincare",
     "Regularizer",
     "Similarity",
     "SquaredEuclidean",

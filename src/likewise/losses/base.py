@@ -54,8 +54,9 @@ class PairLoss(nn.Module):
     `declare`, that returns the formula.  The constructor is generated from the attributes.
 
     Args:
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or a
-            `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` work on unit vectors.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or a `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` and
+            ``"poincare"`` work on unit vectors.
         miner: a miner of `likewise.miners` that chooses pairs or triplets.
         reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
             zero, ``"sum"``, or ``"none"``: one value per anchor, the sum over its units.

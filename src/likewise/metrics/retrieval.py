@@ -49,7 +49,8 @@ def retrieval(
         references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries.
         reference_labels: their labels, ``(n,)``.
         ks: the k of ``R@k``; a large k costs no more than a small one.
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or an object.
         ties: ``"expected"``, each metric's expectation over all orders of a tie; ``"optimistic"``, positives first;
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
