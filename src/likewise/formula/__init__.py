@@ -114,6 +114,7 @@ from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
 from likewise.formula.checks import can_read_values as can_read_values
+from likewise.formula.checks import check_squared_norms as check_squared_norms
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
 from likewise.formula.checks import full_precision as full_precision

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.formula.checks import autocast_is_on, one_of
+from likewise.formula.checks import autocast_is_on, check_squared_norms, one_of
 from likewise.formula.operations import safe_sqrt
 
 
@@ -105,6 +105,11 @@ class Similarity(ABC):
     def bounded(self) -> bool:
         """Whether embeddings of any finite norm have finite similarities; others must have representable squared norms."""
         return self.normalize
+
+    def check(self, name: str, embeddings: Tensor) -> None:
+        """Check that the similarities of embeddings, and the difference of two, do not overflow."""
+        if not self.bounded:
+            check_squared_norms(name, embeddings, room=4.0 if self.is_distance else 2.0)
 
     @property
     def pooled(self) -> int:

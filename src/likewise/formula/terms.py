@@ -417,6 +417,10 @@ def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regular
     return terms, regularizers, matrix_losses
 
 
+_ROOM = 2.0**-20
+"""A factor that keeps the sum over a million anchors finite where its mean is; a power of two, which rounds nothing."""
+
+
 def reduce(
     values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, group: ProcessGroup = SINGLE_PROCESS
 ) -> Tensor:
@@ -438,7 +442,8 @@ def reduce(
     if reduction == "none":
         shared = [equal_share(penalty, values[0].total, group) for penalty in regularizers]
         return _add([term.total for term in values] + shared)
-    sums = [term.total.sum() for term in values]
+    room = 1.0 if reduction == "sum" else _ROOM
+    sums = [(term.total * room).sum() for term in values]
     if reduction != "sum":
         for term in values:
             counts = term.units if reduction == "mean" else term.nonzero
@@ -447,7 +452,7 @@ def reduce(
     sums = group.totals(sums)
     totals, counts_of = sums[: len(values)], sums[len(values) :]
     if reduction != "sum":
-        totals = [total / number.clamp_min(1) for total, number in zip(totals, counts_of, strict=True)]
+        totals = [total / number.clamp_min(1) / room for total, number in zip(totals, counts_of, strict=True)]
     return _add(totals + regularizers)
 
 

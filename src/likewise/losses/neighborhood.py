@@ -17,6 +17,7 @@ from likewise.formula import (
     PerAnchor,
     Similarity,
     SimilarityLike,
+    check_squared_norms,
     cos,
     hyper,
     logsumexp,
@@ -72,6 +73,7 @@ class NPairsLoss(PairLoss):
 
 def _squared_norm(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
+    check_squared_norms("embeddings", batch.anchors)
     return batch.anchors.square().sum(dim=1)
 
 

@@ -391,6 +391,7 @@ class ProxyLoss(nn.Module):
                 f"embeddings must have the {self.embedding_dim} dimensions of the proxies, but have {samples.shape[1]}"
             )
         same_device("embeddings", samples, self.proxies.device, "proxies")
+        as_similarity(self.similarity).check("embeddings", samples)
         return samples
 
     def logits(self, embeddings: Tensor) -> Tensor:

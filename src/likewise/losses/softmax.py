@@ -20,6 +20,7 @@ from likewise.formula import (
     PerAnchor,
     PerReference,
     Regularizer,
+    check_squared_norms,
     cos,
     full_precision,
     hyper,
@@ -155,6 +156,7 @@ class SphereFaceLoss(ProxyLoss):
 
 def _norm(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
+    check_squared_norms("embeddings", batch.anchors)
     norm: Tensor = torch.linalg.vector_norm(batch.anchors, dim=1)
     return norm
 

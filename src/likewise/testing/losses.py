@@ -50,7 +50,7 @@ class LossCase:
     """One loss under test.
 
     Args:
-        make: creates the loss; it must accept ``reduction=`` as a keyword.
+        make: creates the loss; it must accept ``reduction=`` and ``backend=`` as keywords.
         oracle: an independent implementation of the paper's formula.
         name: the name in test reports; by default the name of the class.
         stop_gradient_value: for a loss with a stop-gradient, a function ``f(embeddings, at, labels)`` of plain lists
@@ -305,6 +305,23 @@ class LossContract:
         assert gradient.dtype == dtype
         assert torch.isfinite(value).all()
         assert torch.isfinite(gradient).all()
+
+    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    def test_finite_at_any_norm(self, case: LossCase, backend: str) -> None:
+        """In float32, unit vectors of any norm have a finite loss; raw ones up to the largest square, else one sentence."""
+        loss = case.make(backend=backend)
+        bounded = as_similarity(loss.similarity).bounded and not case.depends_on_scale
+        embeddings, labels = make_batch("ragged")
+        rows = torch.nn.functional.normalize(embeddings)
+        for norm in (1e-30, 1e-18, 1e18, 1e19, 1e20, 1e30):
+            batch = (norm * rows).float(), labels
+            if norm > 1e19 and not bounded:
+                with pytest.raises(ValueError, match=r"embeddings must have norms of at most .* but row 0 has norm"):
+                    loss(*batch)
+                continue
+            value, gradient = _gradient(loss, *batch)
+            assert torch.isfinite(value), norm
+            assert torch.isfinite(gradient).all(), norm
 
     @pytest.mark.parametrize("batch", DEGENERATE)
     def test_degenerate_batches_back_propagate(self, case: LossCase, batch: str) -> None:
