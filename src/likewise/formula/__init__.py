@@ -28,10 +28,12 @@ from likewise.formula.folds import (
 )
 from likewise.formula.hyperparameters import hyper, option
 from likewise.formula.operations import (
+    acosh,
     at_least,
     cos,
     derivative,
     exp,
+    log,
     relu,
     sigmoid,
     sin,
@@ -39,6 +41,7 @@ from likewise.formula.operations import (
     sqrt,
     square,
     stop_gradient,
+    tanh,
     where,
 )
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
@@ -76,6 +79,7 @@ __all__ = [
     "SquaredEuclidean",
     "TermValues",
     "Triplets",
+    "acosh",
     "add_up",
     "at_least",
     "check_values",
@@ -85,6 +89,7 @@ __all__ = [
     "exp",
     "hyper",
     "largest",
+    "log",
     "logsumexp",
     "mean",
     "mean_over_batch",
@@ -103,6 +108,7 @@ __all__ = [
     "sqrt",
     "square",
     "stop_gradient",
+    "tanh",
     "where",
 ]
 
