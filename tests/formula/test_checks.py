@@ -90,7 +90,6 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             lambda: logsumexp(s, "positives"),
             "over must be POSITIVES, NEGATIVES, BOTH or EACH_POSITIVE, but it is 'positives'",
         ),
-        (lambda: s**3, "a formula can be squared, but not raised to 3"),
         (lambda: sort_declaration(softplus(s)), r"declare\(\) must return terms.* but it returned softplus\(s\)"),
         (lambda: NTXentLoss(miner="hard"), "miner must be a miner of likewise.miners or None, but it is a str"),
         (lambda: HistogramLoss(similarity="dot"), "HistogramLoss: similarity must be Cosine, but it is 'dot'"),
