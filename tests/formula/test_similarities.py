@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+from operator import sub
+from statistics import pvariance as variance
+
 import pytest
 import torch
 
 from likewise.formula import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean, as_similarity, unit
 from likewise.formula.similarities import SIMILARITIES
+from likewise.testing import SimilarityCase, SimilarityContract
 from tests.oracles import losses as oracles
-
-
-@pytest.mark.parametrize("name", sorted(SIMILARITIES))
-def test_equals_plain_loops(name: str):
-    generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64) for n in (3, 5))
-    expected = [[oracles.similarity(name, x, y) for y in b.tolist()] for x in a.tolist()]
-    torch.testing.assert_close(as_similarity(name)(a, b), torch.tensor(expected, dtype=torch.float64))
 
 
 class Halved(SquaredEuclidean):
@@ -23,11 +21,6 @@ class Halved(SquaredEuclidean):
 
     def link(self, products, anchor_squares, reference_squares):
         return 0.5 * super().link(products, anchor_squares, reference_squares)
-
-
-def test_a_link_of_ones_own_is_used():
-    a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(Halved()(a), 0.5 * SquaredEuclidean()(a))
 
 
 class Shrunk(SquaredEuclidean):
@@ -55,21 +48,30 @@ def test_squared_distances_under_autocast_are_added_up_in_single_precision():
         assert SquaredEuclidean()(a).dtype == torch.float32
 
 
-@pytest.mark.parametrize("name", sorted(SIMILARITIES))
-def test_nearer_is_higher(name: str):
-    anchor = torch.tensor([[1.0, 0.0, 0.5]])
-    near, far = torch.tensor([[1.0, 0.1, 0.5]]), torch.tensor([[-1.0, 2.0, 0.0]])
-    similarity = as_similarity(name)
-    assert similarity(anchor, near) > similarity(anchor, far)
+CASES = [
+    *(SimilarityCase(each, partial(oracles.similarity, name), name) for name, each in SIMILARITIES.items()),
+    SimilarityCase(SquaredEuclidean(False), lambda a, b: -sum((x - y) ** 2 for x, y in zip(a, b, strict=True))),
+    SimilarityCase(Euclidean(False), lambda a, b: -math.dist(a, b)),
+    SimilarityCase(SNR(False), lambda a, b: -variance(list(map(sub, b, a))) / variance(a)),
+    SimilarityCase(
+        Poincare(1.0, 0.8, normalize=True), lambda a, b: -oracles.poincare_distance(*unit_of(a, b), 1.0, 0.8)
+    ),
+    SimilarityCase(Halved(), lambda a, b: 0.5 * oracles.similarity("squared_euclidean", a, b)),
+    SimilarityCase(Shrunk(), lambda a, b: -(math.dist(shrunk(a), shrunk(b)) ** 2)),
+    SimilarityCase(Shifted(), partial(oracles.similarity, "squared_euclidean")),
+]
 
 
-@pytest.mark.parametrize("similarity", [Cosine(), Dot(), SquaredEuclidean(), SquaredEuclidean(False), Euclidean(False), SNR(False), SNR(), Halved(), Shrunk(),
-     Shifted(), Poincare(), Poincare(1.0, 0.8, normalize=True)])  # fmt: skip
-def test_gradient(similarity: Similarity):
-    generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64, requires_grad=True) for n in (3, 4))
-    assert torch.autograd.gradcheck(similarity, (a, b))
-    assert torch.autograd.gradcheck(lambda x: similarity(x).tril(-1), (a,))
+def unit_of(*vectors: list[float]) -> list[list[float]]:
+    return [oracles.normalized(vector) for vector in vectors]
+
+
+def shrunk(vector: list[float]) -> list[float]:
+    return [entry / (1.0 + oracles.dot(vector, vector)) for entry in oracles.normalized(vector)]
+
+
+class TestSimilarities(SimilarityContract):
+    cases = CASES
 
 
 def test_unit_vectors():

@@ -104,7 +104,7 @@ class Similarity(ABC):
     @property
     def bounded(self) -> bool:
         """Whether embeddings of any finite norm have finite similarities; others must have representable squared norms."""
-        return self.normalize
+        return self.normalize and type(self).prepare is Similarity.prepare
 
     def check(self, name: str, embeddings: Tensor) -> None:
         """Check that the similarities of embeddings, and the difference of two, do not overflow."""
@@ -295,6 +295,11 @@ class SNR(Similarity):
 
     is_distance: ClassVar[bool] = True
 
+    @property
+    def bounded(self) -> bool:
+        """Whether embeddings are scaled to unit length."""
+        return self.normalize
+
     def prepare(self, embeddings: Tensor) -> Tensor:
         """Unit length, then zero mean over the dimensions: a variance is a squared norm after that."""
         embeddings = super().prepare(embeddings)
@@ -404,6 +409,11 @@ class Pooled(Similarity):
     def __init__(self, base: Similarity, centers: int, pool: Callable[[Tensor], Tensor]) -> None:
         for name, value in (("normalize", base.normalize), ("base", base), ("centers", centers), ("pool", pool)):
             object.__setattr__(self, name, value)
+
+    @property
+    def bounded(self) -> bool:
+        """The same as for the base similarity."""
+        return self.base.bounded
 
     @property
     def pooled(self) -> int:

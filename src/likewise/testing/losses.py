@@ -32,6 +32,7 @@ from likewise.formula import (
 )
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing.batches import DEGENERATE, LABELS, Batch, make_batch
+from likewise.testing.similarities import Curved, check_gradient
 from likewise.testing.synchronization import evaluate_without_synchronization
 
 Numbers = list[list[float]]
@@ -238,6 +239,15 @@ class LossContract:
         state = node.fold.start(free, keep)
         (of_fold,) = torch.autograd.grad(node.fold.finish(state).sum(), free)
         _close(node.fold.derivative(free.detach(), keep, tuple(each.detach() for each in state)), of_fold)
+
+    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    def test_gradient_on_a_curved_similarity(self, case: LossCase, backend: str) -> None:
+        """The gradient is right for a similarity with its own `prepare`, whose squared norms have a gradient."""
+        loss: Any = case.make(reduction="mean", backend=backend).double()
+        if isinstance(loss, ProxyLoss) or loss.similarities is not None or case.stop_gradient_value is not None:
+            return  # the loss is defined on certain similarities only, or is not differentiable by finite differences
+        loss.similarity = Curved()
+        check_gradient(loss, *make_batch("balanced", seed=6))
 
     def test_is_a_function_of_similarities(self, case: LossCase) -> None:
         """``from_similarity`` gives the same value, or raises an error of one sentence."""
