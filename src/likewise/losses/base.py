@@ -33,6 +33,7 @@ from likewise.formula import (
     check_hyperparameters,
     full_precision,
     hyper,
+    hyperparameters,
     one_of,
     option,
     walk,
@@ -51,7 +52,8 @@ class PairLoss(nn.Module):
     """A loss on the similarities of a batch, given by its declaration.
 
     A subclass is its hyper-parameters, declared as class attributes with `likewise.formula.hyperparameters`, and one method,
-    `declare`, that returns the formula.  The constructor is generated from the attributes.
+    `declare`, that returns the formula.  The constructor is generated from the attributes; a plain class attribute, such
+    as ``reduction = "nonzero"``, is another default for an inherited argument.
 
     Args:
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
@@ -113,6 +115,7 @@ class PairLoss(nn.Module):
             raise TypeError(
                 f"miner must be a miner of likewise.miners or None, but it is {what or 'a ' + type(self.miner).__name__}"
             )
+        learn_hyperparameters(self)
 
     def declare(self) -> Declaration:
         """Return the loss as terms: formulas of `likewise.formula.s`, or a function of the matrix.
@@ -287,14 +290,56 @@ def initialize_module(module: Module) -> Module:
     return module
 
 
-def log_parameter(start: float, learn: bool) -> nn.Parameter | None:
-    """A positive parameter, as its logarithm: no step of an optimizer makes it negative."""
-    return nn.Parameter(torch.tensor(math.log(start))) if learn else None
+def learn_hyperparameters(loss: nn.Module) -> None:
+    """Make parameters of the hyper-parameters that are declared with ``learn``."""
+    for name, declared in hyperparameters(loss).items():
+        if declared.learn is True or (declared.learn and getattr(loss, declared.learn)):
+            start = float(getattr(loss, name))
+            log = declared.is_learned_as_logarithm
+            vars(loss).pop(f"log_{name}", None)
+            loss._parameters[f"log_{name}" if log else name] = nn.Parameter(
+                torch.tensor(math.log(start) if log else start)
+            )
 
 
-def number(fixed: float, log_learned: nn.Parameter | None) -> Number:
-    """A positive number in a formula, fixed or learned."""
-    return Number(fixed if log_learned is None else log_learned.exp())
+def fix_hyperparameter(loss: nn.Module, name: str, value: float) -> None:
+    """Give a hyper-parameter a number, and stop learning it.
+
+    Examples:
+        >>> from likewise.losses import NTXentLoss
+        >>> loss = NTXentLoss(learn_temperature=True)
+        >>> fix_hyperparameter(loss, "temperature", 0.5)
+        >>> loss.temperature, list(loss.parameters())
+        (0.5, [])
+    """
+    if hyperparameters(loss)[name].learn is not False:
+        for parameter in (name, f"log_{name}"):
+            loss._parameters.pop(parameter, None)
+    setattr(loss, name, value)
+
+
+def _learnable(name: str, *, log: bool) -> property:
+    """An attribute that is a number, or a parameter, or the exponential of the parameter ``log_<name>``."""
+    parameter, fixed = f"log_{name}" if log else name, f"_fixed_{name}"
+
+    def read(loss: Any) -> Any:
+        if parameter not in loss._parameters:
+            return getattr(loss, fixed)
+        value = loss._parameters[parameter]
+        value = value.exp() if log else value
+        # torch.compile takes arithmetic of a formula and a tensor for arithmetic of tensors
+        return Number(value) if torch.compiler.is_compiling() else value
+
+    def assign(loss: Any, value: float) -> None:
+        if parameter not in loss._parameters:
+            vars(loss)[fixed] = value
+            if log:
+                vars(loss)[parameter] = None
+            return
+        with torch.no_grad():
+            loss._parameters[parameter].fill_(math.log(value) if log else value)
+
+    return property(read, assign, doc="The number; a tensor with a gradient while it is learned.")
 
 
 def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:
@@ -348,21 +393,41 @@ def make_constructor(cls: type) -> None:
     for name, value in cls.__dict__.items():
         if isinstance(value, dataclasses.Field) and name not in inspect.get_annotations(cls):
             raise TypeError(f"{cls.__name__}: {name} must be declared with a type, {name}: float = hyper(...)")
-    inherited = {
-        field.name for base in cls.__mro__[1:] if dataclasses.is_dataclass(base) for field in dataclasses.fields(base)
-    }
-    for name in inherited & set(cls.__dict__) - set(inspect.get_annotations(cls)):
-        raise TypeError(
-            f"{cls.__name__}: a new default for {name} must be declared with a type, "
-            f"{name}: ... = option(default={cls.__dict__[name]!r}, kw_only=True, help=...)"
-        )
+    own = inspect.get_annotations(cls)
+    cls.__annotations__ = {**own, **_declare_defaults(cls)}
     dataclasses.dataclass(eq=False, repr=False)(cls)
+    cls.__annotations__ = own  # a type's name may mean nothing in the module of the subclass
     for field in dataclasses.fields(cls):
         # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
         if field.name in cls.__dict__:
             delattr(cls, field.name)
+        declared = field.metadata.get("hyper")
+        if declared is not None and declared.learn is not False:
+            setattr(cls, field.name, _learnable(field.name, log=declared.is_learned_as_logarithm))
     if "forward" not in cls.__dict__:
         _copy_forward(cls)
+
+
+def _declare_defaults(cls: type) -> dict[str, Any]:
+    """Declare a plain class attribute that has the name of an inherited argument as its default, and return the types."""
+    inherited = {
+        field.name: field
+        for base in reversed(cls.__mro__[1:])
+        if dataclasses.is_dataclass(base)
+        for field in dataclasses.fields(base)
+    }
+    types_of: dict[str, Any] = {}
+    for name in (inherited.keys() & set(cls.__dict__)) - inspect.get_annotations(cls).keys():
+        default, field = cls.__dict__[name], inherited[name]
+        if hasattr(default, "__get__"):
+            raise TypeError(
+                f"{cls.__name__}: {name} is an argument of the constructor, and its default must be a plain value, "
+                f"but it is a {type(default).__name__}"
+            )
+        again = dataclasses.field(default=default, kw_only=field.kw_only is True, metadata=field.metadata)
+        setattr(cls, name, again)
+        types_of[name] = field.type
+    return types_of
 
 
 def _copy_forward(cls: Any) -> None:

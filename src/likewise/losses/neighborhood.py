@@ -30,7 +30,7 @@ from likewise.formula import (
     softplus,
     sqrt,
 )
-from likewise.losses.base import PairLoss, log_parameter, number
+from likewise.losses.base import PairLoss
 
 
 class NPairsLoss(PairLoss):
@@ -127,16 +127,14 @@ class NTXentLoss(PairLoss):
         tensor(1.2192)
     """
 
-    temperature: float = hyper(default=0.07, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.07, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
         """``−log(e^p / (e^p + Σ e^n))`` is ``softplus(LSE_N − p)``."""
-        logit = s / number(self.temperature, self.log_temperature)
+        logit = s / self.temperature
         return per_pair(POSITIVES, softplus(logsumexp(logit, NEGATIVES) - logit), needs=(NEGATIVES,))
 
 
@@ -159,16 +157,14 @@ class SupConLoss(PairLoss):
         tensor(0.9554)
     """
 
-    temperature: float = hyper(default=0.1, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.1, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
         """One log-sum-exp over all references, minus the mean logit of the positives."""
-        logit = s / number(self.temperature, self.log_temperature)
+        logit = s / self.temperature
         return per_anchor(logsumexp(logit, BOTH) - mean(logit, POSITIVES))
 
 

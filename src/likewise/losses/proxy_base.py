@@ -46,6 +46,7 @@ from likewise.losses.base import (
     cached_declaration,
     describe,
     initialize_module,
+    learn_hyperparameters,
     make_constructor,
     parameter_groups,
     state_without_declaration,
@@ -160,6 +161,7 @@ class ProxyLoss(nn.Module):
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialize(self.proxies)
+        learn_hyperparameters(self)
 
     @property
     def proxies_per_class(self) -> int:

@@ -31,7 +31,6 @@ from likewise.formula import (
     unit,
     where,
 )
-from likewise.losses.base import log_parameter, number
 from likewise.losses.centers import blend_centers
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
@@ -99,12 +98,10 @@ class NormalizedSoftmaxLoss(ProxyLoss):
         tensor(1.0986)
     """
 
-    temperature: float = hyper(default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def initialize(self, proxies: Tensor) -> None:
         """Uniform within ±1/√d, as Zhai & Wu's code does."""
@@ -112,7 +109,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
 
     def declare(self) -> dict[Between, Declaration]:
         """Logits are cosines over the temperature."""
-        logit = s / number(self.temperature, self.log_temperature)
+        logit = s / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
 
