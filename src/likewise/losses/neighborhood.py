@@ -16,7 +16,6 @@ from likewise.formula import (
     PairBatch,
     PerAnchor,
     Similarity,
-    SimilarityLike,
     check_squared_norms,
     cos,
     hyper,
@@ -54,9 +53,7 @@ class NPairsLoss(PairLoss):
 
     l2: float = hyper(default=0.0, help="weight of the mean squared norm", at_least=0.0, search=(1e-4, 0.1), log=True)
     scale: float = hyper(default=1.0, help="multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
-    similarity: SimilarityLike = option(
-        default="dot", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "dot"
 
     def declare(self) -> Declaration:
         """``log(1 + e^(LSE_N + LSE_P))``, and one unit per anchor for the norm."""
@@ -187,9 +184,7 @@ class NCALoss(PairLoss):
     """
 
     scale: float = hyper(default=1.0, help="scale", above=0.0, search=(1.0, 64.0), log=True)
-    similarity: SimilarityLike = option(
-        default="squared_euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "squared_euclidean"
 
     def declare(self) -> Declaration:
         """``−log(P / (P + N))`` is ``softplus(log N − log P)``, which stays exact where the loss is small."""
