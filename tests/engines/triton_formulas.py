@@ -271,7 +271,10 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
             embeddings.double(),
         ),
         "has no product fold": (declare_loss(per_anchor(Folded(fold, NEGATIVES, s)), backend="triton"), embeddings),
-        "does not know Shifted": (MeanVersusHardest(backend="triton", similarity=Shifted()), embeddings),
+        "has no formula of the similarity Shifted": (
+            MeanVersusHardest(backend="triton", similarity=Shifted()),
+            embeddings,
+        ),
     }
     for words, (loss, given) in cases.items():
         for _ in range(2):  # what was refused once is refused again
