@@ -89,4 +89,4 @@ __all__ = [
 ]
 
 # For tools.
-from likewise.losses.base import fix_hyperparameter as fix_hyperparameter
+from likewise.losses.constructors import fix_hyperparameter as fix_hyperparameter

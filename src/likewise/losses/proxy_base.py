@@ -44,14 +44,11 @@ from likewise.formula import (
 )
 from likewise.losses.base import (
     cached_declaration,
-    describe,
-    initialize_module,
-    learn_hyperparameters,
-    make_constructor,
     parameter_groups,
     state_without_declaration,
 )
 from likewise.losses.centers import nearest_center
+from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.losses.proxies import ProxyTable, Queue
 from likewise.losses.sampling import number_of_classes, reweigh_declaration
 
