@@ -85,7 +85,7 @@ class Similarity(ABC):
         tensor([[-2.]])
     """
 
-    normalize: bool = True
+    normalize: bool = field(default=True, kw_only=True)
 
     uses_squares: ClassVar[bool] = True
     """Whether `link` uses squared norms."""
@@ -210,7 +210,7 @@ class Dot(Similarity):
         tensor([[24.]])
     """
 
-    normalize: bool = False
+    normalize: bool = field(default=False, kw_only=True)
     uses_squares: ClassVar[bool] = False
     mirrors: ClassVar[bool] = True
 
