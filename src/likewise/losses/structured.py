@@ -188,7 +188,7 @@ class LiftedStructureLoss(PairLoss):
             S, (positive, _), here = chunk.similarities, chunk.masks(), chunk.rows
             if mirrored is not None:
                 positive = positive | mirrored[here]  # a pair is unordered
-            joint = torch.logaddexp(pressure[here, None], pressures[None, :])
+            joint = _log_add(pressure[here, None], pressures[None, :])
             keep = positive & (has_negative[here, None] | have_negatives[None, :])
             value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
             # the matrix contains every unordered pair twice
@@ -200,9 +200,13 @@ class LiftedStructureLoss(PairLoss):
         """The logarithm of the sum over each anchor's negatives, and whether it has any."""
         _, negative = chunk.masks()
         fold = LogSumExp()
-        pressure = fold.finish(fold.start(self.margin + chunk.similarities, negative))
-        # far below any distance but finite, because the logarithm of two empty sums has no derivative
-        return pressure.clamp_min(-1e6), negative.any(dim=1)
+        return fold.finish(fold.start(self.margin + chunk.similarities, negative)), negative.any(dim=1)
+
+
+def _log_add(left: Tensor, right: Tensor) -> Tensor:
+    """``log(eˡ + eʳ)``; the second derivative of `torch.logaddexp` is NaN where the two are far apart."""
+    peak = torch.maximum(left, right).detach()
+    return ((left - peak).exp() + (right - peak).exp()).log() + peak
 
 
 def _mirror(positive: Tensor, batch: PairBatch) -> Tensor:
