@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from likewise.engines import similarities_at
+from likewise.engines import call_recomputed, similarities_at
 from likewise.formula import (
     NEGATIVES,
     OPERATIONS,
@@ -138,8 +137,7 @@ class AngularLoss(PairLoss):
             return of_anchors @ torch.exp(c * (similarity.of_factors(positives, right) - 1.0)).T
 
         positives = torch.split(right, max(len(left), 1))
-        sums = [checkpoint(some, of_anchors, each, use_reentrant=False, preserve_rng_state=False) for each in positives]
-        return torch.cat(sums, dim=1)
+        return torch.cat([call_recomputed(some, of_anchors, each) for each in positives], dim=1)
 
 
 class LiftedStructureLoss(PairLoss):

@@ -13,6 +13,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from likewise._compat import is_inside_func
 from likewise.engines import WholeRows, count_within
 from likewise.formula import (
     NEGATIVES,
@@ -247,7 +248,9 @@ class DistanceWeightedMiner(TripletMiner):
         inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
         log_weights = d.log_().mul_(2.0 - dim).add_(inside.log_(), alpha=0.5 * (3.0 - dim))
         eligible = negative & (distances < self.nonzero_loss_cutoff)  # NaN is not below the cutoff
-        log_weights.masked_fill_(eligible.logical_not_(), -torch.inf)
+        # vmap cannot write into distances that it does not map over
+        fill = log_weights.masked_fill if is_inside_func() else log_weights.masked_fill_
+        log_weights = fill(eligible.logical_not_(), -torch.inf)
         peak = log_weights.amax(dim=1, keepdim=True)
         return log_weights.sub_(peak.masked_fill_(peak == -torch.inf, 0.0)).exp_()
 
