@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import torch
@@ -74,3 +75,16 @@ def is_mapped(tensor: Tensor) -> bool:
             return True
         tensor = functorch.get_unwrapped(tensor)
     return False
+
+
+def outside_func() -> AbstractContextManager[Any]:
+    """Suspend the transforms of ``torch.func``, for code whose tensors are not part of what is transformed.
+
+    Examples:
+        >>> import torch
+        >>> with outside_func():
+        ...     is_inside_func()
+        False
+    """
+    suspended: AbstractContextManager[Any] = torch._C._DisableFuncTorch()  # since torch 2.0
+    return suspended

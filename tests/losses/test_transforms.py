@@ -19,10 +19,8 @@ from likewise.formula import Euclidean, Labels, Masks, Triplets
 from likewise.testing import make_batch
 from tests.losses.cases import CASES, PROXY_CASES
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own, when it loads derivatives
-    pytest.mark.filterwarnings("ignore:torch.searchsorted"),  # vmap expands what it does not map over
-]
+# vmap expands what it does not map over
+pytestmark = pytest.mark.filterwarnings("ignore:torch.searchsorted")
 
 X, Y = make_batch("ragged", seed=3)
 DIRECTION = torch.randn(X.shape, generator=torch.Generator().manual_seed(0), dtype=X.dtype)
@@ -212,6 +210,14 @@ def test_half_precision() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         found = grad(loss)(embeddings, Y)
     close(found, grad(loss)(embeddings, Y), 1e-5)
+
+
+def test_compiled_transforms() -> None:
+    """``torch.compile`` captures a transformed loss in one graph."""
+    torch.compiler.reset()
+    loss = losses.NTXentLoss()
+    for function, batch in ((grad(loss), (X, Y)), (vmap(loss), (BATCHES, LABELS))):
+        close(torch.compile(function, fullgraph=True, backend="eager")(*batch), function(*batch))
 
 
 DRAWING: dict[str, Callable[[], nn.Module]] = {
