@@ -156,7 +156,11 @@ def test_calls(call, backend: str) -> None:
         miners.SemiHardMiner(0.2),
         miners.BatchHardMiner(),
         miners.EasyPositiveMiner(),
+        miners.BatchEasyHardMiner("semihard", "easy"),
+        miners.TripletMarginMiner(0.1, kind="hard"),
         miners.MultiSimilarityMiner(0.1),
+        miners.PairMarginMiner(0.9, 0.1),
+        miners.ValidTripletMiner(),
     ],
     ids=str,
 )
