@@ -208,6 +208,32 @@ def test_equals_with_references(row: str, seed: int) -> None:
     )
 
 
+TRANSFORMS: dict[str, Callable[..., Tensor]] = {
+    "grad": lambda loss, embeddings, labels: torch.func.grad(loss)(embeddings, labels),
+    "jvp": lambda loss, embeddings, labels: torch.func.jvp(
+        lambda x: loss(x, labels), (embeddings,), (embeddings + 1.0,)
+    )[1],
+    "vmap": lambda loss, embeddings, labels: torch.vmap(lambda x: loss(x, labels))(
+        torch.stack([embeddings, -embeddings])
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # theirs, and torch's about operations that vmap runs in a loop for them
+@pytest.mark.parametrize("row", ROWS)
+def test_transforms_equal(row: str) -> None:
+    """Ours have every transform of ``torch.func``; theirs have ``grad``, and the others where they read no values."""
+    batch = make_batch("balanced", seed=0)
+    for name, transform in TRANSFORMS.items():
+        ours = transform(ROWS[row].ours(), *batch)
+        try:
+            other = transform(ROWS[row].theirs(), *batch)
+        except (RuntimeError, NotImplementedError, IndexError, ValueError):
+            assert name != "grad"
+            continue
+        assert_equal(ours, other, 1e-8)
+
+
 # Who counts --------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, labels_of, same_device
 from likewise.formula.expressions import Formula
@@ -149,7 +150,7 @@ class Labels(Relation):
         if self.own is None:
             if self.reference_labels is not None:
                 return same
-            if rows == columns:  # a square on the diagonal, the whole matrix most often
+            if rows == columns and not is_transformed():  # a square on the diagonal, the whole matrix most often
                 return same.clone().fill_diagonal_(False)
         references = self.labels if self.reference_labels is None else self.reference_labels
         index = torch.arange(len(references), device=same.device)
@@ -250,7 +251,7 @@ class Masks(Relation):
 
 def _equal(left: Tensor, right: Tensor) -> Tensor:
     """``left == right`` of a column and a row; a CPU writes bytes twice as fast as booleans."""
-    if left.device.type != "cpu" or torch.compiler.is_compiling():
+    if left.device.type != "cpu" or torch.compiler.is_compiling() or is_transformed():
         return left == right
     result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
     return torch.eq(left, right, out=result).view(torch.bool)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from likewise._compat import is_inside_func
 from likewise.distributed import current_group
 from likewise.formula import (
     Labels,
@@ -99,6 +100,11 @@ class CrossBatchMemory(nn.Module):
         with full_precision(embeddings):
             anchors = embeddings_of("embeddings", embeddings)
             labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
+            if self.training and is_inside_func():
+                raise RuntimeError(
+                    "CrossBatchMemory cannot change its queue inside a transform of torch.func; call eval() before, and "
+                    "add the batch by a call outside of the transform in training mode"
+                )
             value = self._plain(anchors, labels) if not self.references.numel() else self._compare(anchors, labels)
             if self.training:
                 group = current_group()
