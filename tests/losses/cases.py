@@ -157,7 +157,9 @@ def proxy_case(
             extra = oracles.reduce(terms[1:], "mean", len(proxies))
             terms = terms[:1]
         result = oracles.reduce(terms, reduction, anchors)
-        return [x + extra / anchors for x in result] if reduction == "none" else result + extra
+        if result is terms:
+            return terms
+        return [x + extra / anchors for x in result] if isinstance(result, list) else result + extra
 
     return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, depends_on_scale=depends_on_scale)
 

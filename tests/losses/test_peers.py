@@ -15,7 +15,7 @@ import torch
 from pytorch_metric_learning import losses as theirs
 from pytorch_metric_learning import miners as their_miners
 from pytorch_metric_learning.distances import CosineSimilarity, DotProductSimilarity, LpDistance
-from pytorch_metric_learning.reducers import MeanReducer
+from pytorch_metric_learning.reducers import ClassWeightedReducer, MeanReducer, PerAnchorReducer, ThresholdReducer
 from pytorch_metric_learning.regularizers import ZeroMeanRegularizer
 from pytorch_metric_learning.utils import loss_and_miner_utils as their_utils
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from likewise import losses, miners
-from likewise.formula import Euclidean, Masks, Pairs, SquaredEuclidean, Triplets
+from likewise.formula import ClassWeighted, Euclidean, Masks, Pairs, SquaredEuclidean, Thresholded, Triplets
 from likewise.testing import make_batch
 
 COSINE = CosineSimilarity()
@@ -106,6 +106,21 @@ class TheirHistogram(theirs.HistogramLoss):
             torch.set_default_dtype(torch.float32)
 
 
+class MeanOverAnchors(nn.Module):
+    """Our loss with one value per anchor, and the mean over all anchors."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, *arguments: Any) -> Tensor:
+        return self.loss(*arguments).mean()
+
+
+WEIGHTS = torch.tensor([0.5, 2.0, 0.0, 1.5, 3.0, 0.25, 1.0, 4.0, 0.1, 0.7], dtype=torch.float64)
+WEIGHTED, THEIRS_WEIGHTED = ClassWeighted(WEIGHTS), ClassWeightedReducer(WEIGHTS)
+
+
 class Row(NamedTuple):
     ours: Callable[[], nn.Module]
     theirs: Callable[[], nn.Module]
@@ -119,6 +134,38 @@ ROWS = {
         lambda: theirs.ContrastiveLoss(0.9, 0.1, distance=COSINE, reducer=MeanReducer()),
     ),
     "contrastive-euclidean": Row(lambda: losses.ContrastiveLoss(similarity="euclidean"), theirs.ContrastiveLoss),
+    "contrastive-class-weighted": Row(
+        lambda: losses.ContrastiveLoss(reduction=WEIGHTED),
+        lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE, reducer=THEIRS_WEIGHTED),
+    ),
+    "contrastive-thresholded": Row(
+        lambda: losses.ContrastiveLoss(1.0, -1.0, reduction=Thresholded(0.3, 1.2)),
+        lambda: theirs.ContrastiveLoss(1.0, -1.0, distance=COSINE, reducer=ThresholdReducer(0.3, 1.2)),
+    ),
+    "contrastive-per-anchor": Row(
+        lambda: MeanOverAnchors(losses.ContrastiveLoss(reduction="mean_per_anchor")),
+        lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE, reducer=PerAnchorReducer()),
+        references=False,  # theirs takes the number of embeddings for that of the references
+    ),
+    "triplet-class-weighted": Row(
+        lambda: losses.TripletLoss(reduction=WEIGHTED),
+        lambda: theirs.TripletMarginLoss(0.1, distance=COSINE, reducer=THEIRS_WEIGHTED),
+    ),
+    "triplet-thresholded": Row(
+        lambda: losses.TripletLoss(reduction=Thresholded(high=0.4)),
+        lambda: theirs.TripletMarginLoss(0.1, distance=COSINE, reducer=ThresholdReducer(high=0.4)),
+    ),
+    "nt-xent-class-weighted": Row(
+        lambda: losses.NTXentLoss(reduction=WEIGHTED), lambda: theirs.NTXentLoss(reducer=THEIRS_WEIGHTED)
+    ),
+    "nt-xent-thresholded": Row(
+        lambda: losses.NTXentLoss(reduction=Thresholded(low=2.0)),
+        lambda: theirs.NTXentLoss(reducer=ThresholdReducer(low=2.0)),
+    ),
+    "multi-similarity-thresholded": Row(
+        lambda: losses.MultiSimilarityLoss(reduction=Thresholded(low=0.8)),
+        lambda: theirs.MultiSimilarityLoss(reducer=ThresholdReducer(low=0.8)),
+    ),
     "triplet": Row(losses.TripletLoss, lambda: theirs.TripletMarginLoss(0.1, distance=COSINE)),
     "triplet-soft": Row(
         lambda: losses.TripletLoss(soft=True), lambda: theirs.TripletMarginLoss(0.1, smooth_loss=True, distance=COSINE)

@@ -8,8 +8,10 @@ import pytest
 import torch
 from pytorch_metric_learning import losses as pml
 from pytorch_metric_learning.distances import CosineSimilarity
+from pytorch_metric_learning.reducers import ClassWeightedReducer, ThresholdReducer
 
 from likewise import losses
+from likewise.formula import ClassWeighted, Thresholded
 from likewise.testing import make_batch
 
 # SphereFace there calls numpy in a way that numpy deprecates
@@ -21,6 +23,14 @@ ROWS: dict[str, Row] = {
     "normalized-softmax": (
         lambda: losses.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
         lambda: pml.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
+    ),
+    "normalized-softmax-class-weighted": (
+        lambda: losses.NormalizedSoftmaxLoss(10, 5, reduction=ClassWeighted(torch.arange(10.0))),
+        lambda: pml.NormalizedSoftmaxLoss(10, 5, reducer=ClassWeightedReducer(torch.arange(10.0))),
+    ),
+    "arc-face-thresholded": (
+        lambda: losses.ArcFaceLoss(10, 5, reduction=Thresholded(20.0, 60.0)),
+        lambda: pml.ArcFaceLoss(10, 5, reducer=ThresholdReducer(20.0, 60.0)),
     ),
     "cos-face": (lambda: losses.CosFaceLoss(10, 5), lambda: pml.CosFaceLoss(10, 5)),
     "arc-face": (lambda: losses.ArcFaceLoss(10, 5), lambda: pml.ArcFaceLoss(10, 5)),

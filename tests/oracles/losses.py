@@ -11,9 +11,10 @@ The original papers are cited by the name of their formula, which is written out
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from . import miners
 
@@ -200,12 +201,15 @@ ROUNDING = 8 * 2.0**-52
 """What is nearer to zero than this is the rounding of a similarity: equal embeddings are not always exactly one."""
 
 
-def reduce(terms: Terms, reduction: str, number_of_anchors: int) -> float | list[float]:
+def reduce(terms: Terms, reduction: str | Callable[[Terms, int], Any], number_of_anchors: int) -> Any:
     """Combine units: each term is averaged on its own and the averages are added.
 
     "mean": over all units of a term; "nonzero": over its units that are not zero (an average over no unit is
-    zero); "sum": every unit of every term; "none": one value per anchor, the sum over its units.
+    zero); "sum": every unit of every term; "none": one value per anchor, the sum over its units. A function is
+    given the terms and the number of anchors.
     """
+    if callable(reduction):
+        return reduction(terms, number_of_anchors)
     if reduction == "none":
         per_anchor = [0.0] * number_of_anchors
         for term in terms:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from likewise.distributed import current_group
 from likewise.engines import BACKENDS, evaluate_declaration, replay
 from likewise.formula import (
-    REDUCTIONS,
+    ClassWeighted,
     Declaration,
     MatrixLoss,
     Number,
@@ -27,10 +27,12 @@ from likewise.formula import (
     Similarity,
     SimilarityLike,
     Term,
+    Thresholded,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
     check_hyperparameters,
+    check_reduction,
     full_precision,
     hyper,
     one_of,
@@ -39,7 +41,7 @@ from likewise.formula import (
 )
 from likewise.miners import Miner
 
-_CONSTANT = (int, float, str, type(None), Similarity, Miner)
+_CONSTANT = (int, float, str, type(None), Similarity, Miner, ClassWeighted, Thresholded)
 """Types of attributes that are immutable."""
 
 _IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
@@ -58,7 +60,8 @@ class PairLoss(nn.Module):
             `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` work on unit vectors.
         miner: a miner of `likewise.miners` that chooses pairs or triplets.
         reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
-            zero, ``"sum"``, or ``"none"``: one value per anchor, the sum over its units.
+            zero, ``"sum"``; ``"none"``: one value per anchor, the sum over its units; ``"mean_per_anchor"``: one value per
+            anchor, their mean; or a `likewise.formula.ClassWeighted` or `likewise.formula.Thresholded`.
         backend: the engine; ``"auto"`` chooses by size and device.
 
     Examples:
@@ -78,7 +81,7 @@ class PairLoss(nn.Module):
         default="cosine", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     miner: Miner | None = option(default=None, kw_only=True, help="chooses pairs or triplets")
-    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    reduction: Reduction = option(default="mean", kw_only=True, help="how units are averaged")
     backend: str = option(default="auto", kw_only=True, help="the engine")
 
     suggested_lr: ClassVar[float | None] = None
@@ -105,7 +108,7 @@ class PairLoss(nn.Module):
         if self.similarities is not None and not isinstance(similarity, self.similarities):
             allowed = " or ".join(kind.__name__ for kind in self.similarities)
             raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
-        one_of("reduction", self.reduction, REDUCTIONS)
+        check_reduction(self.reduction)
         one_of("backend", self.backend, BACKENDS)
         if self.miner is not None and not isinstance(self.miner, Miner):
             what = f"the class {self.miner.__name__}, not an object" if isinstance(self.miner, type) else None
@@ -148,7 +151,7 @@ class PairLoss(nn.Module):
             relation: the positive and negative pairs, instead of labels.
 
         Returns:
-            A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
+            A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
         """
         if references is not None and not self.takes_references:
             raise ValueError(

@@ -14,7 +14,6 @@ from likewise.engines import BACKENDS, evaluate_declaration, plan_chunks, replay
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
-    REDUCTIONS,
     Declaration,
     Formula,
     Labels,
@@ -28,6 +27,7 @@ from likewise.formula import (
     as_similarity,
     check_classes,
     check_hyperparameters,
+    check_reduction,
     embeddings_of,
     full_precision,
     hyper,
@@ -96,7 +96,7 @@ class ProxyLoss(nn.Module):
     Args:
         num_classes: the number of classes; labels must be 0 … num_classes − 1.
         embedding_dim: the embeddings' dimension.
-        reduction: ``"mean"``, ``"nonzero"``, ``"sum"`` or ``"none"``, over the units that the loss is defined on.
+        reduction: as for `PairLoss`, over the units that the loss is defined on; the anchors may be samples or proxies.
         backend: the engine; ``"auto"`` chooses by size and device.
         sampled: Partial-FC sampling in training: the batch's classes plus randomly drawn ones; a fraction up to 1, or a
             number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampling`).  A batch
@@ -123,7 +123,7 @@ class ProxyLoss(nn.Module):
 
     num_classes: int
     embedding_dim: int
-    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    reduction: Reduction = option(default="mean", kw_only=True, help="how units are averaged")
     backend: str = option(default="auto", kw_only=True, help="the engine")
     sampled: float | None = option(default=None, kw_only=True, help="classes to compare with: a fraction or a number")
     corrected: bool = option(
@@ -153,7 +153,7 @@ class ProxyLoss(nn.Module):
         for name in ("num_classes", "embedding_dim"):
             setattr(self, name, whole_number(f"{type(self).__name__}: {name}", getattr(self, name), 1))
         check_hyperparameters(self)
-        one_of("reduction", self.reduction, REDUCTIONS)
+        check_reduction(self.reduction)
         one_of("backend", self.backend, BACKENDS)
         self._check_sampling()
         self.shard: RowPartition | None = None  # the classes whose proxies are here, if they are sharded
@@ -343,8 +343,9 @@ class ProxyLoss(nn.Module):
         rows = self.proxies.to(samples.dtype)
         similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, local))
         everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
+        classes = everything // centers  # every proxy is its own positive only, but it has a class
         if group is SINGLE_PROCESS:
-            return PairBatch(Labels(everything), similarity, anchors=proxies, between=between)
+            return PairBatch(Labels(everything), similarity, anchors=proxies, labels=classes, between=between)
         own = everything[local.local]
         return PairBatch(
             Labels(own, everything, own=own),
@@ -353,6 +354,7 @@ class ProxyLoss(nn.Module):
             references=proxies,
             group=group,
             local_rows=local,
+            labels=classes[local.local],
             between=between,
         )
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from likewise.formula import (
-    REDUCTIONS,
     Folded,
     Formula,
     Labels,
@@ -127,7 +126,7 @@ class LossContract:
     # correct ----------------------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("batch", LABELS)
-    @pytest.mark.parametrize("reduction", REDUCTIONS)
+    @pytest.mark.parametrize("reduction", ["mean", "nonzero", "sum", "none"])
     def test_equals_the_oracle(self, case: LossCase, batch: str, reduction: str) -> None:
         """The loss equals the oracle on every batch and under every reduction."""
         embeddings, labels = make_batch(batch)
