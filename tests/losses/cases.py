@@ -171,6 +171,14 @@ def soft_triple_penalty(proxies: list[list[float]]) -> float:
 PROXY_CASES = [
     proxy_case(losses.SoftmaxLoss, proxy_oracles.softmax),
     proxy_case(losses.NormalizedSoftmaxLoss, proxy_oracles.normalized_softmax),
+    proxy_case(
+        losses.NormalizedSoftmaxLoss,
+        proxy_oracles.normalized_softmax,
+        name="NormalizedSoftmaxLoss-raw",
+        depends_on_scale=True,
+        temperature=0.5,
+        normalize_embeddings=False,
+    ),
     proxy_case(losses.ProxyNCALoss, proxy_oracles.proxy_nca),
     proxy_case(losses.ProxyNCAPPLoss, proxy_oracles.proxy_nca_pp),
     proxy_case(losses.SphereFaceLoss, proxy_oracles.sphere_face, depends_on_scale=True),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from pytorch_metric_learning import losses as pml
-from pytorch_metric_learning.distances import CosineSimilarity
+from pytorch_metric_learning.distances import CosineSimilarity, DotProductSimilarity
 from pytorch_metric_learning.reducers import ClassWeightedReducer, ThresholdReducer
 
 from likewise import losses
@@ -23,6 +23,10 @@ ROWS: dict[str, Row] = {
     "normalized-softmax": (
         lambda: losses.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
         lambda: pml.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
+    ),
+    "normalized-softmax-raw": (  # only proxies are of unit length
+        lambda: losses.NormalizedSoftmaxLoss(10, 5, normalize_embeddings=False),
+        lambda: pml.NormalizedSoftmaxLoss(10, 5, distance=DotProductSimilarity(normalize_embeddings=False)),
     ),
     "normalized-softmax-class-weighted": (
         lambda: losses.NormalizedSoftmaxLoss(10, 5, reduction=ClassWeighted(torch.arange(10.0))),
@@ -80,6 +84,56 @@ def test_equals(name: str, batch: str, seed: int):
     torch.testing.assert_close(of_ours[0], of_theirs[0], rtol=1e-10, atol=1e-10)
     theirs_turned = of_theirs[1] if of_theirs[1].shape == of_ours[1].shape else of_theirs[1].T
     torch.testing.assert_close(of_ours[1], theirs_turned, rtol=1e-10, atol=1e-10)
+
+
+def length(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.vector_norm(x, dim=1, keepdim=True)
+
+
+LOGITS: dict[str, Callable[[losses.ProxyLoss, torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "normalized-softmax": lambda loss, x, s: s / loss.temperature,
+    "normalized-softmax-raw": lambda loss, x, s: length(x) * s / loss.temperature,
+    "cos-face": lambda loss, x, s: loss.scale * s,
+    "arc-face": lambda loss, x, s: loss.scale * s,
+    "sphere-face": lambda loss, x, s: loss.scale * length(x) * s,
+    "sub-center-arc-face": lambda loss, x, s: loss.scale * s,
+    "soft-triple": lambda loss, x, s: s,
+    "proxy-anchor": lambda loss, x, s: s,
+    "proxy-nca-pp": lambda loss, x, s: -s,  # theirs are distances
+}
+"""Their logits, from ours, which are never scaled."""
+
+
+@pytest.mark.parametrize("name", LOGITS)
+def test_logits(name: str):
+    """Ours are similarities without margin, scale and temperature; theirs are scaled where the loss has a softmax."""
+    ours, theirs, _ = pair(name)
+    embeddings, _ = make_batch("ragged")
+    found = ours.logits(embeddings)
+    torch.testing.assert_close(
+        LOGITS[name](ours, embeddings, found), theirs.get_logits(embeddings), rtol=1e-9, atol=1e-9
+    )
+    for option in ("margin", "scale", "temperature"):
+        if hasattr(ours, option):
+            setattr(ours, option, 2)
+    torch.testing.assert_close(ours.logits(embeddings), found)
+    assert torch.equal(ours.classify(embeddings), found.argmax(dim=1))
+
+
+@pytest.mark.parametrize("threshold", [40.0, 75.0, 120.0])
+def test_outliers(threshold: float):
+    """The same samples and centers; theirs come class by class, ours ascend."""
+    ours, theirs, _ = pair("sub-center-arc-face")
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(8, (200,), generator=draw)  # two classes have no samples
+    embeddings = torch.randn(200, 5, generator=draw, dtype=torch.float64)
+    expected, centers = theirs.get_outliers(embeddings, labels, threshold)
+    assert torch.equal(ours.find_outliers(embeddings, labels, threshold), expected.sort().values)
+    assert 0 < len(expected) < 200
+    dominant = ours.dominant_centers(embeddings, labels)
+    assert dominant[8:].tolist() == [-1, -1]
+    rows = ours.proxies.view(10, 3, 5)[torch.arange(8), dominant[:8]]
+    torch.testing.assert_close(rows, centers.T[:8])
 
 
 def test_proxy_nca_leaves_the_positive_out():

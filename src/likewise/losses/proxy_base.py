@@ -396,7 +396,18 @@ class ProxyLoss(nn.Module):
         return samples
 
     def logits(self, embeddings: Tensor) -> Tensor:
-        """The similarity of each sample to each class, ``(m, num_classes)``, without margins."""
+        """The similarity of each sample to each class, without margin, scale and temperature.
+
+        It is ``s`` of the loss's formula: the cosine, the inner product plus the bias of a `SoftmaxLoss`, the negative
+        squared distance of the ProxyNCA losses; of several centers the most similar one, as the loss pools them.  The
+        logits of a softmax over classes are ``loss.scale`` times this or this over ``loss.temperature``.
+
+        Args:
+            embeddings: ``(m, embedding_dim)``.
+
+        Returns:
+            Similarities, ``(m, num_classes)``, in float32 at least; higher is closer.
+        """
         with full_precision(embeddings):
             return self.logits_of(self.samples(embeddings), slice(0, self.num_classes))
 
@@ -407,7 +418,10 @@ class ProxyLoss(nn.Module):
         return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
-        """The most similar class of each sample; logits are computed in chunks of classes.
+        """The most similar class of each sample, the first of several: the largest of its `logits`.
+
+        No margin, scale or temperature enters, and the latter two could not change the result.  Similarities are computed
+        in chunks of classes.
 
         Args:
             embeddings: ``(m, embedding_dim)``.
