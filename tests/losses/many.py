@@ -166,7 +166,10 @@ def sharded() -> dict[str, Case]:
     kinds["SoftmaxLoss"] = partial(shards, losses.SoftmaxLoss, bias=True)
     kinds["NormalizedSoftmaxLoss"] = partial(shards, losses.NormalizedSoftmaxLoss, learn_temperature=True)
     kinds["through samples"] = partial(shards, losses.ProxyRepulsionLoss, through_samples=True)
-    return {f"shards of {name}": Case(make, EVERY + MORE, BOTH) for name, make in kinds.items()}
+    more = ("ArcFaceLoss", "SubCenterArcFaceLoss", "ProxyAnchorLoss")
+    return {
+        f"shards of {name}": Case(make, EVERY + MORE if name in more else EVERY, BOTH) for name, make in kinds.items()
+    }
 
 
 def cases(size: int) -> dict[str, Case]:
@@ -175,6 +178,8 @@ def cases(size: int) -> dict[str, Case]:
         "references": Case(losses.ContrastiveLoss, EVERY, BOTH, call="references"),
         "references of angular": Case(losses.AngularLoss, call="references"),
         "masks": Case(losses.NTXentLoss, call="masks"),
+        "views": Case(losses.NTXentLoss, call="views"),
+        "paired": Case(losses.TripletLoss, call="paired"),
         "similarities": Case(losses.MultiSimilarityLoss, call="similarities"),
     }
     crowded = {
@@ -232,6 +237,8 @@ def value_of(loss: nn.Module, case: Case, leaf: Tensor, labels: Tensor, own: sli
     if case.call == "references":
         references, their_labels = everyone.flip(0)[own], (labels + 1) % 3
         value: Tensor = loss(leaf, labels, references, their_labels)
+    elif case.call in ("views", "paired"):
+        value = loss(leaf, references=everyone.flip(1)[own], relation=case.call)
     elif case.call == "masks":
         n = len(everyone)
         positive = torch.arange(n)[:, None] % 4 == torch.arange(n)[None, :] % 3

@@ -488,6 +488,24 @@ def circle(batch: Batch, margin: float = 0.4, gamma: float = 80.0, kind: Kind = 
     return circle_frozen(batch, batch, margin, gamma, kind)
 
 
+def sim_clr(first: list[Vector], second: list[Vector], temperature: float) -> float:
+    """Chen et al. 2020 (SimCLR), Eq. 1 and algorithm 1: ℓ(i, j) over the 2N rows of both views, in both directions.
+
+    Rows are ordered as in the paper, the two views of a sample one after the other.
+    """
+    rows = [row for views in zip(first, second, strict=True) for row in views]
+
+    def similarity(a: Vector, b: Vector) -> float:
+        return dot(a, b) / math.sqrt(dot(a, a) * dot(b, b))
+
+    def of_pair(i: int, j: int) -> float:
+        others = [math.exp(similarity(rows[i], rows[k]) / temperature) for k in range(len(rows)) if k != i]
+        return -math.log(math.exp(similarity(rows[i], rows[j]) / temperature) / sum(others))
+
+    pairs = [(2 * k, 2 * k + 1) for k in range(len(first))]
+    return sum(of_pair(i, j) + of_pair(j, i) for i, j in pairs) / len(rows)
+
+
 def sup_con(batch: Batch, temperature: float = 0.1, kind: Kind = "cosine") -> Terms:
     """Khosla et al. 2020, Eq. 2 (L_out): mean over P_i of −log(e^{s_p/τ} / Σ_{k≠i} e^{s_k/τ}).
 

@@ -174,3 +174,5 @@ from likewise.formula.terms import TripletTerm as TripletTerm
 from likewise.formula.terms import map_values as map_values
 from likewise.formula.terms import sort_declaration as sort_declaration
 from likewise.formula.terms import term_within as term_within
+from likewise.formula.views import ViewRelation as ViewRelation
+from likewise.formula.views import label_views as label_views

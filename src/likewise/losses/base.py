@@ -28,6 +28,7 @@ from likewise.formula import (
     SimilarityLike,
     Term,
     Thresholded,
+    ViewRelation,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
@@ -35,6 +36,7 @@ from likewise.formula import (
     check_reduction,
     full_precision,
     hyper,
+    label_views,
     one_of,
     option,
     walk,
@@ -138,7 +140,7 @@ class PairLoss(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: Relation | ViewRelation | None = None,
     ) -> Tensor:
         """The loss of a batch.
 
@@ -148,11 +150,18 @@ class PairLoss(nn.Module):
             references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
                 anchor is its own positive.
             reference_labels: the references' labels, ``(n,)``.
-            relation: the positive and negative pairs, instead of labels.
+            relation: the positive and negative pairs, instead of labels.  ``"views"``: embeddings and references are two
+                views of the same samples, and all rows are compared with each other, as in SimCLR; ``"paired"``: row k of
+                references is the positive of row k of embeddings, and all other references are its negatives.
 
         Returns:
             A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
         """
+        if isinstance(relation, str):
+            embeddings, labels, references, reference_labels = label_views(
+                relation, embeddings, labels, references, reference_labels, current_group()
+            )
+            relation = None
         if references is not None and not self.takes_references:
             raise ValueError(
                 f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
