@@ -129,7 +129,8 @@ def remembering() -> dict[str, Case]:
         "repulsion": partial(memory, losses.ProxyRepulsionLoss, CLASSES, DIM),
         "through samples": partial(memory, losses.ProxyRepulsionLoss, CLASSES, DIM, through_samples=True),
     }
-    return {f"memory of {name}": Case(make, ("mean", "none"), steps=STEPS) for name, make in kinds.items()}
+    made = {f"memory of {name}": Case(make, ("mean", "none"), steps=STEPS) for name, make in kinds.items()}
+    return {**made, "memory of keys": Case(partial(memory, losses.NTXentLoss), call="keys", steps=STEPS)}
 
 
 def reduced() -> dict[str, Case]:
@@ -239,6 +240,9 @@ def value_of(loss: nn.Module, case: Case, leaf: Tensor, labels: Tensor, own: sli
         value: Tensor = loss(leaf, labels, references, their_labels)
     elif case.call in ("views", "paired"):
         value = loss(leaf, references=everyone.flip(1)[own], relation=case.call)
+    elif case.call == "keys":
+        with losses.gathered.join_batch() if isinstance(loss, losses.Gathered) else torch.enable_grad():
+            value = inner(leaf, labels, enqueue=torch.arange(len(everyone))[own] % 2 == 0)
     elif case.call == "masks":
         n = len(everyone)
         positive = torch.arange(n)[:, None] % 4 == torch.arange(n)[None, :] % 3

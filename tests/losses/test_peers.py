@@ -345,6 +345,67 @@ def test_references_that_are_the_embeddings() -> None:
     assert_equal(other(embeddings, labels, None, *copies), ours(embeddings, labels, embeddings, labels))
 
 
+# Memories ----------------------------------------------------------------------------------------------------------
+
+MEMORIES = {
+    "contrastive": (losses.ContrastiveLoss, None, lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE), None),
+    "nt-xent": (losses.NTXentLoss, None, theirs.NTXentLoss, None),
+    "contrastive-mined": (
+        losses.ContrastiveLoss,
+        miners.MultiSimilarityMiner(0.2),
+        lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE),
+        lambda: their_miners.MultiSimilarityMiner(0.2),
+    ),
+    "triplet-band": (
+        lambda: losses.TripletLoss(0.3),
+        miners.SemiHardMiner(0.2),
+        lambda: theirs.TripletMarginLoss(0.3, distance=COSINE),
+        lambda: their_miners.TripletMarginMiner(0.2, type_of_triplets="semihard", distance=COSINE),
+    ),
+    "multi-similarity-mined": (
+        losses.MultiSimilarityLoss,
+        miners.PairMarginMiner(0.6, 0.1),
+        theirs.MultiSimilarityLoss,
+        lambda: their_miners.PairMarginMiner(0.6, 0.1, distance=COSINE),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_memories(name: str) -> None:
+    """The same values while the queue fills and after it wraps; with keys, the same gradient of the anchors too.
+
+    Their memory holds the batch, ours is compared beside it: theirs has room for one batch more.
+    """
+    make, miner, make_theirs, their_miner = MEMORIES[name]
+    is_key = torch.arange(12) % 2 == 0
+    for enqueue, stored in ((None, 12), (is_key, 6)):
+        ours = losses.CrossBatchMemory(make(), size=24, miner=miner)
+        chooser = None if their_miner is None else their_miner()
+        other = theirs.CrossBatchMemory(make_theirs(), embedding_size=5, memory_size=24 + stored, miner=chooser)
+        for seed in range(6):
+            embeddings, labels = make_batch("balanced", seed=seed)
+            options = {} if enqueue is None else {"enqueue": enqueue}
+            theirs_options = {} if enqueue is None else {"enqueue_mask": enqueue}
+            keys = embeddings[is_key]
+            outcomes = []
+            for memory, more in ((ours, options), (other, theirs_options)):
+                leaf = embeddings.clone().requires_grad_()
+                rows = leaf if enqueue is None else leaf.index_copy(0, is_key.nonzero()[:, 0], keys)
+                value = memory(rows, labels, **more)
+                outcomes.append([value.detach(), *torch.autograd.grad(value, leaf)][: 1 if enqueue is None else 2])
+            assert_equal(*outcomes)
+            assert outcomes[0][0] > 0.0
+
+
+def test_a_memory_keeps_the_gradient_between_samples_of_a_batch() -> None:
+    """Theirs compares a batch with detached copies of itself: half of the gradient is missing."""
+    embeddings, labels = make_batch("balanced")
+    ours = losses.CrossBatchMemory(losses.ContrastiveLoss(), size=50)
+    other = theirs.CrossBatchMemory(theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE), embedding_size=5, memory_size=50)
+    assert_equal(gradients(ours, embeddings, labels)[1], 2.0 * gradients(other, embeddings, labels)[1])
+
+
 # Losses that are something else ------------------------------------------------------------------------------------
 
 

@@ -197,9 +197,15 @@ class PairLoss(nn.Module):
             similarity = as_similarity(self.similarity)
             return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))
 
-    def value(self, batch: PairBatch) -> Tensor:
-        """The loss of a checked batch."""
-        return evaluate_declaration(cached_declaration(self), batch, self.reduction, self.backend, self.miner)  # type: ignore[arg-type]
+    def value(self, batch: PairBatch, *, miner: Miner | None = None) -> Tensor:
+        """The loss of a checked batch.
+
+        Args:
+            batch: the batch.
+            miner: chooses pairs or triplets in place of the loss's miner.
+        """
+        miner = self.miner if miner is None else miner
+        return evaluate_declaration(cached_declaration(self), batch, self.reduction, self.backend, miner)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cached declaration."""
