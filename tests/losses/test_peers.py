@@ -16,7 +16,7 @@ from pytorch_metric_learning import losses as theirs
 from pytorch_metric_learning import miners as their_miners
 from pytorch_metric_learning.distances import CosineSimilarity, DotProductSimilarity, LpDistance
 from pytorch_metric_learning.reducers import ClassWeightedReducer, MeanReducer, PerAnchorReducer, ThresholdReducer
-from pytorch_metric_learning.regularizers import ZeroMeanRegularizer
+from pytorch_metric_learning.regularizers import LpRegularizer, ZeroMeanRegularizer
 from pytorch_metric_learning.utils import loss_and_miner_utils as their_utils
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from torch import Tensor, nn
@@ -253,6 +253,96 @@ def test_equals_with_references(row: str, seed: int) -> None:
         gradients(ours, embeddings, labels, references, reference_labels),
         gradients(other, embeddings, labels, None, references, reference_labels),
     )
+
+
+# What their own tests ask ------------------------------------------------------------------------------------------
+
+ANGLES = torch.tensor([0.0, 10.0, 21.0, 53.0, 64.0, 85.0], dtype=torch.float64).deg2rad()
+ON_A_CIRCLE = torch.stack([ANGLES.cos(), ANGLES.sin()], dim=1)
+CLASSES = torch.tensor([0, 0, 0, 1, 1, 2])
+# their nodes are float32 (histogram); the variance of two numbers may be zero (SNR)
+NO_CIRCLE = {"histogram", "snr-contrastive", "snr-contrastive-regularized"}
+
+
+@pytest.mark.parametrize("row", [name for name in ROWS if name not in NO_CIRCLE])
+def test_points_on_a_circle_in_every_dtype(row: str) -> None:
+    """Value and gradient are theirs in float64 of the same numbers; the value is float32 at least, the gradient as given."""
+    for dtype, tolerance in ((torch.float16, 2e-2), (torch.bfloat16, 2e-2), (torch.float32, 2e-4)):
+        points = ON_A_CIRCLE.to(dtype)
+        expected = gradients(ROWS[row].theirs(), points.double(), CLASSES)
+        found = gradients(ROWS[row].ours().float(), points, CLASSES)
+        assert found[0].dtype == torch.float32
+        assert found[1].dtype == dtype
+        scale = expected[1].abs().max() + 1.0
+        assert_equal(found[0].double(), expected[0].double(), 1e-4)
+        assert_equal(found[1].double() / scale, expected[1] / scale, tolerance)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_no_pairs(row: str) -> None:
+    """One sample, one class, or one sample per class: zero and no gradient, unless negatives cost something on their own."""
+    pushes = row.startswith(("contrastive", "snr", "multi", "raw", "intra"))
+    for labels in ([0], [0, 0, 0], [1, 2, 3]):
+        embeddings = make_batch("balanced").embeddings[: len(labels)]
+        value, gradient = gradients(ROWS[row].ours(), embeddings, torch.tensor(labels))[:2]
+        if row == "margin-learned":
+            value = value - 0.1 * 1.2  # ν β
+        if pushes or row == "snr-contrastive-regularized":
+            assert_equal([value, gradient], gradients(ROWS[row].theirs(), embeddings, torch.tensor(labels))[:2])
+        else:
+            assert abs(float(value)) < 1e-7
+            assert not gradient.any()
+
+
+PAIRED = [
+    name
+    for name in ROWS
+    if not name.endswith(("-semihard", "-mined", "-class-weighted", "-per-class", "-per-anchor"))
+    # rows below show what they make of given pairs (NCA, FastAP, angular, histogram), or their wrapper needs labels
+    and not name.startswith(("raw", "nca", "fast-ap", "angular", "histogram", "generalized", "snr-contrastive-reg"))
+]
+
+
+@pytest.mark.parametrize("row", PAIRED)
+def test_pairs_without_labels(row: str) -> None:
+    """Given pairs, all or mined: theirs with ``indices_tuple``, ours with ``relation``; without either, an exception."""
+    embeddings, labels = make_batch("balanced", seed=4)
+    mined = their_miners.MultiSimilarityMiner(0.3)(embeddings, labels)
+    for pairs in (their_utils.get_all_pairs_indices(labels), mined):
+        relation = Pairs(*pairs)
+        ours, other = ROWS[row].ours(), ROWS[row].theirs()
+        if pairs is mined and row == "lifted-structure":
+            continue  # a pair is unordered to ours
+        found = gradients(lambda x, f=ours, r=relation: f(x, relation=r), embeddings)
+        expected = gradients(lambda x, f=other, p=pairs: f(x, indices_tuple=p), embeddings)
+        assert_equal(found, expected)
+    with pytest.raises(TypeError, match="labels must be given unless relation is given"):
+        ROWS[row].ours()(embeddings)
+
+
+def test_several_losses() -> None:
+    """Theirs are a list with weights, miners and a regularizer of the embeddings; ours a sum of losses."""
+    embeddings, labels = make_batch("ragged")
+    ours = losses.WeightedSum(
+        {
+            losses.ContrastiveLoss(): 1.0,
+            losses.MultiSimilarityLoss(miner=miners.MultiSimilarityMiner()): 0.23,
+            losses.EmbeddingNorm(): 0.5,
+        }
+    )
+    other = theirs.MultipleLosses(
+        losses=[
+            theirs.ContrastiveLoss(
+                1.0, 0.5, distance=COSINE, embedding_regularizer=LpRegularizer(), embedding_reg_weight=0.5
+            ),
+            theirs.MultiSimilarityLoss(),
+        ],
+        weights=[1, 0.23],
+        miners=[None, their_miners.MultiSimilarityMiner()],
+    )
+    assert_equal(gradients(ours, embeddings, labels), gradients(other, embeddings, labels))
+    with pytest.raises(ValueError, match="losses must be a mapping from at least one loss to its weight"):
+        losses.WeightedSum([losses.ContrastiveLoss()])
 
 
 # Who counts --------------------------------------------------------------------------------------------------------

@@ -86,6 +86,28 @@ def test_equals(name: str, batch: str, seed: int):
     torch.testing.assert_close(of_ours[1], theirs_turned, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_shapes_and_exceptions(name: str):
+    """Our proxies are rows, theirs rows or columns; neither takes a batch without labels, or references."""
+    ours, theirs, weights = pair(name)
+    embeddings, labels = make_batch("ragged")
+    assert weights.numel() == ours.proxies.numel()
+    assert ours.proxies.shape == (10 * ours.proxies_per_class, 5)
+    assert ours.logits(embeddings).shape == theirs.get_logits(embeddings).shape == (len(labels), 10)
+    for half in (torch.float16, torch.bfloat16):
+        value = ours(embeddings.to(half), labels)
+        assert value.dtype == torch.float32
+        exact = ours(embeddings.to(half).double(), labels)
+        torch.testing.assert_close(value.double(), exact, rtol=1e-4, atol=1e-4)
+    for loss in (ours, theirs):
+        with pytest.raises((TypeError, ValueError), match=r"labels must be given|labels are required|cannot be None"):
+            loss(embeddings, None)
+    with pytest.raises(ValueError, match="takes no references or relation"):
+        ours(embeddings, labels, embeddings, labels)
+    with pytest.raises(ValueError, match="ref_emb is not supported"):
+        theirs(embeddings, labels, None, embeddings.clone(), labels)
+
+
 def length(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.vector_norm(x, dim=1, keepdim=True)
 
