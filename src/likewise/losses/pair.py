@@ -65,7 +65,7 @@ class ContrastiveLoss(PairLoss):
     negative_margin: float | None = hyper(
         default=None, help="negatives below this similarity cost nothing", search=(0.0, 1.0), step=0.1
     )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="how units are averaged")
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def __post_init__(self) -> None:
         positive, negative = (0.0, 1.0) if as_similarity(self.similarity).is_distance else (1.0, 0.5)
@@ -117,7 +117,7 @@ class SNRContrastiveLoss(PairLoss):
     similarity: SimilarityLike = option(
         default="snr", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="how units are averaged")
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SNR,)
 

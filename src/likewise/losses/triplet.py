@@ -60,7 +60,7 @@ class TripletLoss(PairLoss):
 
     margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
     soft: bool = option(default=False, kw_only=False, help="softplus instead of the hinge")
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="how units are averaged")
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
 
     def declare(self) -> Declaration:
         """One hinge (or softplus) per triplet."""
@@ -101,7 +101,7 @@ class MarginLoss(PairLoss):
     similarity: SimilarityLike = option(
         default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="how units are averaged")
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
     suggested_lr: ClassVar[float | None] = 5e-5
 
@@ -162,7 +162,7 @@ class QuadrupletLoss(PairLoss):
     margin2: float = hyper(
         default=0.05, help="margin of the quadruplets", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1
     )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="how units are averaged")
+    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
     takes_references: ClassVar[bool] = False
 
     def declare(self) -> Declaration:
