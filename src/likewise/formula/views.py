@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup
-from likewise.formula.checks import embeddings_as_given, one_of, same_device
+from likewise.formula.checks import embeddings_as_given, same_device
 
 ViewRelation: TypeAlias = Literal["views", "paired"]
 
@@ -40,7 +40,8 @@ def label_views(
         >>> label_views("views", torch.zeros(2, 3), None, torch.ones(2, 3), None)[1]
         tensor([0, 1, 0, 1])
     """
-    one_of("relation", relation, ("views", "paired"), "or a Relation")
+    if relation not in ("views", "paired"):
+        raise ValueError(f"relation must be a Relation, 'views' or 'paired', but it is {relation!r}")
     if labels is not None or reference_labels is not None:
         raise ValueError(
             f"labels and reference_labels must be None where relation is {relation!r}: rows are the labels"

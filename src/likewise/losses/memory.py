@@ -117,8 +117,8 @@ class CrossBatchMemory(nn.Module):
             reference_labels: see ``references``.
             relation: see ``references``.
             enqueue: which rows are keys, ``(m,)`` booleans: these join the queue, and the other rows are the anchors, which
-                are compared with these keys and the queue only.  Where it is ``None``, every row is both.  A mask on the CPU
-                does not synchronize with the device.
+                are compared with these keys and the queue only.  Where it is ``None``, every row is both.  Splitting a batch
+                by a mask reads it, and waits for the device.
         """
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError("CrossBatchMemory compares with its queue and takes no references or relation")
