@@ -33,8 +33,8 @@ ROWS: dict[str, Row] = {
         lambda: pml.NormalizedSoftmaxLoss(10, 5, reducer=ClassWeightedReducer(torch.arange(10.0))),
     ),
     "arc-face-thresholded": (
-        lambda: losses.ArcFaceLoss(10, 5, reduction=Thresholded(20.0, 60.0)),
-        lambda: pml.ArcFaceLoss(10, 5, reducer=ThresholdReducer(20.0, 60.0)),
+        lambda: losses.ArcFaceLoss(10, 5, reduction=Thresholded(low=20.0)),
+        lambda: pml.ArcFaceLoss(10, 5, reducer=ThresholdReducer(low=20.0)),
     ),
     "cos-face": (lambda: losses.CosFaceLoss(10, 5), lambda: pml.CosFaceLoss(10, 5)),
     "arc-face": (lambda: losses.ArcFaceLoss(10, 5), lambda: pml.ArcFaceLoss(10, 5)),
@@ -63,6 +63,7 @@ ROWS: dict[str, Row] = {
 
 def pair(name: str) -> tuple[losses.ProxyLoss, torch.nn.Module, torch.Tensor]:
     """Both losses with the same proxies, and theirs as a parameter."""
+    torch.manual_seed(0)
     ours, theirs = (make().double() for make in ROWS[name])
     (weights,) = theirs.parameters()
     with torch.no_grad():

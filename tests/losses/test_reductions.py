@@ -143,9 +143,14 @@ def test_given_pairs_and_triplets() -> None:
     high = float(values.sort().values[-2:].mean())
     found = losses.TripletLoss(0.5, reduction=Thresholded(high=high))(embeddings, relation=triplets)
     torch.testing.assert_close(found, values[values < high].mean())
-    loss = losses.ContrastiveLoss(reduction=ClassWeighted(WEIGHTS))
-    with pytest.raises(TypeError, match="weight per class needs labels, but the relation is Masks"):
-        loss(embeddings, relation=Pairs(index, index + 4, index, index + 8))
+    pairs = Pairs(index, index + 4, index, index + 8)
+    loss = losses.ContrastiveLoss(1.0, -1.0, reduction=ClassWeighted(WEIGHTS))
+    with pytest.raises(TypeError, match="labels must be given together with a relation where there is one weight"):
+        loss(embeddings, relation=pairs)
+    classes = torch.arange(12) % 10
+    weights = torch.tensor(WEIGHTS, dtype=torch.float64)[:4]
+    units = 1.0 - S[index, index + 4] + S[index, index + 8] + 1.0
+    torch.testing.assert_close(loss(embeddings, classes, relation=pairs), (weights * units).mean())
 
 
 def test_weights_of_torch() -> None:

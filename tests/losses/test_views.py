@@ -69,7 +69,7 @@ def test_around_other_losses() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"relation": "view"}, "relation must be a Relation, 'views' or 'paired', but it is 'view'"),
+        ({"relation": "view"}, "relation must be a Relation, index tensors, 'views' or 'paired', but it is 'view'"),
         ({"relation": "views"}, "embeddings must be two views of each sample, but there are 7 rows"),
         ({"relation": "paired"}, "references must be given where relation is 'paired', but they are None"),
         (

@@ -111,6 +111,7 @@ __all__ = [
 from likewise.formula.batch import batch_from_embeddings as batch_from_embeddings
 from likewise.formula.batch import batch_from_similarities as batch_from_similarities
 from likewise.formula.batch import check_classes as check_classes
+from likewise.formula.batch import check_number_of_classes as check_number_of_classes
 from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
@@ -160,6 +161,7 @@ from likewise.formula.reductions import reduce as reduce
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
+from likewise.formula.relations import RelationLike as RelationLike
 from likewise.formula.similarities import SIMILARITIES as SIMILARITIES
 from likewise.formula.similarities import Pooled as Pooled
 from likewise.formula.similarities import SimilarityLike as SimilarityLike
@@ -174,5 +176,4 @@ from likewise.formula.terms import TripletTerm as TripletTerm
 from likewise.formula.terms import map_values as map_values
 from likewise.formula.terms import sort_declaration as sort_declaration
 from likewise.formula.terms import term_within as term_within
-from likewise.formula.views import ViewRelation as ViewRelation
 from likewise.formula.views import label_views as label_views

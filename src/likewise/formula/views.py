@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup
 from likewise.formula.checks import embeddings_as_given, same_device
-
-ViewRelation: TypeAlias = Literal["views", "paired"]
 
 LabeledRows: TypeAlias = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
 
@@ -41,7 +39,7 @@ def label_views(
         tensor([0, 1, 0, 1])
     """
     if relation not in ("views", "paired"):
-        raise ValueError(f"relation must be a Relation, 'views' or 'paired', but it is {relation!r}")
+        raise ValueError(f"relation must be a Relation, index tensors, 'views' or 'paired', but it is {relation!r}")
     if labels is not None or reference_labels is not None:
         raise ValueError(
             f"labels and reference_labels must be None where relation is {relation!r}: rows are the labels"
