@@ -23,6 +23,8 @@ NO_FORMULAS = {
     "SoftTripleLoss-one-center",
     "ProxyGMLLoss",
     "WeightedPairLoss",
+    "ContrastiveLoss-poincare",
+    "NTXentLoss-hyperbolic",
 }
 FORMULAS = [case for case in CASES + PROXY_CASES if case.label not in NO_FORMULAS]
 MINED = {

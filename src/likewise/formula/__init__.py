@@ -28,10 +28,12 @@ from likewise.formula.folds import (
 )
 from likewise.formula.hyperparameters import hyper, option
 from likewise.formula.operations import (
+    acosh,
     at_least,
     cos,
     derivative,
     exp,
+    log,
     relu,
     sigmoid,
     sin,
@@ -39,11 +41,12 @@ from likewise.formula.operations import (
     sqrt,
     square,
     stop_gradient,
+    tanh,
     where,
 )
 from likewise.formula.reductions import ClassWeighted, TermValues, Thresholded
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
-from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
+from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
     MatrixLoss,
     Regularizer,
@@ -71,12 +74,14 @@ __all__ = [
     "Pairs",
     "PerAnchor",
     "PerReference",
+    "Poincare",
     "Regularizer",
     "Similarity",
     "SquaredEuclidean",
     "TermValues",
     "Thresholded",
     "Triplets",
+    "acosh",
     "add_up",
     "at_least",
     "check_values",
@@ -86,6 +91,7 @@ __all__ = [
     "exp",
     "hyper",
     "largest",
+    "log",
     "logsumexp",
     "mean",
     "mean_over_batch",
@@ -104,6 +110,7 @@ __all__ = [
     "sqrt",
     "square",
     "stop_gradient",
+    "tanh",
     "where",
 ]
 
@@ -116,6 +123,7 @@ from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
 from likewise.formula.checks import can_read_values as can_read_values
+from likewise.formula.checks import check_squared_norms as check_squared_norms
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
 from likewise.formula.checks import full_precision as full_precision

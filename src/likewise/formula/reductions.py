@@ -155,6 +155,10 @@ class TermValues(NamedTuple):
     nonzero: Tensor | None
 
 
+_ROOM = 2.0**-20
+"""A factor that keeps the sum over a million anchors finite where its mean is; a power of two, which rounds nothing."""
+
+
 def reduce(
     values: list[TermValues],
     regularizers: list[Tensor],
@@ -188,12 +192,13 @@ def reduce(
         totals = [weights * total for total in totals]
         if isinstance(reduction, ClassWeighted) and reduction.normalize:
             counts = [weights * count for count in counts]
-    sums = group.totals([each.sum() for each in totals + counts])
+    room = 1.0 if counted == "sum" else _ROOM
+    sums = group.totals([(total * room).sum() for total in totals] + [count.sum() for count in counts])
     totals, counts = sums[: len(values)], sums[len(values) :]
     if counts and weights is None:
-        totals = [total / count.clamp_min(1) for total, count in zip(totals, counts, strict=True)]
+        totals = [total / count.clamp_min(1) / room for total, count in zip(totals, counts, strict=True)]
     elif counts:
-        totals = [_ratio(total, count) for total, count in zip(totals, counts, strict=True)]
+        totals = [_ratio(total, count) / room for total, count in zip(totals, counts, strict=True)]
     return _add(totals + regularizers)
 
 

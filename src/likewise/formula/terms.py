@@ -364,7 +364,7 @@ _HAS = {side: count(POSITIVES if side.binds_positive else side) > 0.0 for side i
 
 
 # operations that turn a huge number into infinity, or two infinities into NaN
-_STEEP = ("mul", "div", "square", "exp", "sqrt")
+_STEEP = ("mul", "div", "square", "exp", "sqrt", "power")
 
 
 def _guard_empty(value: Operand, needs: tuple[Side, ...]) -> Formula:
@@ -387,7 +387,7 @@ def _guard_inside(
     node: Formula, steep: bool, needs: tuple[Side, ...], seen: dict[tuple[Formula, bool], Formula]
 ) -> Formula:
     if isinstance(node, Apply):
-        scaled = any(isinstance(argument, Number) for argument in node.arguments)
+        scaled = node.operation != "power" and any(isinstance(argument, Number) for argument in node.arguments)
         steep = steep or (node.operation in _STEEP and not scaled)
         arguments = tuple([_guard(argument, steep, needs, seen) for argument in node.arguments])
         same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))

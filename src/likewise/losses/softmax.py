@@ -21,6 +21,7 @@ from likewise.formula import (
     PerReference,
     Regularizer,
     check_classes,
+    check_squared_norms,
     cos,
     full_precision,
     hyper,
@@ -32,7 +33,6 @@ from likewise.formula import (
     unit,
     where,
 )
-from likewise.losses.base import log_parameter, number
 from likewise.losses.centers import blend_centers
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
@@ -102,13 +102,11 @@ class NormalizedSoftmaxLoss(ProxyLoss):
         tensor(1.0986)
     """
 
-    temperature: float = hyper(default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
     normalize_embeddings: bool = option(default=True, kw_only=True, help="divide embeddings by their length")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def initialize(self, proxies: Tensor) -> None:
         """Uniform within ±1/√d, as Zhai & Wu's code does."""
@@ -117,7 +115,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
     def declare(self) -> dict[Between, Declaration]:
         """Logits are cosines over the temperature, times the embedding's length where it is kept."""
         logit: Formula = s if self.normalize_embeddings else PerAnchor("‖x‖", _norm) * s
-        logit = logit / number(self.temperature, self.log_temperature)
+        logit = logit / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
 
@@ -161,6 +159,7 @@ class SphereFaceLoss(ProxyLoss):
 
 def _norm(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
+    check_squared_norms("embeddings", batch.anchors)
     norm: Tensor = torch.linalg.vector_norm(batch.anchors, dim=1)
     return norm
 
