@@ -18,9 +18,11 @@ from likewise.engines import evaluate_declaration
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    ClassWeighted,
     Labels,
     PairBatch,
     PerReference,
+    Thresholded,
     acosh,
     largest,
     log,
@@ -144,6 +146,15 @@ def numbers_per_reference() -> None:
     embeddings, labels = batch(300)
     for dtype in DTYPES:
         check(Biased, embeddings.to(dtype), labels)
+
+
+def other_reductions() -> None:
+    """Few units, so that none lies within rounding of a threshold; the weights are on the device."""
+    embeddings, labels = batch(129, classes=10)
+    weights = torch.linspace(0.0, 2.0, 10).cuda()
+    for reduction in (Thresholded(low=1.0), Thresholded(high=1.0), ClassWeighted(weights)):
+        for kind in (losses.NTXentLoss, losses.MultiSimilarityLoss):
+            check(partial(kind, reduction=reduction), embeddings, labels)
 
 
 def the_hardest_pair_is_found_again() -> None:
@@ -325,6 +336,7 @@ CHECKS = (
     every_dtype_on_odd_sizes,
     operations_keep_their_digits,
     numbers_per_reference,
+    other_reductions,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,

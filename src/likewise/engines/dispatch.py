@@ -27,7 +27,9 @@ from likewise.engines.schedule import Engine, run_on
 from likewise.formula import (
     SNR,
     Choice,
+    ClassWeighted,
     Cosine,
+    Counted,
     Declaration,
     Dot,
     Euclidean,
@@ -44,14 +46,17 @@ from likewise.formula import (
     SquaredEuclidean,
     Term,
     TermValues,
+    Thresholded,
     Triplets,
     TripletTerm,
+    counted_by,
     has_similarity_hook,
     one_of,
     reduce,
     s,
     s_p,
     sort_declaration,
+    term_within,
 )
 
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
@@ -254,7 +259,7 @@ def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> Po
     return find_positive_index(batch, large=False) if found is None else found
 
 
-def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
+def run(terms: list[Term], batch: PairBatch, reduction: Counted, backend: str = "auto") -> list[TermValues]:
     """Compute the terms of a declaration on the engine that `choose` returns.
 
     Examples:
@@ -310,6 +315,13 @@ def evaluate_declaration(
         tensor(0.5000)
     """
     terms, regularizers, matrix_losses = sort_declaration(declaration)
+    if isinstance(reduction, Thresholded):
+        if matrix_losses:
+            raise TypeError(
+                f"reduction must not be Thresholded for a loss that is not a formula, but it is {reduction!r}"
+            )
+        terms = [term_within(term, reduction) for term in terms]
+    weights = reduction.of_anchors(batch) if isinstance(reduction, ClassWeighted) else None
     if terms and matrix_losses and choose(batch, backend) is Plan.DENSE:
         batch = batch.materialize()  # once for all terms
     if miner is not None:
@@ -322,11 +334,11 @@ def evaluate_declaration(
         values += [sum_triplets(term, batch) for term in chosen]
         terms = [term for term in terms if not isinstance(term, TripletTerm)]
     if terms:
-        values += run(terms, batch, reduction, backend)
+        values += run(terms, batch, counted_by(reduction), backend)
     for loss in matrix_losses:
         values += loss.compute(batch, map_rows(batch, backend, loss))
     added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
-    return reduce(values, added, reduction, batch.group)
+    return reduce(values, added, reduction, batch.group, weights)
 
 
 def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:

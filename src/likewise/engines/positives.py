@@ -382,9 +382,14 @@ def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
         return numbers.new_zeros(batch.shape[0]).index_add(0, triplets.anchors, numbers)
 
     values = [evaluate(value, known) * valid for value in term.values]
+    units = valid * len(values)
+    if term.thresholds is not None:
+        counted = [evaluate(term.thresholds.contains(value), known) & (valid > 0) for value in term.values]
+        values = [torch.where(each, value, 0.0) for each, value in zip(counted, values, strict=True)]
+        units = torch.stack(counted).sum(dim=0)
     return TermValues(
         add(sum(values[1:], values[0])),
-        add(valid * len(values)),
+        add(units),
         add(sum((is_nonzero(value).long() for value in values), torch.zeros_like(valid))),
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -477,8 +477,11 @@ class Mined(Relation):
         return Mined(self.base.with_shape(anchors, references), self.keep_positive, self.keep_negative)
 
 
-RelationLike: TypeAlias = Relation | tuple[Tensor, ...]
-"""A relation, or the indices that miners return: three tensors are triplets, four are pairs."""
+ViewRelation: TypeAlias = Literal["views", "paired"]
+"""Two views of the same samples, by the order of their rows; see `likewise.formula.views`."""
+
+RelationLike: TypeAlias = Relation | tuple[Tensor, ...] | ViewRelation
+"""A relation; the indices that miners return: three tensors are triplets, four are pairs; or two views."""
 
 
 def as_relation(relation: object, *, more: str = "") -> Relation:

@@ -117,7 +117,7 @@ def reweigh(term: Term, log_weights: Tensor) -> Term:
     """
     weights = PerReference("log(weight)", lambda batch: log_weights.to(batch.dtype))
     made: dict[Formula, Formula] = {}
-    return Term(*(_reweigh(formula, weights, made) for formula in (term.total, term.units, term.nonzero)))
+    return term.map(lambda formula: _reweigh(formula, weights, made))
 
 
 def _reweigh(node: Formula, log_weights: PerReference, made: dict[Formula, Formula]) -> Formula:

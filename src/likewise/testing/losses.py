@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from likewise.formula import (
-    REDUCTIONS,
     Folded,
     Formula,
     Labels,
@@ -129,7 +128,7 @@ class LossContract:
     # correct ----------------------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("batch", LABELS)
-    @pytest.mark.parametrize("reduction", REDUCTIONS)
+    @pytest.mark.parametrize("reduction", ["mean", "nonzero", "sum", "none"])
     def test_equals_the_oracle(self, case: LossCase, batch: str, reduction: str) -> None:
         """The loss equals the oracle on every batch and under every reduction."""
         embeddings, labels = make_batch(batch)
