@@ -24,6 +24,7 @@ from likewise.distributed import RowPartition, TorchProcessGroup
 from likewise.engines import recompute
 from likewise.formula import Masks, mean_over_batch, s
 from likewise.formula.folds import NEGATIVES, POSITIVES
+from tests.engines.test_pair_numbers import Guided
 from tests.losses.cases import CASES, PROXY_CASES
 
 SIZES = {2: (7, 5), 4: (4, 3, 5, 2)}
@@ -109,6 +110,7 @@ def wrapped() -> dict[str, Case]:
         "direction of multi-similarity": Case(partial(direction, losses.MultiSimilarityLoss), EVERY),
         "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY),
         "language": Case(guided, EVERY),
+        "numbers per pair": Case(Guided, EVERY, BOTH),
     }
 
 

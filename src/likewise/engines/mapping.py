@@ -9,6 +9,7 @@ from torch import Tensor
 
 from likewise.engines.chunked import plan_rows, settle_mining
 from likewise.engines.dense import dense_masks
+from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positives import find_positive_index
 from likewise.engines.recompute import RowChunks
 from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues
@@ -92,7 +93,7 @@ class ChunkedRows(WholeRows):
             yield self._chunk(self.batch.rows(rows).materialize(), rows)
 
     def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
-        return RowChunk(chunk, rows, partial(dense_masks, chunk, self._mined))
+        return RowChunk(chunk, rows, partial(dense_masks, chunk, cut_rows(self._mined, rows)))
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors with one row per anchor, chunk by chunk."""

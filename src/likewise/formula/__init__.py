@@ -41,6 +41,7 @@ from likewise.formula.operations import (
     stop_gradient,
     where,
 )
+from likewise.formula.pair_numbers import PerPair, PerTriplet, inner_products, pair_entries
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
 from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
@@ -69,7 +70,9 @@ __all__ = [
     "PairBatch",
     "Pairs",
     "PerAnchor",
+    "PerPair",
     "PerReference",
+    "PerTriplet",
     "Regularizer",
     "Similarity",
     "SquaredEuclidean",
@@ -83,11 +86,13 @@ __all__ = [
     "derivative",
     "exp",
     "hyper",
+    "inner_products",
     "largest",
     "logsumexp",
     "mean",
     "mean_over_batch",
     "option",
+    "pair_entries",
     "per_anchor",
     "per_pair",
     "per_triplet",
@@ -149,6 +154,8 @@ from likewise.formula.hyperparameters import hyperparameters as hyperparameters
 from likewise.formula.operations import OPERATIONS as OPERATIONS
 from likewise.formula.operations import evaluate as evaluate
 from likewise.formula.operations import is_nonzero as is_nonzero
+from likewise.formula.pair_numbers import AtPositive as AtPositive
+from likewise.formula.pair_numbers import broadcast_shape as broadcast_shape
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
