@@ -97,8 +97,8 @@ def wrapped() -> dict[str, Case]:
             }
         )
 
-    def direction(kind: type, *options: int, reduction: str) -> nn.Module:
-        return losses.DirectionRegularized(kind(*options, reduction=reduction))
+    def direction(kind: type, *sizes: int, reduction: str, backend: str = "dense", **options: Any) -> nn.Module:
+        return losses.DirectionRegularized(kind(*sizes, reduction=reduction, backend=backend, **options))
 
     def guided(reduction: str) -> nn.Module:
         loss = losses.ContrastiveLoss(reduction=reduction)
@@ -106,9 +106,12 @@ def wrapped() -> dict[str, Case]:
 
     return {
         "several": Case(several, EVERY),
-        "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY),
-        "direction of multi-similarity": Case(partial(direction, losses.MultiSimilarityLoss), EVERY),
-        "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY),
+        "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY, BOTH),
+        "direction of mined pairs": Case(
+            partial(direction, losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner()), EVERY, BOTH
+        ),
+        "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY, BOTH),
+        "direction from proxies": Case(partial(direction, losses.ProxyAnchorLoss, CLASSES, DIM), ("mean",), BOTH),
         "language": Case(guided, EVERY),
         "numbers per pair": Case(Guided, EVERY, BOTH),
     }
