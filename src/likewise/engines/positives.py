@@ -67,8 +67,11 @@ GATHER_AT_ONCE = 2**24
 TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
 """The number of triplets that are computed at once, by kind of device."""
 
-COUNT_FROM = 2**27
-"""The number of triplets, anchors × references², from which reading the number of positives from a device pays."""
+COUNT_FROM = 2**25
+"""The number of triplets, anchors × references², from which reading the number of positives from a device pays.
+
+Measured on an H200: all soft triplets of a batch of 512 take 7.5 ms without that number and 3 ms with it.
+"""
 
 
 def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
