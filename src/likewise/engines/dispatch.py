@@ -158,8 +158,8 @@ def choose_in_graph(
     """
     least, most = KERNELS_IN_GRAPH
     terms = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
-    # folds over each positive read the number of positives from the device
-    plain = all(isinstance(term, Term) and not term.folds_each_positive for term in terms)
+    # folds over each positive read the number of positives from the device, and numbers per pair are matrices
+    plain = all(isinstance(term, Term) and not (term.folds_each_positive or term.reads_pair_numbers) for term in terms)
     mined = miner is None or hasattr(miner, "keep")
     fits = least <= pairs < most and dtype != torch.float64 and type(similarity) in IN_KERNELS
     return Plan.TRITON if fits and plain and mined and _has_triton() else Plan.DENSE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -105,7 +104,7 @@ class DirectionRegularized(nn.Module):
         if isinstance(self.loss, ProxyLoss) and Between.SAMPLES_CLASSES in declared:
             raise TypeError(f"loss must compare points, but the centers are pooled in {type(self.loss).__name__}")
         by_matrix = declared if isinstance(self.loss, ProxyLoss) else {None: declared}
-        term = _DirectionTerm(self.gamma, self.loss.backend, type(self.loss).__name__)
+        term = _DirectionTerm(self.gamma, type(self.loss).__name__)
         found = {
             # a proxy has no positive among other proxies
             between: declaration if between is Between.PROXIES_PROXIES else term.add_to(declaration)
@@ -162,16 +161,13 @@ class _DirectionTerm:
 
     Args:
         gamma: the weight γ.
-        backend: the engine that chooses the least similar positives.
         name: the loss, for messages.
     """
 
-    def __init__(self, gamma: float, backend: str, name: str) -> None:
+    def __init__(self, gamma: float, name: str) -> None:
         self.name, self.was_added = name, False
         of_triplet = PerTriplet("cos(n − a, p − a)", _Points.cosines, _Points.of)
-        of_pair = PerPair(
-            "cos(n − a, p* − a)", _HardestPositives.cosines, partial(_HardestPositives.of, backend=backend)
-        )
+        of_pair = PerPair("cos(n − a, p* − a)", _HardestPositives.cosines, _HardestPositives.of)
         self._in_triplet, self._in_pair = s - gamma * of_triplet, s - gamma * of_pair
 
     def add_to(self, declaration: Declaration) -> Declaration:
@@ -214,22 +210,42 @@ class _DirectionTerm:
 # ------------------------------------------------------------------------------------------------ numbers
 
 
-class _Points(NamedTuple):
-    """The points of a batch, as far as squared distances need them.
+class _Distances(NamedTuple):
+    """Squared distances between two sets of points.
 
     Args:
-        similarity: how they are compared.
-        factors: anchors and references as they enter the product.
-        squares: their squared norms, ``(m,)`` and ``(n,)``.
-        matrix: the similarities of anchors and references, where they are known.
-        among: the similarities of the references among themselves, where they are known.
+        similarity: how the points are compared.
+        factors: both sets as they enter the product.
+        squares: their squared norms; those of a cosine are one.
+        matrix: their similarities, where these are known: distances are then functions of them.
     """
 
     similarity: Similarity
     factors: tuple[Tensor, Tensor]
     squares: tuple[Tensor, Tensor]
     matrix: Tensor | None
-    among: Tensor | None
+
+    def at(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """The squared distances of chosen pairs; the indices broadcast."""
+        if self.matrix is None:
+            products = inner_products(*self.factors, rows, columns)
+        else:
+            products = pair_entries(self.matrix, rows, columns)
+            if isinstance(self.similarity, SquaredEuclidean | Euclidean):
+                return products.square() if isinstance(self.similarity, Euclidean) else -products
+        return self.squares[0][rows] + self.squares[1][columns] - 2.0 * products
+
+
+class _Points(NamedTuple):
+    """The points of a batch.
+
+    Args:
+        from_anchors: distances of anchors to references.
+        among_references: distances of references to references.
+    """
+
+    from_anchors: _Distances
+    among_references: _Distances
 
     @classmethod
     def of(cls, batch: PairBatch) -> _Points:
@@ -241,50 +257,26 @@ class _Points(NamedTuple):
                 "a direction needs the positives of all anchors, but the references are sharded over processes"
             )
         left, right = batch.both_factors()
+        of_left, of_right = (
+            each.new_ones(len(each)) if isinstance(similarity, Cosine) else each.square().sum(dim=1)
+            for each in (left, right)
+        )
         among = None
         if batch.matrix is not None and (batch.references is None or batch.local_rows is not None):
             among = batch.similarities_among_references()
         return cls(
-            similarity, (left, right), (_squares(similarity, left), _squares(similarity, right)), batch.matrix, among
+            _Distances(similarity, (left, right), (of_left, of_right), batch.matrix),
+            _Distances(similarity, (right, right), (of_right, of_right), among),
         )
 
     def cosines(self, rows: Tensor, positives: Tensor, columns: Tensor) -> Tensor:
         """``cos(n − a, p − a)`` by the law of cosines; zero where two points are closer than rounding."""
-        near, far = self._from_anchors(rows, columns), self._from_anchors(rows, positives)
-        opposite = self._among_references(positives, columns)
-        rounding = 16.0 * torch.finfo(near.dtype).eps * self.squares[0][rows]
+        near, far = self.from_anchors.at(rows, columns), self.from_anchors.at(rows, positives)
+        opposite = self.among_references.at(positives, columns)
+        rounding = 16.0 * torch.finfo(near.dtype).eps * self.from_anchors.squares[0][rows]
         apart = (near > rounding) & (far > rounding)
         lengths = torch.where(apart, near, 1.0).sqrt() * torch.where(apart, far, 1.0).sqrt()
         return torch.where(apart, (near + far - opposite) / (2.0 * lengths), 0.0)
-
-    def _from_anchors(self, rows: Tensor, columns: Tensor) -> Tensor:
-        (left, right), (of_left, of_right) = self.factors, self.squares
-        return self._squared_distances(self.matrix, left, right, of_left, of_right, rows, columns)
-
-    def _among_references(self, rows: Tensor, columns: Tensor) -> Tensor:
-        (_, right), (_, squares) = self.factors, self.squares
-        return self._squared_distances(self.among, right, right, squares, squares, rows, columns)
-
-    def _squared_distances(
-        self,
-        matrix: Tensor | None,
-        left: Tensor,
-        right: Tensor,
-        of_left: Tensor,
-        of_right: Tensor,
-        rows: Tensor,
-        columns: Tensor,
-    ) -> Tensor:
-        if matrix is not None and isinstance(self.similarity, SquaredEuclidean | Euclidean):
-            similarities = pair_entries(matrix, rows, columns)
-            return similarities.square() if isinstance(self.similarity, Euclidean) else -similarities
-        found = inner_products(left, right, rows, columns) if matrix is None else pair_entries(matrix, rows, columns)
-        return of_left[rows] + of_right[columns] - 2.0 * found
-
-
-def _squares(similarity: Similarity, vectors: Tensor) -> Tensor:
-    """Squared norms; those of a cosine are one."""
-    return vectors.new_ones(len(vectors)) if isinstance(similarity, Cosine) else vectors.square().sum(dim=1)
 
 
 class _HardestPositives(NamedTuple):
@@ -301,7 +293,7 @@ class _HardestPositives(NamedTuple):
     exists: Tensor
 
     @classmethod
-    def of(cls, batch: PairBatch, backend: str) -> _HardestPositives:
+    def of(cls, batch: PairBatch) -> _HardestPositives:
         """Choose the positives, without a gradient; the first of equals."""
         points, relation = _Points.of(batch), batch.relation
         with torch.no_grad():
@@ -311,8 +303,7 @@ class _HardestPositives(NamedTuple):
                 rows = torch.arange(len(index), device=index.device)[:, None].expand_as(index)
                 hardest = _least(similarities_at(batch, rows, index), exists)
                 return cls(points, index.gather(1, hardest[:, None])[:, 0], exists.any(dim=1))
-            rows_mapper = map_rows(batch, "chunked" if backend == "triton" else backend)
-            return cls(points, *rows_mapper.map(_least_similar_positive))
+            return cls(points, *map_rows(batch).map(_least_similar_positive))
 
     def cosines(self, rows: Tensor, columns: Tensor) -> Tensor:
         """``cos(n − a, p* − a)``; zero for an anchor without positives."""
