@@ -20,13 +20,20 @@ from likewise.formula import (
     POSITIVES,
     Labels,
     PairBatch,
+    PerPair,
     PerReference,
+    inner_products,
     largest,
     logsumexp,
+    mean,
     per_anchor,
     per_pair,
+    per_triplet,
+    relu,
     s,
+    s_p,
     smallest,
+    softplus,
     square,
 )
 from likewise.formula.similarities import Cosine, SquaredEuclidean
@@ -102,6 +109,35 @@ class Biased(PairLoss):
         return per_pair(NEGATIVES, square(s) * bias + square(bias)), per_anchor(logsumexp(s + bias, NEGATIVES))
 
 
+class Guided(PairLoss):
+    """A value per pair with a gradient: products of embeddings under a learned map."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.weight = nn.Parameter(torch.linspace(-0.2, 0.2, 128).view(64, 2))
+
+    def declare(self):
+        weight = self.weight
+        guide = PerPair(
+            "guide", lambda vectors, rows, columns: inner_products(*vectors, rows, columns), project(weight)
+        )
+        return (
+            per_anchor(softplus(logsumexp(4.0 * s - guide, NEGATIVES) - mean(guide * s, POSITIVES))),
+            per_triplet(relu(s - s_p + 0.1 * guide - 0.2 * guide.at_positive)),
+        )
+
+
+def project(weight: Tensor) -> Callable[[PairBatch], tuple[Tensor, Tensor]]:
+    def prepare(pair_batch: PairBatch) -> tuple[Tensor, Tensor]:
+        return tuple(each @ weight.to(each.dtype) for each in pair_batch.both_factors())
+
+    return prepare
+
+
+def directed(kind: type[PairLoss], **options: object) -> losses.DirectionRegularized:
+    return losses.DirectionRegularized(kind(**options))
+
+
 class HardestOnly(PairLoss):
     """Each gradient goes to one pair, which the backward pass must identify bit by bit; otherwise it is missing."""
 
@@ -126,6 +162,14 @@ def numbers_per_reference() -> None:
     embeddings, labels = batch(300)
     for dtype in DTYPES:
         check(Biased, embeddings.to(dtype), labels)
+
+
+def numbers_per_pair() -> None:
+    """Kernels read them from a matrix, in the order of the batch and in that of its labels."""
+    for m in (300, 1500):
+        embeddings, labels = batch(m)
+        for make in (Guided, partial(directed, losses.MultiSimilarityLoss), partial(directed, losses.TripletLoss, reduction="mean")):
+            check(make, embeddings, labels)
 
 
 def the_hardest_pair_is_found_again() -> None:
@@ -306,6 +350,7 @@ def on_another_device() -> None:
 CHECKS = (
     every_dtype_on_odd_sizes,
     numbers_per_reference,
+    numbers_per_pair,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,
