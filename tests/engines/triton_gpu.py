@@ -168,7 +168,11 @@ def numbers_per_pair() -> None:
     """Kernels read them from a matrix, in the order of the batch and in that of its labels."""
     for m in (300, 1500):
         embeddings, labels = batch(m)
-        for make in (Guided, partial(directed, losses.MultiSimilarityLoss), partial(directed, losses.TripletLoss, reduction="mean")):
+        for make in (
+            Guided,
+            partial(directed, losses.MultiSimilarityLoss),
+            partial(directed, losses.TripletLoss, reduction="mean"),
+        ):
             check(make, embeddings, labels)
 
 

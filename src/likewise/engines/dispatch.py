@@ -102,7 +102,7 @@ class PairRule(Protocol):
 class TripletRule(Protocol):
     """A miner that chooses triplets."""
 
-    def choice(self) -> Choice | None:
+    def choice(self, similarity: Similarity) -> Choice | None:
         """The choice as formulas; ``None`` for a miner that draws."""
 
     def choose(self, rows: WholeRows) -> Triplets:
@@ -363,11 +363,11 @@ def _mine(
     terms: list[Term], batch: PairBatch, miner: PairRule | TripletRule, backend: str, has_matrix_loss: bool
 ) -> tuple[list[Term], PairBatch]:
     """The terms and the batch after mining."""
+    assert batch.similarity is not None
     if hasattr(miner, "keep"):
-        assert batch.similarity is not None
         return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
     on_triplets = any(isinstance(term, TripletTerm) for term in terms)
-    choice = miner.choice() if on_triplets and not has_matrix_loss else None
+    choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
     if choice is not None and _sums_by_rule(choice, terms, batch, backend):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
     rows = map_rows(batch, "chunked" if backend == "triton" else backend)

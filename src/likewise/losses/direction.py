@@ -23,7 +23,7 @@ from likewise.formula import (
     PairBatch,
     PerPair,
     PerTriplet,
-    Relation,
+    RelationLike,
     RowChunk,
     Side,
     Similarity,
@@ -123,7 +123,7 @@ class DirectionRegularized(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch with its direction term; the arguments are those of the loss."""
         loss = self.loss

@@ -23,7 +23,7 @@ from likewise.formula import (
     PairBatch,
     Pooled,
     Reduction,
-    Relation,
+    RelationLike,
     Similarity,
     Term,
     as_similarity,
@@ -221,7 +221,9 @@ class ProxyLoss(nn.Module):
         """The similarities do not contain the proxies."""
         return "it compares embeddings with its proxies"
 
-    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+    def from_similarity(
+        self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None
+    ) -> Tensor:
         """Raise an error: the similarities of a batch do not contain the proxies."""
         raise TypeError(
             f"{type(self).__name__} cannot be computed from similarities only: {self.only_from_embeddings()}"
@@ -234,7 +236,7 @@ class ProxyLoss(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch; labels are class indices from 0, and the references are the proxies."""
         self.check_references(references, reference_labels, relation)
@@ -245,7 +247,7 @@ class ProxyLoss(nn.Module):
         with full_precision(embeddings):
             return self.value(*self.check_batch(embeddings, labels), half=same_half(embeddings, self.proxies))
 
-    def check_references(self, *others: Tensor | Relation | None) -> None:
+    def check_references(self, *others: Tensor | RelationLike | None) -> None:
         """Raise an error if references or a relation are given: the references are the proxies."""
         if any(each is not None for each in others):
             raise ValueError(
