@@ -75,12 +75,14 @@ class Guided(PairLoss):
         self.weight = nn.Parameter(torch.linspace(-1.0, 1.0, 2 * DIM).view(DIM, 2))
 
     def numbers(self) -> tuple[PerPair, PerPair, PerTriplet]:
-        weight = self.weight
         return (
-            PerPair("guide", compare, lambda batch: project(weight.to(batch.dtype), batch)),
+            PerPair("guide", compare, self._project),  # a method: torch.compile cannot compare nested functions
             PerPair("relevance", alternate),
-            PerTriplet("angle", compare_references, lambda batch: project(weight.to(batch.dtype), batch)),
+            PerTriplet("angle", compare_references, self._project),
         )
+
+    def _project(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
+        return project(self.weight.to(batch.dtype), batch)
 
     def declare(self) -> Declaration:
         guide, relevance, angle = self.numbers()
@@ -186,6 +188,17 @@ def test_every_engine_equals_plain_loops(way: str, references: bool, monkeypatch
     assert torch.autograd.gradcheck(of_inputs, leaves, atol=1e-6, fast_mode=True)
     if way in ("dense", "chunked"):
         assert torch.autograd.gradgradcheck(of_inputs, leaves, atol=1e-5, fast_mode=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the tracer's own
+def test_torch_compiles_it_whole():
+    x, y = batch(False)
+    loss = Guided().double()
+    torch.compiler.reset()
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")
+    leaf = x.requires_grad_()
+    found = [torch.autograd.grad(each(leaf, y), [leaf, loss.weight]) for each in (compiled, loss)]
+    torch.testing.assert_close(found[0], found[1])
 
 
 def test_chunks_ask_for_their_pairs_only(monkeypatch: pytest.MonkeyPatch):

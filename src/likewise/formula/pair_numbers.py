@@ -44,21 +44,24 @@ class PerPair(Formula):
     compute: Callable[[Any, Tensor, Tensor], Tensor]
     prepare: Callable[[PairBatch], Any] | None = None
     rank = Rank.PAIR
+    _at_positive: ClassVar[AtPositive | None] = None  # not a field: torch.compile hashes fields, and they are a cycle
 
     @property
     def at_positive(self) -> AtPositive:
         """The number of the anchor and the positive that a fold over each positive binds, as `s_p` is for `s`."""
-        return AtPositive(self)
+        found = self._at_positive
+        if found is None:  # made on demand, because the two refer to each other
+            found = AtPositive(self)
+            object.__setattr__(self, "_at_positive", found)
+        return found
 
     def __repr__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AtPositive(Formula):
     """A number per pair at the pair of the anchor and one of its positives; `PerPair.at_positive` makes it.
-
-    Two of the same number are equal, so that engines compute it once.
 
     Examples:
         >>> from likewise.formula import EACH_POSITIVE, mean, s_p

@@ -225,8 +225,6 @@ class _Shared:
             return self._one(("number", float(node.value)), formula) if isinstance(formula, Number) else self(formula)
         if isinstance(node, Parameter):
             return self._one(("parameter", node.name), node)
-        if isinstance(node, AtPositive):  # `derivative` compares nodes by identity
-            return self._one(("at positive", id(node.pair)), node)
         if isinstance(node, Folded):
             curve = self(node.curve)
             return self._one((type(node.fold), node.over, id(curve)), Folded(node.fold, node.over, curve))
