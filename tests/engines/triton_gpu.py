@@ -22,8 +22,10 @@ from likewise.formula import (
     PairBatch,
     PerPair,
     PerReference,
+    acosh,
     inner_products,
     largest,
+    log,
     logsumexp,
     mean,
     per_anchor,
@@ -35,6 +37,8 @@ from likewise.formula import (
     smallest,
     softplus,
     square,
+    tanh,
+    where,
 )
 from likewise.formula.similarities import Cosine, SquaredEuclidean
 from likewise.losses import PairLoss
@@ -138,6 +142,15 @@ def directed(kind: type[PairLoss], **options: object) -> losses.DirectionRegular
     return losses.DirectionRegularized(kind(**options))
 
 
+class Operations(PairLoss):
+    """The operations that are spelled as device functions, over the ranges where their plain forms lose digits."""
+
+    def declare(self):
+        condition = (abs(s) < 0.1) | (s > 0.8)
+        curve = tanh(3.0 * s) + log(s + 0.5) + acosh(1.0 + square(s)) + (1.1 + s) ** 1.7 + where(condition, s, 2.0)
+        return per_pair(NEGATIVES, square(curve)), per_anchor(square(tanh(1e-3 * logsumexp(s, NEGATIVES))))
+
+
 class HardestOnly(PairLoss):
     """Each gradient goes to one pair, which the backward pass must identify bit by bit; otherwise it is missing."""
 
@@ -156,6 +169,11 @@ def every_dtype_on_odd_sizes() -> None:
                 partial(losses.ContrastiveLoss, 0.0, -1.0, similarity="euclidean"),
             ):
                 check(make, embeddings.to(dtype), labels)
+
+
+def operations_keep_their_digits() -> None:
+    embeddings, labels = batch(300)
+    check(Operations, embeddings, labels, slack=4e-6)
 
 
 def numbers_per_reference() -> None:
@@ -353,6 +371,7 @@ def on_another_device() -> None:
 
 CHECKS = (
     every_dtype_on_odd_sizes,
+    operations_keep_their_digits,
     numbers_per_reference,
     numbers_per_pair,
     the_hardest_pair_is_found_again,

@@ -22,6 +22,8 @@ NO_FORMULAS = {
     "SoftTripleLoss-one-center",
     "ProxyGMLLoss",
     "WeightedPairLoss",
+    "ContrastiveLoss-poincare",
+    "NTXentLoss-hyperbolic",
 }
 FORMULAS = [case for case in CASES + PROXY_CASES if case.label not in NO_FORMULAS]
 MINED = {

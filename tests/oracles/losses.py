@@ -22,7 +22,7 @@ Matrix = list[list[float]]
 Mask = list[list[bool]]
 Unit = tuple[int, float]
 Terms = list[list[Unit]]
-Kind = Literal["cosine", "dot", "euclidean", "squared_euclidean", "snr"]
+Kind = Literal["cosine", "dot", "euclidean", "squared_euclidean", "snr", "poincare"]
 
 
 # ---------------------------------------------------------------------------------------------------- batches
@@ -173,8 +173,20 @@ def noise_to_signal(a: Vector, b: Vector) -> float:
     return 0.0 if noise == 0.0 and signal == 0.0 else noise / signal
 
 
+def poincare_distance(a: Vector, b: Vector, curvature: float = 0.1, clip: float = 2.3) -> float:
+    """Distance in the Poincare ball (Ermolov et al. 2022, Eq. 3 and 5), as the inverse hyperbolic cosine."""
+    root, ball = math.sqrt(curvature), []
+    for x in (a, b):
+        norm = math.sqrt(dot(x, x))
+        clipped = min(norm, clip)
+        ball.append([math.tanh(root * clipped) * entry / (root * norm) if norm else 0.0 for entry in x])
+    gap = sum((x - y) ** 2 for x, y in zip(*ball, strict=True))
+    rims = [1.0 - curvature * dot(z, z) for z in ball]
+    return math.acosh(1.0 + 2.0 * curvature * gap / (rims[0] * rims[1])) / root
+
+
 def similarity(kind: Kind, a: Vector, b: Vector) -> float:
-    """Similarity of anchor a and reference b, higher is closer; all but `dot` normalize first."""
+    """Similarity of anchor a and reference b, higher is closer; all but `dot` and `poincare` normalize first."""
     if kind == "cosine":
         return dot(normalized(a), normalized(b))
     if kind == "dot":
@@ -185,6 +197,8 @@ def similarity(kind: Kind, a: Vector, b: Vector) -> float:
         return -squared_distance(a, b)
     if kind == "snr":
         return -noise_to_signal(a, b)
+    if kind == "poincare":
+        return -poincare_distance(a, b)
     raise ValueError(f"unknown similarity {kind!r}")
 
 

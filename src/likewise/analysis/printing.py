@@ -37,7 +37,7 @@ from likewise.formula import (
     substitute,
     walk,
 )
-from likewise.losses import PairLoss, ProxyLoss
+from likewise.losses import PairLoss, ProxyLoss, fix_hyperparameter
 from likewise.miners import PairMiner, TripletMiner
 
 BY_HAND = (files(__package__) / "by_hand.js").read_text(encoding="utf-8")
@@ -139,7 +139,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
 
         def build(values: Mapping[str, float]) -> Any:
             made = {key: value for key, value in values.items() if key in own}
-            return _with_miner(entry.make(num_classes=3, embedding_dim=2, **made), values)
+            return _with_miner(_fix_learned(entry.make(num_classes=3, embedding_dim=2, **made), made), values)
 
     else:
         own = {key: _number(type(source).__name__, key, getattr(example, key)) for key in hyperparameters(example)}
@@ -150,7 +150,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
             for key in values.keys() & own.keys():
                 if not isinstance(getattr(made, key), torch.Tensor):  # a parameter is not a number of the formula
                     setattr(made, key, values[key])
-            return _with_miner(made, values)
+            return _with_miner(_fix_learned(made, values), values)
 
     declared = hyperparameters(example)
     adjustable = {key: Adjustable(declared[key], value) for key, value in own.items()}
@@ -167,6 +167,14 @@ def _number(name: str, key: str, value: Any) -> float:
     if value.numel() > 1:
         raise NotPrintableError(f"{key} of {name} is one number for each class, which has no JavaScript")
     return float(value.detach())
+
+
+def _fix_learned(loss: Any, values: Mapping[str, float]) -> Any:
+    """The loss with numbers in place of the hyper-parameters that it learns: they have sliders too."""
+    for key, declared in hyperparameters(loss).items():
+        if declared.learn is not False and key in values:
+            fix_hyperparameter(loss, key, values[key])
+    return loss
 
 
 def _with_miner(loss: Any, values: Mapping[str, float]) -> Any:
@@ -309,7 +317,7 @@ def _similarity(loss: Any, between: str) -> str:
         if compared is not loss.proxies:
             raise NotPrintableError(f"how {type(loss).__name__} compares proxies has no JavaScript")
     kind = next((name for name, known in SIMILARITIES.items() if type(known) is type(similarity)), None)
-    if kind is None:
+    if kind is None or f"\n  {kind}: (" not in javascript.RUNTIME:
         raise NotPrintableError(f"the similarity {similarity!r} has no JavaScript")
     return f"{{ kind: {json.dumps(kind)}, normalize: {json.dumps(similarity.normalize)} }}"
 

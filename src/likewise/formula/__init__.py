@@ -28,10 +28,12 @@ from likewise.formula.folds import (
 )
 from likewise.formula.hyperparameters import hyper, option
 from likewise.formula.operations import (
+    acosh,
     at_least,
     cos,
     derivative,
     exp,
+    log,
     relu,
     sigmoid,
     sin,
@@ -39,11 +41,12 @@ from likewise.formula.operations import (
     sqrt,
     square,
     stop_gradient,
+    tanh,
     where,
 )
 from likewise.formula.pair_numbers import PerPair, PerTriplet, inner_products, pair_entries
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
-from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
+from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
     MatrixLoss,
     Regularizer,
@@ -73,11 +76,13 @@ __all__ = [
     "PerPair",
     "PerReference",
     "PerTriplet",
+    "Poincare",
     "Regularizer",
     "Similarity",
     "SquaredEuclidean",
     "TermValues",
     "Triplets",
+    "acosh",
     "add_up",
     "at_least",
     "check_values",
@@ -88,6 +93,7 @@ __all__ = [
     "hyper",
     "inner_products",
     "largest",
+    "log",
     "logsumexp",
     "mean",
     "mean_over_batch",
@@ -107,6 +113,7 @@ __all__ = [
     "sqrt",
     "square",
     "stop_gradient",
+    "tanh",
     "where",
 ]
 
@@ -119,6 +126,7 @@ from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
 from likewise.formula.checks import can_read_values as can_read_values
+from likewise.formula.checks import check_squared_norms as check_squared_norms
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
 from likewise.formula.checks import full_precision as full_precision

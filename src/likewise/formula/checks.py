@@ -116,6 +116,37 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
     return value
 
 
+def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
+    """Check that the dtype represents the squared norms of raw embeddings: without normalization a loss is made of them.
+
+    Args:
+        name: the argument.
+        rows: the embeddings, ``(n, d)``.
+        room: by how much the largest squared norm must stay below the largest number.
+
+    Examples:
+        >>> import torch
+        >>> check_squared_norms("embeddings", torch.tensor([[1.0, 0.0], [0.0, 2e19]]))
+        Traceback (most recent call last):
+        ...
+        ValueError: embeddings must have norms of at most 1.8e+19 where they are not normalized, because float32 represents no larger squares, but row 1 has norm 2.0e+19
+    """
+    if not can_read_values(rows):
+        return
+    limit = torch.finfo(rows.dtype).max / room
+    least, most = (float(each) for each in torch.aminmax(rows.detach()))
+    if max(-least, most) ** 2 * rows.shape[1] <= limit:
+        return
+    norms = torch.linalg.vector_norm(rows.detach(), dim=1, dtype=torch.float64)
+    too_long = (norms > math.sqrt(limit)).nonzero()
+    if len(too_long):
+        row = int(too_long[0])
+        raise ValueError(
+            f"{name} must have norms of at most {math.sqrt(limit):.1e} where they are not normalized, because "
+            f"{str(rows.dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norms[row]:.1e}"
+        )
+
+
 def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, others: str) -> Tensor:
     """Check labels: an integer tensor of shape ``(rows,)`` on the given device; any integer dtype, any ids.
 

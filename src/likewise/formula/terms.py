@@ -337,7 +337,7 @@ _HAS = {side: count(POSITIVES if side.binds_positive else side) > 0.0 for side i
 
 
 # operations that turn a huge number into infinity, or two infinities into NaN
-_STEEP = ("mul", "div", "square", "exp", "sqrt")
+_STEEP = ("mul", "div", "square", "exp", "sqrt", "power")
 
 
 def _guard_empty(value: Operand, needs: tuple[Side, ...]) -> Formula:
@@ -360,7 +360,7 @@ def _guard_inside(
     node: Formula, steep: bool, needs: tuple[Side, ...], seen: dict[tuple[Formula, bool], Formula]
 ) -> Formula:
     if isinstance(node, Apply):
-        scaled = any(isinstance(argument, Number) for argument in node.arguments)
+        scaled = node.operation != "power" and any(isinstance(argument, Number) for argument in node.arguments)
         steep = steep or (node.operation in _STEEP and not scaled)
         arguments = tuple([_guard(argument, steep, needs, seen) for argument in node.arguments])
         same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
@@ -440,6 +440,10 @@ def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regular
     return terms, regularizers, matrix_losses
 
 
+_ROOM = 2.0**-20
+"""A factor that keeps the sum over a million anchors finite where its mean is; a power of two, which rounds nothing."""
+
+
 def reduce(
     values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, group: ProcessGroup = SINGLE_PROCESS
 ) -> Tensor:
@@ -461,7 +465,8 @@ def reduce(
     if reduction == "none":
         shared = [equal_share(penalty, values[0].total, group) for penalty in regularizers]
         return _add([term.total for term in values] + shared)
-    sums = [term.total.sum() for term in values]
+    room = 1.0 if reduction == "sum" else _ROOM
+    sums = [(term.total * room).sum() for term in values]
     if reduction != "sum":
         for term in values:
             counts = term.units if reduction == "mean" else term.nonzero
@@ -470,7 +475,7 @@ def reduce(
     sums = group.totals(sums)
     totals, counts_of = sums[: len(values)], sums[len(values) :]
     if reduction != "sum":
-        totals = [total / number.clamp_min(1) for total, number in zip(totals, counts_of, strict=True)]
+        totals = [total / number.clamp_min(1) / room for total, number in zip(totals, counts_of, strict=True)]
     return _add(totals + regularizers)
 
 

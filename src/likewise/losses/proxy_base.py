@@ -45,13 +45,11 @@ from likewise.formula import (
 )
 from likewise.losses.base import (
     cached_declaration,
-    describe,
-    initialize_module,
-    make_constructor,
     parameter_groups,
     state_without_declaration,
 )
 from likewise.losses.centers import nearest_center
+from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.losses.proxies import ProxyTable, Queue
 from likewise.losses.sampling import number_of_classes, reweigh_declaration
 
@@ -161,6 +159,7 @@ class ProxyLoss(nn.Module):
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialize(self.proxies)
+        learn_hyperparameters(self)
 
     @property
     def proxies_per_class(self) -> int:
@@ -409,6 +408,7 @@ class ProxyLoss(nn.Module):
                 f"embeddings must have the {self.embedding_dim} dimensions of the proxies, but have {samples.shape[1]}"
             )
         same_device("embeddings", samples, self.proxies.device, "proxies")
+        as_similarity(self.similarity).check("embeddings", samples)
         return samples
 
     def logits(self, embeddings: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from likewise.formula import (
     PerAnchor,
     PerReference,
     Regularizer,
+    check_squared_norms,
     cos,
     full_precision,
     hyper,
@@ -30,7 +31,6 @@ from likewise.formula import (
     unit,
     where,
 )
-from likewise.losses.base import log_parameter, number
 from likewise.losses.centers import blend_centers
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
@@ -98,12 +98,10 @@ class NormalizedSoftmaxLoss(ProxyLoss):
         tensor(1.0986)
     """
 
-    temperature: float = hyper(default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def initialize(self, proxies: Tensor) -> None:
         """Uniform within ±1/√d, as Zhai & Wu's code does."""
@@ -111,7 +109,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
 
     def declare(self) -> dict[Between, Declaration]:
         """Logits are cosines over the temperature."""
-        logit = s / number(self.temperature, self.log_temperature)
+        logit = s / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
 
@@ -155,6 +153,7 @@ class SphereFaceLoss(ProxyLoss):
 
 def _norm(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
+    check_squared_norms("embeddings", batch.anchors)
     norm: Tensor = torch.linalg.vector_norm(batch.anchors, dim=1)
     return norm
 

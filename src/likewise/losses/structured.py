@@ -27,12 +27,10 @@ from likewise.formula import (
     RowChunk,
     RowMapper,
     Similarity,
-    SimilarityLike,
     TermValues,
     hyper,
     logsumexp,
     map_values,
-    option,
     per_anchor,
     s,
     softplus,
@@ -161,9 +159,7 @@ class LiftedStructureLoss(PairLoss):
     """
 
     margin: float = hyper(default=1.0, help="margin", at_least=0.0, search=(0.1, 2.0))
-    similarity: SimilarityLike = option(
-        default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "euclidean"
     takes_references: ClassVar[bool] = False
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
 

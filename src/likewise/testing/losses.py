@@ -32,6 +32,7 @@ from likewise.formula import (
 )
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing.batches import DEGENERATE, LABELS, Batch, make_batch
+from likewise.testing.similarities import Curved, check_gradient
 from likewise.testing.synchronization import evaluate_without_synchronization
 
 Numbers = list[list[float]]
@@ -50,7 +51,7 @@ class LossCase:
     """One loss under test.
 
     Args:
-        make: creates the loss; it must accept ``reduction=`` as a keyword.
+        make: creates the loss; it must accept ``reduction=`` and ``backend=`` as keywords.
         oracle: an independent implementation of the paper's formula.
         name: the name in test reports; by default the name of the class.
         stop_gradient_value: for a loss with a stop-gradient, a function ``f(embeddings, at, labels)`` of plain lists
@@ -239,6 +240,15 @@ class LossContract:
         (of_fold,) = torch.autograd.grad(node.fold.finish(state).sum(), free)
         _close(node.fold.derivative(free.detach(), keep, tuple(each.detach() for each in state)), of_fold)
 
+    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    def test_gradient_on_a_curved_similarity(self, case: LossCase, backend: str) -> None:
+        """The gradient is right for a similarity with its own `prepare`, whose squared norms have a gradient."""
+        loss: Any = case.make(reduction="mean", backend=backend).double()
+        if isinstance(loss, ProxyLoss) or loss.similarities is not None or case.stop_gradient_value is not None:
+            return  # the loss is defined on certain similarities only, or is not differentiable by finite differences
+        loss.similarity = Curved()
+        check_gradient(loss, *make_batch("balanced", seed=6))
+
     def test_is_a_function_of_similarities(self, case: LossCase) -> None:
         """``from_similarity`` gives the same value, or raises an error of one sentence."""
         loss = case.make()
@@ -305,6 +315,23 @@ class LossContract:
         assert gradient.dtype == dtype
         assert torch.isfinite(value).all()
         assert torch.isfinite(gradient).all()
+
+    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    def test_finite_at_any_norm(self, case: LossCase, backend: str) -> None:
+        """In float32, unit vectors of any norm have a finite loss; raw ones up to the largest square, else one sentence."""
+        loss = case.make(backend=backend)
+        bounded = as_similarity(loss.similarity).bounded and not case.depends_on_scale
+        embeddings, labels = make_batch("ragged")
+        rows = torch.nn.functional.normalize(embeddings)
+        for norm in (1e-30, 1e-18, 1e18, 1e19, 1e20, 1e30):
+            batch = (norm * rows).float(), labels
+            if norm > 1e19 and not bounded:
+                with pytest.raises(ValueError, match=r"embeddings must have norms of at most .* but row 0 has norm"):
+                    loss(*batch)
+                continue
+            value, gradient = _gradient(loss, *batch)
+            assert torch.isfinite(value), norm
+            assert torch.isfinite(gradient).all(), norm
 
     @pytest.mark.parametrize("batch", DEGENERATE)
     def test_degenerate_batches_back_propagate(self, case: LossCase, batch: str) -> None:
