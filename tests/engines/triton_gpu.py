@@ -18,10 +18,12 @@ from likewise.engines import evaluate_declaration
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    ClassWeighted,
     Labels,
     PairBatch,
     PerPair,
     PerReference,
+    Thresholded,
     acosh,
     inner_products,
     largest,
@@ -192,6 +194,15 @@ def numbers_per_pair() -> None:
             partial(directed, losses.TripletLoss, reduction="mean"),
         ):
             check(make, embeddings, labels)
+
+
+def other_reductions() -> None:
+    """Few units, so that none lies within rounding of a threshold; the weights are on the device."""
+    embeddings, labels = batch(129, classes=10)
+    weights = torch.linspace(0.0, 2.0, 10).cuda()
+    for reduction in (Thresholded(low=1.0), Thresholded(high=1.0), ClassWeighted(weights)):
+        for kind in (losses.NTXentLoss, losses.MultiSimilarityLoss):
+            check(partial(kind, reduction=reduction), embeddings, labels)
 
 
 def the_hardest_pair_is_found_again() -> None:
@@ -374,6 +385,7 @@ CHECKS = (
     operations_keep_their_digits,
     numbers_per_reference,
     numbers_per_pair,
+    other_reductions,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.formula import (
+    BOTH,
     EACH_POSITIVE,
     NEGATIVES,
     POSITIVES,
@@ -234,3 +237,19 @@ def test_formulas_are_immutable():
     formula: Formula = s + 1.0
     with pytest.raises(AttributeError):
         formula.operation = "sub"
+
+
+@pytest.mark.parametrize(
+    "operation", [log, softplus, sigmoid, sqrt, tanh, exp, lambda x: x / count(BOTH), lambda x: x**0.5]
+)
+def test_counts_are_real_numbers_where_an_operation_needs_them(operation: Callable[[Formula], Formula]):
+    """A count is an integer; ``log(count(…))`` is computed in the precision of the similarities."""
+    number = torch.tensor([[3]])
+    known = {
+        count(NEGATIVES): number,
+        count(BOTH): number + 2,
+        mean(s, NEGATIVES): torch.zeros(1, 1, dtype=torch.float64),
+    }
+    exact = {node: value.double() for node, value in known.items()}
+    found = evaluate(operation(count(NEGATIVES)), known)
+    torch.testing.assert_close(found, evaluate(operation(count(NEGATIVES)), exact), rtol=0.0, atol=0.0)

@@ -50,9 +50,11 @@ def test_squared_distances_under_autocast_are_added_up_in_single_precision():
 
 CASES = [
     *(SimilarityCase(each, partial(oracles.similarity, name), name) for name, each in SIMILARITIES.items()),
-    SimilarityCase(SquaredEuclidean(False), lambda a, b: -sum((x - y) ** 2 for x, y in zip(a, b, strict=True))),
-    SimilarityCase(Euclidean(False), lambda a, b: -math.dist(a, b)),
-    SimilarityCase(SNR(False), lambda a, b: -variance(list(map(sub, b, a))) / variance(a)),
+    SimilarityCase(
+        SquaredEuclidean(normalize=False), lambda a, b: -sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+    ),
+    SimilarityCase(Euclidean(normalize=False), lambda a, b: -math.dist(a, b)),
+    SimilarityCase(SNR(normalize=False), lambda a, b: -variance(list(map(sub, b, a))) / variance(a)),
     SimilarityCase(
         Poincare(1.0, 0.8, normalize=True), lambda a, b: -oracles.poincare_distance(*unit_of(a, b), 1.0, 0.8)
     ),

@@ -168,7 +168,9 @@ def proxy_case(
             extra = oracles.reduce(terms[1:], "mean", len(proxies))
             terms = terms[:1]
         result = oracles.reduce(terms, reduction, anchors)
-        return [x + extra / anchors for x in result] if reduction == "none" else result + extra
+        if result is terms:
+            return terms
+        return [x + extra / anchors for x in result] if isinstance(result, list) else result + extra
 
     return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, depends_on_scale=depends_on_scale)
 
@@ -180,6 +182,14 @@ def soft_triple_penalty(proxies: list[list[float]]) -> float:
 PROXY_CASES = [
     proxy_case(losses.SoftmaxLoss, proxy_oracles.softmax),
     proxy_case(losses.NormalizedSoftmaxLoss, proxy_oracles.normalized_softmax),
+    proxy_case(
+        losses.NormalizedSoftmaxLoss,
+        proxy_oracles.normalized_softmax,
+        name="NormalizedSoftmaxLoss-raw",
+        depends_on_scale=True,
+        temperature=0.5,
+        normalize_embeddings=False,
+    ),
     proxy_case(losses.ProxyNCALoss, proxy_oracles.proxy_nca),
     proxy_case(losses.ProxyNCAPPLoss, proxy_oracles.proxy_nca_pp),
     proxy_case(losses.SphereFaceLoss, proxy_oracles.sphere_face, depends_on_scale=True),

@@ -17,6 +17,7 @@ from likewise.analysis.catalog import Entry
 from likewise.engines import javascript
 from likewise.formula import (
     SIMILARITIES,
+    ClassWeighted,
     Declaration,
     Formula,
     Hyper,
@@ -25,12 +26,15 @@ from likewise.formula import (
     PerAnchor,
     PerPair,
     PerReference,
+    Reduction,
     SimilarityLike,
     Term,
+    Thresholded,
     Total,
     TripletTerm,
     as_similarity,
     at_least,
+    counted_by,
     hyperparameters,
     per_triplet,
     sort_declaration,
@@ -251,6 +255,8 @@ def _text(loss: Any) -> str:
             alone.append(_by_hand(loss, "alone", "a regularizer"))
         terms, mine = _mine_terms(loss, terms, whole)
         value, inputs = _value(terms, loss.reduction)
+        if whole and not isinstance(loss.reduction, str):
+            raise NotPrintableError(f"{loss.reduction!r} of a function of the matrix has no JavaScript")
         functions = [javascript.print_value(value, inputs)] if terms else []
         if whole:
             name = _by_hand(loss, "matrix", "a function of the matrix")
@@ -285,13 +291,18 @@ def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[
     return [term.chosen_by(choice) for term in triplets], "null"
 
 
-def _value(terms: list[Term], reduction: str) -> tuple[Formula, list[Any]]:
+def _value(terms: list[Term], reduction: Reduction) -> tuple[Formula, list[Any]]:
     """The reduced sum of all terms, and the numbers per anchor, reference and pair that the batch provides."""
+    if isinstance(reduction, ClassWeighted) or reduction == "mean_per_anchor":
+        raise NotPrintableError(f"the reduction {reduction!r} has no JavaScript")
+    if isinstance(reduction, Thresholded):
+        terms = [term.within(reduction) for term in terms]
+    counted = counted_by(reduction)
     value: Formula | None = None
     for term in terms:
         number: Formula = Total(term.total)
-        if reduction in ("mean", "nonzero"):
-            number = number / at_least(Total(term.units if reduction == "mean" else term.nonzero), 1)
+        if counted in ("mean", "nonzero"):
+            number = number / at_least(Total(term.units if counted == "mean" else term.nonzero), 1)
         value = number if value is None else value + number
     value = Number(0.0) if value is None else value
     return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference | PerPair)]
@@ -414,12 +425,7 @@ def _substitute_terms(symbolic: Declaration, plain: Declaration, values: Mapping
 
     terms, _, _ = sort_declaration(symbolic)
     _, regularizers, whole = sort_declaration(plain)
-    made = [
-        per_triplet(*map(at, term.values))
-        if isinstance(term, TripletTerm)
-        else Term(at(term.total), at(term.units), at(term.nonzero))
-        for term in terms
-    ]
+    made = [per_triplet(*map(at, term.values)) if isinstance(term, TripletTerm) else term.map(at) for term in terms]
     return (*made, *regularizers, *whole)
 
 

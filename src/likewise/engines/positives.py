@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
+from likewise._compat import is_mapped
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.pair_numbers import PairNumbers
+from likewise.engines.recompute import call_recomputed
 from likewise.formula import (
     POSITIVES,
     AtPositive,
@@ -84,7 +85,7 @@ def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
     """
     if can_read_values(tensor):
         return True
-    if not large or tensor.is_meta or torch.compiler.is_compiling():
+    if not large or tensor.is_meta or torch.compiler.is_compiling() or is_mapped(tensor):
         return False
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
@@ -330,10 +331,9 @@ def map_positives(
     index = find_candidates(positive, large=m * n * n > COUNT_FROM)
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
-    roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
+    roomy = index.shape[1] * m * n <= 2**24
     return [
-        compute(S, some) if roomy else checkpoint(compute, S, some, use_reentrant=False, preserve_rng_state=False)
-        for some in torch.split(index, size, dim=1)
+        compute(S, some) if roomy else call_recomputed(compute, S, some) for some in torch.split(index, size, dim=1)
     ]
 
 
@@ -418,9 +418,14 @@ def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
         return numbers.new_zeros(batch.shape[0]).index_add(0, triplets.anchors, numbers)
 
     values = [evaluate(value, known) * valid for value in term.values]
+    units = valid * len(values)
+    if term.thresholds is not None:
+        counted = [evaluate(term.thresholds.contains(value), known) & (valid > 0) for value in term.values]
+        values = [torch.where(each, value, 0.0) for each, value in zip(counted, values, strict=True)]
+        units = torch.stack(counted).sum(dim=0)
     return TermValues(
         add(sum(values[1:], values[0])),
-        add(valid * len(values)),
+        add(units),
         add(sum((is_nonzero(value).long() for value in values), torch.zeros_like(valid))),
     )
 
@@ -461,13 +466,8 @@ def numbers_at(numbers: PairNumbers, batch: PairBatch, *index: Tensor) -> Tensor
 def _in_chunks(compute: Callable[..., Tensor], index: tuple[Tensor, ...], size: int) -> Tensor:
     """A function of indices of one shape, in chunks that are recomputed in the backward pass if there are many."""
     chunks = list(zip(*(torch.split(each.reshape(-1), size) for each in index), strict=True))
-    if (len(chunks) == 1 and index[0].numel() <= size // 4) or not torch.is_grad_enabled():
-        found = [compute(*chunk) for chunk in chunks]
-    else:
-        found = [
-            checkpoint(compute, *chunk, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
-            for chunk in chunks
-        ]
+    roomy = len(chunks) == 1 and index[0].numel() <= size // 4
+    found = [compute(*chunk) if roomy else call_recomputed(compute, *chunk) for chunk in chunks]
     return torch.cat(found).view(index[0].shape)
 
 

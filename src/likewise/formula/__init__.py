@@ -45,12 +45,12 @@ from likewise.formula.operations import (
     where,
 )
 from likewise.formula.pair_numbers import PerPair, PerTriplet, inner_products, pair_entries
+from likewise.formula.reductions import ClassWeighted, TermValues, Thresholded
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
 from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
     MatrixLoss,
     Regularizer,
-    TermValues,
     mean_over_batch,
     per_anchor,
     per_pair,
@@ -63,6 +63,7 @@ __all__ = [
     "NEGATIVES",
     "POSITIVES",
     "SNR",
+    "ClassWeighted",
     "Cosine",
     "Dot",
     "Euclidean",
@@ -81,6 +82,7 @@ __all__ = [
     "Similarity",
     "SquaredEuclidean",
     "TermValues",
+    "Thresholded",
     "Triplets",
     "acosh",
     "add_up",
@@ -165,6 +167,12 @@ from likewise.formula.operations import evaluate as evaluate
 from likewise.formula.operations import is_nonzero as is_nonzero
 from likewise.formula.pair_numbers import AtPositive as AtPositive
 from likewise.formula.pair_numbers import broadcast_shape as broadcast_shape
+from likewise.formula.reductions import Counted as Counted
+from likewise.formula.reductions import Reduction as Reduction
+from likewise.formula.reductions import check_reduction as check_reduction
+from likewise.formula.reductions import counted_by as counted_by
+from likewise.formula.reductions import equal_share as equal_share
+from likewise.formula.reductions import reduce as reduce
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
@@ -174,15 +182,13 @@ from likewise.formula.similarities import Pooled as Pooled
 from likewise.formula.similarities import SimilarityLike as SimilarityLike
 from likewise.formula.similarities import as_similarity as as_similarity
 from likewise.formula.similarities import unit as unit
-from likewise.formula.terms import REDUCTIONS as REDUCTIONS
 from likewise.formula.terms import Choice as Choice
 from likewise.formula.terms import Declaration as Declaration
-from likewise.formula.terms import Reduction as Reduction
 from likewise.formula.terms import RowChunk as RowChunk
 from likewise.formula.terms import RowMapper as RowMapper
 from likewise.formula.terms import Term as Term
 from likewise.formula.terms import TripletTerm as TripletTerm
-from likewise.formula.terms import equal_share as equal_share
 from likewise.formula.terms import map_values as map_values
-from likewise.formula.terms import reduce as reduce
 from likewise.formula.terms import sort_declaration as sort_declaration
+from likewise.formula.terms import term_within as term_within
+from likewise.formula.views import label_views as label_views

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from likewise._compat import is_mapped
+
 _values_checked: ContextVar[bool | None] = ContextVar("values_checked", default=None)
 
 
@@ -46,7 +48,7 @@ def can_read_values(tensor: Tensor) -> bool:
         >>> can_read_values(torch.zeros(1))
         True
     """
-    if torch.compiler.is_compiling() or tensor.is_meta:
+    if torch.compiler.is_compiling() or tensor.is_meta or is_mapped(tensor):
         return False
     decided = _values_checked.get()
     return tensor.device.type == "cpu" if decided is None else decided

@@ -163,6 +163,18 @@ OPERATIONS: dict[str, Operation] = {
 }
 
 
+_REAL = frozenset({"div", "sqrt", "power", "log", "tanh", "acosh", "exp", "cos", "sin", "softplus", "sigmoid"})
+"""Operations whose result is a real number also where their arguments are counts, which are integers."""
+
+
+def _as_real(value: Any, known: dict[Formula, Any]) -> Any:
+    """A count in the dtype of the similarities; torch would use its default dtype."""
+    if not isinstance(value, Tensor):
+        return value
+    dtypes = (each.dtype for each in known.values() if isinstance(each, Tensor) and each.is_floating_point())
+    return value.to(next(dtypes, torch.get_default_dtype()))
+
+
 def relu(x: Operand) -> Formula:
     """``max(x, 0)``, the hinge ``[x]₊``; its derivative at zero is zero.
 
@@ -348,6 +360,8 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     if not isinstance(node, Apply):
         raise KeyError(f"the formula needs {node!r}, which was not computed")
     arguments = [evaluate(argument, known) for argument in node.arguments]
+    if node.operation in _REAL and not any(isinstance(each, Tensor) and each.is_floating_point() for each in arguments):
+        arguments = [_as_real(each, known) for each in arguments]
     value = OPERATIONS[node.operation].compute(*arguments)
     known[node] = value
     return value

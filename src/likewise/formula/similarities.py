@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.formula.checks import autocast_is_on, check_squared_norms, one_of
 from likewise.formula.operations import safe_sqrt
 
@@ -34,6 +35,8 @@ def unit(vectors: Tensor) -> Tensor:
                 [0.0000, 0.0000],
                 [0.6000, 0.8000]])
     """
+    if is_transformed():
+        return _unit_and_norm(vectors, _largest_entry(vectors.detach()))[0]
     result: Tensor = _Unit.apply(vectors)  # type: ignore[no-untyped-call]
     return result
 
@@ -43,9 +46,7 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
-        # division by infinity makes the value and the gradient of a row of zeros zero
-        largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
+        largest = _largest_entry(vectors)
         units, norm = _unit_and_norm(vectors, largest)
         ctx.save_for_backward(vectors, largest, units, norm)
         return units
@@ -60,6 +61,12 @@ class _Unit(torch.autograd.Function):
         tangent: Tensor = torch.addcmul(grad, units, along, value=-1.0)
         # memory does not suffice for three copies of a large batch
         return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
+
+
+def _largest_entry(vectors: Tensor) -> Tensor:
+    largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
+    # division by infinity makes the value and the gradient of a row of zeros zero
+    return largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
 
 
 def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +92,7 @@ class Similarity(ABC):
         tensor([[-2.]])
     """
 
-    normalize: bool = True
+    normalize: bool = field(default=True, kw_only=True)
 
     uses_squares: ClassVar[bool] = True
     """Whether `link` uses squared norms."""
@@ -210,7 +217,7 @@ class Dot(Similarity):
         tensor([[24.]])
     """
 
-    normalize: bool = False
+    normalize: bool = field(default=False, kw_only=True)
     uses_squares: ClassVar[bool] = False
     mirrors: ClassVar[bool] = True
 

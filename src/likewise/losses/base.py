@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from likewise.distributed import current_group
 from likewise.engines import BACKENDS, evaluate_declaration, replay
 from likewise.formula import (
-    REDUCTIONS,
+    ClassWeighted,
     Declaration,
     MatrixLoss,
     Number,
@@ -25,12 +25,15 @@ from likewise.formula import (
     Similarity,
     SimilarityLike,
     Term,
+    Thresholded,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
     check_hyperparameters,
+    check_reduction,
     full_precision,
     hyper,
+    label_views,
     one_of,
     option,
     walk,
@@ -38,7 +41,7 @@ from likewise.formula import (
 from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.miners import Miner
 
-_CONSTANT = (int, float, str, type(None), Similarity, Miner)
+_CONSTANT = (int, float, str, type(None), Similarity, Miner, ClassWeighted, Thresholded)
 """Types of attributes that are immutable."""
 
 _IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
@@ -59,7 +62,8 @@ class PairLoss(nn.Module):
             ``"poincare"`` work on unit vectors.
         miner: a miner of `likewise.miners` that chooses pairs or triplets.
         reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
-            zero, ``"sum"``, or ``"none"``: one value per anchor, the sum over its units.
+            zero, ``"sum"``; ``"none"``: one value per anchor, the sum over its units; ``"mean_per_anchor"``: one value per
+            anchor, their mean; or a `likewise.formula.ClassWeighted` or `likewise.formula.Thresholded`.
         backend: the engine; ``"auto"`` chooses by size and device.
 
     Examples:
@@ -79,7 +83,7 @@ class PairLoss(nn.Module):
         default="cosine", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     miner: Miner | None = option(default=None, kw_only=True, help="chooses pairs or triplets")
-    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    reduction: Reduction = option(default="mean", kw_only=True, help="how units are averaged")
     backend: str = option(default="auto", kw_only=True, help="the engine")
 
     suggested_lr: ClassVar[float | None] = None
@@ -106,7 +110,7 @@ class PairLoss(nn.Module):
         if self.similarities is not None and not isinstance(similarity, self.similarities):
             allowed = " or ".join(kind.__name__ for kind in self.similarities)
             raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
-        one_of("reduction", self.reduction, REDUCTIONS)
+        check_reduction(self.reduction)
         one_of("backend", self.backend, BACKENDS)
         if self.miner is not None and not isinstance(self.miner, Miner):
             what = f"the class {self.miner.__name__}, not an object" if isinstance(self.miner, type) else None
@@ -149,11 +153,19 @@ class PairLoss(nn.Module):
             reference_labels: the references' labels, ``(n,)``.
             relation: the positive and negative pairs, instead of those that labels make: a relation of
                 `likewise.formula`, or the index tensors of a miner, 3 for triplets or 4 for pairs, which index embeddings
-                and references.  Labels that are given with it are read for values per class only.
+                and references.  Labels that are given with it are read for values per class only.  ``"views"``: embeddings
+                and references are two views of the same samples, and all rows are compared with each other, as in SimCLR;
+                ``"paired"``: row k of references is the positive of row k of embeddings, and all other references are its
+                negatives.
 
         Returns:
-            A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
+            A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
         """
+        if isinstance(relation, str):
+            embeddings, labels, references, reference_labels = label_views(
+                relation, embeddings, labels, references, reference_labels, current_group()
+            )
+            relation = None
         self.check_references(references)
         # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
@@ -198,15 +210,17 @@ class PairLoss(nn.Module):
                 "concatenate both sets into embeddings instead"
             )
 
-    def value(self, batch: PairBatch, declaration: Declaration | None = None) -> Tensor:
+    def value(self, batch: PairBatch, *, miner: Miner | None = None, declaration: Declaration | None = None) -> Tensor:
         """The loss of a checked batch.
 
         Args:
             batch: the batch.
+            miner: chooses pairs or triplets in place of the loss's miner.
             declaration: what to compute in place of `declare`, for a wrapper that changes it.
         """
+        miner = self.miner if miner is None else miner
         declaration = cached_declaration(self) if declaration is None else declaration
-        return evaluate_declaration(declaration, batch, self.reduction, self.backend, self.miner)  # type: ignore[arg-type]
+        return evaluate_declaration(declaration, batch, self.reduction, self.backend, miner)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cached declaration."""

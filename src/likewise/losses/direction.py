@@ -36,6 +36,7 @@ from likewise.formula import (
     full_precision,
     ingredients,
     inner_products,
+    label_views,
     mentions_positive,
     pair_entries,
     per_triplet,
@@ -129,6 +130,11 @@ class DirectionRegularized(nn.Module):
         loss = self.loss
         with full_precision(embeddings):
             if isinstance(loss, PairLoss):
+                if isinstance(relation, str):
+                    embeddings, labels, references, reference_labels = label_views(
+                        relation, embeddings, labels, references, reference_labels, current_group()
+                    )
+                    relation = None
                 loss.check_references(references)
                 batch = batch_from_embeddings(
                     embeddings,
@@ -139,7 +145,7 @@ class DirectionRegularized(nn.Module):
                     as_similarity(loss.similarity),
                     current_group(),
                 )
-                return loss.value(batch, self._declarations()[None])
+                return loss.value(batch, declaration=self._declarations()[None])
             loss.check_references(references, reference_labels, relation)
             checked, half = loss.check_batch(embeddings, labels), same_half(embeddings, loss.proxies)
             return loss.value(*checked, half=half, declarations=self._declarations())
@@ -180,9 +186,14 @@ class _DirectionTerm:
     def _add_to_term(self, term: Term) -> Term:
         if isinstance(term, TripletTerm):
             self.was_added |= any(s in ingredients(value) for value in term.values)
-            return per_triplet(*(substitute(value, {s: self._in_triplet}) for value in term.values))
+            values = (substitute(value, {s: self._in_triplet}) for value in term.values)
+            return per_triplet(*values, choice=term.choice, thresholds=term.thresholds)
         made: dict[Formula, Formula] = {}
-        return Term(*(self._add(formula, made) for formula in (term.total, term.units, term.nonzero)))
+        value = None if term.value is None else self._add(term.value, made)
+        if value is not None and term.over is NEGATIVES:  # the value of one pair
+            value = substitute(value, {s: self._in_pair})
+        formulas = [self._add(formula, made) for formula in (term.total, term.units, term.nonzero)]
+        return Term(*formulas, value=value, over=term.over)
 
     def _add(self, node: Formula, made: dict[Formula, Formula]) -> Formula:
         if node not in made:
