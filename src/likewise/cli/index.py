@@ -10,12 +10,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from likewise.cli import index_versions
 from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
 from likewise.cli.mistakes import Mistake, making
@@ -31,10 +31,12 @@ from likewise.search import (
     Embedding,
     Encoder,
     Index,
+    adopt,
     batch_for,
+    is_index,
     is_url,
     kind_for,
-    read_manifest,
+    read_embeddings,
     split_url,
 )
 
@@ -56,6 +58,11 @@ def run(words: Sequence[str]) -> int:
         likewise.cli.mistakes.Mistake: there is no folder or table nowhere
     """
     given = _options().parse_intermixed_args(words)
+    action = index_versions.chosen_action(given)
+    if action is not None:
+        return action(given)
+    if given.out is None:
+        raise Mistake("likewise index needs a place for the index: -o birds.index")
     with written(given.out):
         return _run(given)
 
@@ -66,11 +73,14 @@ def _run(given: argparse.Namespace) -> int:
         raise Mistake(f"--store goes with {what}")
     if given.prune and not given.update:
         raise Mistake("--prune goes with --update: a new index has nothing to remove")
-    if given.prune and given.shard:
-        raise Mistake("--prune needs all images: leave --shard out, or the other slices would be taken for gone")
-    _bring_back(given.out)
+    if given.prune and (given.shard or given.vectors):
+        raise Mistake(
+            "--prune needs all images: leave --shard and --vectors out, or the others would be taken for gone"
+        )
     if given.merge:
         return _merge(given)
+    if given.vectors is not None:
+        return _from_vectors(given)
     if given.update:
         return _update(given)
     if len(given.what) != 2:
@@ -89,25 +99,21 @@ def _run(given: argparse.Namespace) -> int:
         if not len(found.rows):
             shutil.rmtree(slices.folder, ignore_errors=True)
             return _nothing(collection, found)
-        new = slices.folder / "index"
-        shutil.rmtree(new, ignore_errors=True)
         with making("the index"):
             index = Index.create(
-                new,
+                _fresh(given.out),
                 dim=encoder.dim,
                 model=asked.place if isinstance(asked.place, Path) else encoder,
                 storage=given.storage or "float32",
-                name=given.name or given.out.name.removesuffix(".index"),
+                name=_name(given),
                 images=asked.images,
                 root=collection.pictures.root,
             )
             _add(index, collection, found)
-            _structured(index, given.approximate or "auto")
-        _write_broken(new, collection, found)
-        _put_in_place(new, given.out, slices.folder / "old")
+            index = _put_in_place(given, index, given.approximate or "auto")
+        _write_broken(given.out, collection, found)
         shutil.rmtree(slices.folder, ignore_errors=True)
     _list_broken(given.out, collection, found)
-    index = Index.open(given.out)
     _store(index, given.store)
     return _conclude(index, given.out, f"{_images(len(found.rows))} indexed", collection.take(found.rows[:1].tolist()))
 
@@ -119,7 +125,9 @@ def _options() -> Arguments:
     options.usage = (
         "likewise index MODEL IMAGES -o birds.index [options]\n"
         "       likewise index --update [MODEL] IMAGES -o birds.index [--prune]\n"
-        "       likewise index --merge a.index b.index -o all.index"
+        "       likewise index --vectors embeddings.npz [MODEL] -o birds.index [--update]\n"
+        "       likewise index --merge a.index b.index -o all.index\n"
+        "       likewise index --versions | --restore N | --purge | --check | --to-parquet FILE  birds.index"
     )
     options.add_argument(
         "what",
@@ -128,10 +136,14 @@ def _options() -> Arguments:
         help="a model (.safetensors), a run's folder, or a published network such as efficientnet_lite0; and a folder, "
         "nested or flat, or a table (.csv, .tsv, .parquet), whose columns are kept",
     )
-    options.add_argument("-o", "--out", metavar="INDEX", type=Path, required=True, help="where to: a folder.index")
+    options.add_argument("-o", "--out", metavar="INDEX", type=Path, help="where to: a folder.index")
     options.add_argument("--update", action="store_true", help="add new files, replace changed ones")
     options.add_argument("--prune", action="store_true", help="with --update: remove those that are gone")
     options.add_argument("--merge", action="store_true", help="put indexes of the same model together")
+    options.add_argument(
+        "--vectors", metavar="FILE", type=Path, help="embeddings from elsewhere (.npz: embeddings, paths, labels, …)"
+    )
+    index_versions.add_options(options)
     options.add_argument("--shard", metavar="I/N", help="only the I-th of N slices, to be merged later")
     options.add_argument("--overwrite", action="store_true", help="replace the index if it is there")
     options.add_argument(
@@ -229,39 +241,36 @@ def _add(index: Index, collection: Collection, found: Gathered) -> None:
     )
 
 
-def _structured(index: Index, kind: str) -> None:
-    """Build what makes a large index quick."""
-    kind = kind_for(len(index)) if kind == "auto" else kind
-    if kind != "exact":
-        index.rebuild(approximate=kind)  # type: ignore[arg-type]
-
-
 def _check_place(given: argparse.Namespace, hint: str) -> None:
     """Nothing but an index is ever replaced: the same name may be that of a folder of photographs."""
     if not given.out.exists():
         return
-    try:
-        read_manifest(given.out)
-    except ValueError as refusal:
-        raise Mistake(f"{given.out} is there already and is no index: choose another -o, or remove it") from refusal
+    if not is_index(given.out):
+        raise Mistake(f"{given.out} is there already and is no index: choose another -o, or remove it")
     if not given.overwrite:
         raise Mistake(f"{given.out} is there already; {hint}")
 
 
-def _bring_back(out: Path) -> None:
-    """An index that was moved aside to be replaced, by a process that died before it could put the new one there."""
-    old = _parts(out) / "old"
-    if old.exists() and not out.exists():
-        with alone(_parts(out)):
-            old.rename(out)
+def _name(given: argparse.Namespace) -> str:
+    name: str = given.name or given.out.name.removesuffix(".index")
+    return name
 
 
-def _put_in_place(new: Path, out: Path, old: Path) -> None:
-    if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    new.rename(out)
+def _fresh(out: Path) -> Path:
+    """Where a new index is made before it is put in place."""
+    new = _parts(out) / "index"
+    shutil.rmtree(new, ignore_errors=True)
+    return new
+
+
+def _put_in_place(given: argparse.Namespace, index: Index, kind: str) -> Index:
+    """Build what makes a large index quick, and make the new index the one of that name."""
+    kind = kind_for(len(index)) if kind == "auto" else kind
+    if kind != "exact":
+        index.rebuild(approximate=kind)  # type: ignore[arg-type]
+    assert index.folder is not None
+    adopt(index.folder, given.out)
+    return Index.open(given.out)
 
 
 # ------------------------------------------------------------------------------------------------ update, merge
@@ -285,7 +294,7 @@ def _update(given: argparse.Namespace) -> int:
     added, found, some = 0, None, collection.take(changed)
     if changed:
         encoder = index.encoder()
-        _headline(given, encoder, index.manifest.model.name if index.manifest.model else "", len(some))
+        _headline(given, encoder, index.card.model.name if index.card.model else "", len(some))
         with alone(_parts(given.out)):
             slices = _slices(given, some, asked, encoder)
             found = _embedded(given, slices, encoder)
@@ -308,7 +317,7 @@ def _update(given: argparse.Namespace) -> int:
 
 def _same_model(index: Index, given: argparse.Namespace) -> Asked:
     """The index's own model; another one would make vectors that cannot be compared."""
-    model = index.manifest.model
+    model = index.model
     if model is None or index.model_file is None:
         raise Mistake(f"{given.out} has no model: add vectors to it in Python")
     own = Asked(index.model_file, model.images, model.sha256)
@@ -345,81 +354,88 @@ def _merge(given: argparse.Namespace) -> int:
     with making("the index"):
         parts = [Index.open(each) for each in given.what]
     with alone(_parts(given.out)):
-        new = _parts(given.out) / "index"
-        shutil.rmtree(new, ignore_errors=True)
         first = parts[0]
-        model = first.manifest.model
-        storage: Any = given.storage or first.storage
         with making("the index"):
-            index = Index.create(
-                new,
-                dim=first.dim,
-                model=first.model_file,
-                storage=storage,
-                name=given.name or given.out.name.removesuffix(".index"),
-                images=None if model is None else model.images,
-                root=first.root,
-                model_name=None if model is None else model.name,
-            )
+            index = Index.create_like(first, _fresh(given.out), storage=given.storage, name=_name(given))
             try:
                 for name, part in zip(given.what, parts, strict=True):
                     with making(f"{name}"):
                         index.merge(part)
             except Mistake:
-                shutil.rmtree(new, ignore_errors=True)
-                if {each.name for each in new.parent.iterdir()} == {".lock"}:
-                    shutil.rmtree(new.parent, ignore_errors=True)
+                shutil.rmtree(_parts(given.out), ignore_errors=True)
                 raise
-            index.rebuild(approximate=given.approximate or "auto")
-            if all(part.calibration == first.calibration for part in parts):
-                index.calibrated(first.calibration)
-        _put_in_place(new, given.out, _parts(given.out) / "old")
+            if any(part.calibration != first.calibration for part in parts):
+                index.calibrated(None)
+            index = _put_in_place(given, index, given.approximate or "auto")
         shutil.rmtree(_parts(given.out), ignore_errors=True)
-    index = Index.open(given.out)
     _store(index, given.store)
     return _conclude(index, given.out, f"{len(parts)} indexes merged")
 
 
+def _from_vectors(given: argparse.Namespace) -> int:
+    """An index of vectors that something else has made, with the model that made them or without one."""
+    if len(given.what) > 1:
+        raise Mistake(f"likewise index --vectors takes a MODEL or none, but it was given {_told(given.what)}")
+    _check_store(given.store)
+    with making("--vectors"):
+        found = read_embeddings(given.vectors)
+    asked = asked_model(given.what[0], given.images) if given.what else None
+    if asked is not None and isinstance(asked.place, Path) and found.model_sha256 not in (None, asked.fingerprint):
+        raise Mistake(f"{given.vectors} was made with another model than {asked.place}")
+    if not given.update:
+        _check_place(given, "--update adds to it, --overwrite replaces it")
+    with alone(_parts(given.out)), making("the index"):
+        if given.update:
+            index = Index.open(given.out)
+            if index.card.model is not None and found.model_sha256 not in (None, index.card.model.sha256):
+                raise Mistake(f"{given.vectors} was made with another model than {given.out}")
+        else:
+            index = Index.create(
+                _fresh(given.out),
+                dim=found.vectors.shape[1],
+                model=None if asked is None else asked.place,
+                storage=given.storage or "float32",
+                name=_name(given),
+                images=None if asked is None else asked.images,
+                root=given.root or found.root,
+            )
+        index.add(found.vectors, found.paths, labels=found.labels, metadata=found.metadata)
+        if not given.update:
+            index = _put_in_place(given, index, given.approximate or "auto")
+        elif given.storage or given.approximate:
+            index.rebuild(storage=given.storage, approximate=given.approximate)
+        shutil.rmtree(_parts(given.out), ignore_errors=True)
+    _store(index, given.store)
+    return _conclude(index, given.out, f"{len(found.paths):,} vectors {'added' if given.update else 'indexed'}")
+
+
 def _check_store(store: str | None) -> None:
     """Whether the database answers, before hours are spent."""
-    if store is None:
-        return
-    from likewise.search import PostgresIndex
+    if store is not None:
+        with making("--store"):
+            _opened(store)
 
-    with making("--store"):
-        url, name = split_url(store)
-        with suppress(ValueError):  # there is no such index yet
-            PostgresIndex.open(url, name).close()
+
+def _opened(store: str) -> Index | None:
+    """The index in a database; ``None`` where it has none of that name yet."""
+    split_url(store)
+    try:
+        return Index.open(store)
+    except ValueError:
+        return None
 
 
 def _store(index: Index, store: str | None) -> None:
     """Put the items into a database, too; those whose paths are there are replaced."""
     if store is None:
         return
-    from likewise.search import PostgresIndex
-
-    model = index.manifest.model
     with making("--store"):
-        url, given = split_url(store)
-        name = given or index.name
-        try:
-            target = PostgresIndex.open(url, name)
-        except ValueError:
-            storage: Any = "float32" if index.storage == "float32" else "float16"
-            target = PostgresIndex.create(
-                url,
-                name,
-                dim=index.dim,
-                model=index.model_file,
-                storage=storage,
-                images=None if model is None else model.images,
-                root=index.root,
-                model_name=None if model is None else model.name,
-            )
-            target.calibrated(index.calibration)
+        url, name = split_url(store)
+        place = f"{url}#{name or index.name}"
+        target = _opened(place) or Index.create_like(index, place)
         count = target.merge(index)
         target.close()
-    print(f"{count:,} images stored in the index {name} of the database")
+    print(f"{count:,} images stored in the index {name or index.name} of the database")
 
 
 # ------------------------------------------------------------------------------------------------ what is said
@@ -474,22 +490,22 @@ def summary(index: Index) -> list[tuple[str, str]]:
         >>> summary(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))[0]
         ('images', '0, vectors of 2 numbers')
     """
-    manifest = index.manifest
-    size = sum((index.folder / name).stat().st_size for name in manifest.files())
+    size = sum(each.bytes for each in index.card.files.values())
     rows = [("images", f"{len(index):,}, vectors of {index.dim:,} numbers")]
     if index.fields:
         rows.append(("metadata", ", ".join(index.fields)))
     stored = f"{index.storage}, {size / 1e6:,.1f} MB in all"
-    if manifest.loss is not None:
-        stored += f"; finds {manifest.loss.recall:.1%} of the ten nearest that float32 finds, measured with {manifest.loss.queries}"
+    loss, near = index.loss, index.near
+    if loss is not None:
+        stored += f"; finds {loss.recall:.1%} of the ten nearest that float32 finds, measured with {loss.queries}"
     rows.append(("storage", stored))
-    near = manifest.near
     if near is None:
         rows.append(("search", "exact: every image is compared"))
     else:
         name = {"hnsw": "HNSW", "ivfpq": "IVF-PQ"}[near.kind]
-        measured = f"finds {near.recall:.1%} of the ten nearest, {near.faster:.0f} times as fast as exact search"
+        recall = near.recall or 0.0
+        measured = f"finds {recall:.1%} of the ten nearest, {near.faster or 0.0:.0f} times as fast as exact search"
         rows.append(("search", f"{name}: {measured}, measured with {near.queries} queries"))
-        if near.recall < 0.95:
-            note(f"{name} misses {1 - near.recall:.0%} of the nearest here: --exact on a search finds them all")
+        if recall < 0.95:
+            note(f"{name} misses {1 - recall:.0%} of the nearest here: --exact on a search finds them all")
     return rows
