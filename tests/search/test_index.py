@@ -51,6 +51,7 @@ def test_versions_are_listed_restored_and_purged(make):
     index.add(units(2, 8, 5), ["0003.jpg", "new.jpg"])
     index.remove([0, 1])
     assert [(each.number, each.card.rows, each.card.change) for each in list_versions(index.folder)] == [
+        (1, 0, "create"),
         (2, 10, "add 10"),
         (3, 11, "add 2, replace 1"),
         (4, 9, "remove 2"),
@@ -64,9 +65,11 @@ def test_versions_are_listed_restored_and_purged(make):
         assert (each.thumbnail(3), each.item(3).label) == (b"webp 3", "wren")
     assert list_versions(index.folder)[-1].card.change == "restore 2"
     assert index.add(units(1, 8, 6), ["later"]).tolist() == [12]  # ids that were given are not given again
-    with pytest.raises(ValueError, match=r"number must be one of the versions that are kept \(4, 5, 6\), but it is 2"):
+    with pytest.raises(
+        ValueError, match=r"number must be one of the versions that are kept \(3, 4, 5, 6\), but it is 2"
+    ):
         restore_version(index.folder, 2)
-    assert (purge_versions(index.folder), [each.number for each in list_versions(index.folder)]) == (2, [6])
+    assert (purge_versions(index.folder), [each.number for each in list_versions(index.folder)]) == (3, [6])
     assert sorted(each.name for each in index.folder.iterdir()) == [".lock", "version-000006"]
 
 

@@ -160,12 +160,6 @@ def test_bytes_and_facts_are_the_folders(clients: tuple[TestClient, TestClient])
     assert told["rates"][0] == {"far": 0.1, "threshold": 0.2, "same": True}
 
 
-def test_exact_false_is_refused_where_nothing_is_approximate(clients: tuple[TestClient, TestClient]):
-    for client in clients:
-        answer = client.post("/api/search", json={"id": 1, "exact": False})
-        assert (answer.status_code, "exact must be True or None" in answer.text) == (422, True)
-
-
 def test_many_threads_at_once_are_answered_each_its_own(pair: tuple[Index, Index]):
     """Sixteen threads, 480 requests of every kind; no connection is used by two, and few are left over."""
     folder, database = pair
@@ -279,31 +273,18 @@ def test_storing_anew_never_shows_an_empty_index(url: str):
         writer.join()
 
 
-def test_still_and_version(url: str):
+def test_what_is_held_still_cannot_be_changed_and_versions_differ(url: str):
     database = plain(url, "held")
     seen = [database.version]
-    with database.still() as now:
-        database.remove([0])
-        assert (len(now), len(database)) == (8, 7)
-        assert now.version == seen[0]
-        assert now.item(0).path == "0.jpg"
-        assert now.search(np.eye(32)[:1], 8).ids.min() == 0
-        with pytest.raises(TypeError, match=r"an index that is held still can be read, but it cannot be changed"):
-            now.remove([1])
-    for change in (
-        lambda: database.add(np.eye(32)[:1], ["new"]),
-        lambda: database.calibrated({"points": []}),
-        lambda: database.rebuild(approximate="hnsw", queries=2),
+    with (
+        database.still() as now,
+        pytest.raises(TypeError, match=r"an index that is held still can be read, but it cannot be changed"),
     ):
-        seen.append(database.version)
-        change()
+        now.remove([1])
+    database.rebuild(approximate="hnsw", queries=2)
     seen.append(database.version)
-    assert len({*seen}) == 5
     database.drop()
-    assert plain(url, "held").version not in seen
-    assert np.array_equal(database.matching("id >= 5"), [5, 6, 7])
-    assert database.vectors([]).shape == (0, 32)
-    assert database.items([]) == []
+    assert len({*seen, plain(url, "held").version}) == 3
 
 
 def test_an_approximate_index_says_so_and_can_be_asked_exactly(url: str):
@@ -528,18 +509,3 @@ def test_a_command_and_its_page(
     for word in (SECRET, PLAIN):
         assert word.encode() not in b"".join(pages)
         assert word not in started.said + said
-
-
-def test_a_folder_has_the_same_few_words(tmp_path: Path):
-    """What a server asks of an index, whichever it is."""
-    index = make_index(tmp_path, model=False, count=8)
-    other = Index.open(index.folder)
-    assert isinstance(other, Index)
-    assert other.refresh() is False
-    assert (other.version, other.model, other.near) == (index.version, None, None)
-    with other.still() as now:
-        index.remove([0])
-        assert other.refresh() is True
-        assert (len(now), len(other)) == (8, 7)
-    assert now.version != other.version
-    assert split_url("postgres://me@host/photos") == ("postgres://me@host/photos", None)

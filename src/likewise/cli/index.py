@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -18,10 +16,22 @@ import numpy as np
 from likewise.cli import index_versions
 from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
+from likewise.cli.index_merge import index_vectors, merge
+from likewise.cli.index_place import (
+    check_place,
+    check_store,
+    conclude,
+    fresh_folder,
+    name_of,
+    parts_folder,
+    put_in_place,
+    spoken,
+    store_index,
+)
 from likewise.cli.mistakes import Mistake, making
 from likewise.cli.models import Asked, asked_model
 from likewise.cli.pictures import add_images_option, add_table_options
-from likewise.cli.screen import bold, columns, note
+from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
 from likewise.data import aside
 from likewise.search import (
@@ -31,13 +41,8 @@ from likewise.search import (
     Embedding,
     Encoder,
     Index,
-    adopt,
     batch_for,
-    is_index,
     is_url,
-    kind_for,
-    read_embeddings,
-    split_url,
 )
 
 PART = 1024
@@ -78,20 +83,20 @@ def _run(given: argparse.Namespace) -> int:
             "--prune needs all images: leave --shard and --vectors out, or the others would be taken for gone"
         )
     if given.merge:
-        return _merge(given)
+        return merge(given)
     if given.vectors is not None:
-        return _from_vectors(given)
+        return index_vectors(given)
     if given.update:
         return _update(given)
     if len(given.what) != 2:
-        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {_told(given.what)}")
-    _check_place(given, "--update adds to it, --overwrite replaces it")
-    _check_store(given.store)
+        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {spoken(given.what)}")
+    check_place(given, "--update adds to it, --overwrite replaces it")
+    check_store(given.store)
     asked = asked_model(given.what[0], given.images)
     collection = _collection(given)
     encoder = asked.load()
     _headline(given, encoder, str(asked.place), len(collection))
-    with alone(_parts(given.out)):
+    with alone(parts_folder(given.out)):
         slices = _slices(given, collection, asked, encoder)
         found = _embedded(given, slices, encoder)
         if found is None:
@@ -101,21 +106,21 @@ def _run(given: argparse.Namespace) -> int:
             return _nothing(collection, found)
         with making("the index"):
             index = Index.create(
-                _fresh(given.out),
+                fresh_folder(given.out),
                 dim=encoder.dim,
                 model=asked.place if isinstance(asked.place, Path) else encoder,
                 storage=given.storage or "float32",
-                name=_name(given),
+                name=name_of(given),
                 images=asked.images,
                 root=collection.pictures.root,
             )
             _add(index, collection, found)
-            index = _put_in_place(given, index, given.approximate or "auto")
+            index = put_in_place(given, index, given.approximate or "auto")
         _write_broken(given.out, collection, found)
         shutil.rmtree(slices.folder, ignore_errors=True)
     _list_broken(given.out, collection, found)
-    _store(index, given.store)
-    return _conclude(index, given.out, f"{_images(len(found.rows))} indexed", collection.take(found.rows[:1].tolist()))
+    store_index(index, given.store)
+    return conclude(index, given.out, f"{_images(len(found.rows))} indexed", collection.take(found.rows[:1].tolist()))
 
 
 def _options() -> Arguments:
@@ -171,14 +176,6 @@ def _options() -> Arguments:
     return options
 
 
-def _told(words: Sequence[str]) -> str:
-    return " ".join(words) if words else "neither"
-
-
-def _parts(out: Path) -> Path:
-    return out.with_name(out.name + ".parts")
-
-
 def _collection(given: argparse.Namespace) -> Collection:
     place = Path(given.what[-1])
     collection = find_collection(place, root=given.root, columns=(given.path_column, given.label_column))
@@ -205,7 +202,7 @@ def _headline(given: argparse.Namespace, encoder: Encoder, model: str, images: i
 
 
 def _slices(given: argparse.Namespace, collection: Collection, asked: Asked, encoder: Encoder) -> Slices:
-    slices = Slices(_parts(given.out), collection.pictures, PART, given.thumbnails)
+    slices = Slices(parts_folder(given.out), collection.pictures, PART, given.thumbnails)
     slices.begin(
         {
             "model": asked.fingerprint,
@@ -241,44 +238,12 @@ def _add(index: Index, collection: Collection, found: Gathered) -> None:
     )
 
 
-def _check_place(given: argparse.Namespace, hint: str) -> None:
-    """Nothing but an index is ever replaced: the same name may be that of a folder of photographs."""
-    if not given.out.exists():
-        return
-    if not is_index(given.out):
-        raise Mistake(f"{given.out} is there already and is no index: choose another -o, or remove it")
-    if not given.overwrite:
-        raise Mistake(f"{given.out} is there already; {hint}")
-
-
-def _name(given: argparse.Namespace) -> str:
-    name: str = given.name or given.out.name.removesuffix(".index")
-    return name
-
-
-def _fresh(out: Path) -> Path:
-    """Where a new index is made before it is put in place."""
-    new = _parts(out) / "index"
-    shutil.rmtree(new, ignore_errors=True)
-    return new
-
-
-def _put_in_place(given: argparse.Namespace, index: Index, kind: str) -> Index:
-    """Build what makes a large index quick, and make the new index the one of that name."""
-    kind = kind_for(len(index)) if kind == "auto" else kind
-    if kind != "exact":
-        index.rebuild(approximate=kind)  # type: ignore[arg-type]
-    assert index.folder is not None
-    adopt(index.folder, given.out)
-    return Index.open(given.out)
-
-
 # ------------------------------------------------------------------------------------------------ update, merge
 
 
 def _update(given: argparse.Namespace) -> int:
     if len(given.what) not in (1, 2):
-        raise Mistake(f"likewise index --update needs IMAGES, but it was given {_told(given.what)}")
+        raise Mistake(f"likewise index --update needs IMAGES, but it was given {spoken(given.what)}")
     with making("the index"):
         index = Index.open(given.out)
     asked = _same_model(index, given)
@@ -295,7 +260,7 @@ def _update(given: argparse.Namespace) -> int:
     if changed:
         encoder = index.encoder()
         _headline(given, encoder, index.card.model.name if index.card.model else "", len(some))
-        with alone(_parts(given.out)):
+        with alone(parts_folder(given.out)):
             slices = _slices(given, some, asked, encoder)
             found = _embedded(given, slices, encoder)
             if found is None:
@@ -312,7 +277,7 @@ def _update(given: argparse.Namespace) -> int:
             index.rebuild(storage=given.storage, approximate=given.approximate)
     fresh = 0 if found is None else sum(paths[changed[row]] not in stamps for row in found.rows)
     done = f"{_images(fresh)} added, {added - fresh:,} replaced, {removed:,} removed"
-    return _conclude(index, given.out, done, collection if found is None else some.take(found.rows[:1].tolist()))
+    return conclude(index, given.out, done, collection if found is None else some.take(found.rows[:1].tolist()))
 
 
 def _same_model(index: Index, given: argparse.Namespace) -> Asked:
@@ -346,98 +311,6 @@ def _gone(index: Index, collection: Collection, paths: Sequence[str]) -> Any:
     return np.array(found, np.int64)
 
 
-def _merge(given: argparse.Namespace) -> int:
-    if len(given.what) < 2:
-        raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {_told(given.what)}")
-    _check_place(given, "--overwrite replaces it")
-    _check_store(given.store)
-    with making("the index"):
-        parts = [Index.open(each) for each in given.what]
-    with alone(_parts(given.out)):
-        first = parts[0]
-        with making("the index"):
-            index = Index.create_like(first, _fresh(given.out), storage=given.storage, name=_name(given))
-            try:
-                for name, part in zip(given.what, parts, strict=True):
-                    with making(f"{name}"):
-                        index.merge(part)
-            except Mistake:
-                shutil.rmtree(_parts(given.out), ignore_errors=True)
-                raise
-            if any(part.calibration != first.calibration for part in parts):
-                index.calibrated(None)
-            index = _put_in_place(given, index, given.approximate or "auto")
-        shutil.rmtree(_parts(given.out), ignore_errors=True)
-    _store(index, given.store)
-    return _conclude(index, given.out, f"{len(parts)} indexes merged")
-
-
-def _from_vectors(given: argparse.Namespace) -> int:
-    """An index of vectors that something else has made, with the model that made them or without one."""
-    if len(given.what) > 1:
-        raise Mistake(f"likewise index --vectors takes a MODEL or none, but it was given {_told(given.what)}")
-    _check_store(given.store)
-    with making("--vectors"):
-        found = read_embeddings(given.vectors)
-    asked = asked_model(given.what[0], given.images) if given.what else None
-    if asked is not None and isinstance(asked.place, Path) and found.model_sha256 not in (None, asked.fingerprint):
-        raise Mistake(f"{given.vectors} was made with another model than {asked.place}")
-    if not given.update:
-        _check_place(given, "--update adds to it, --overwrite replaces it")
-    with alone(_parts(given.out)), making("the index"):
-        if given.update:
-            index = Index.open(given.out)
-            if index.card.model is not None and found.model_sha256 not in (None, index.card.model.sha256):
-                raise Mistake(f"{given.vectors} was made with another model than {given.out}")
-        else:
-            index = Index.create(
-                _fresh(given.out),
-                dim=found.vectors.shape[1],
-                model=None if asked is None else asked.place,
-                storage=given.storage or "float32",
-                name=_name(given),
-                images=None if asked is None else asked.images,
-                root=given.root or found.root,
-            )
-        index.add(found.vectors, found.paths, labels=found.labels, metadata=found.metadata)
-        if not given.update:
-            index = _put_in_place(given, index, given.approximate or "auto")
-        elif given.storage or given.approximate:
-            index.rebuild(storage=given.storage, approximate=given.approximate)
-        shutil.rmtree(_parts(given.out), ignore_errors=True)
-    _store(index, given.store)
-    return _conclude(index, given.out, f"{len(found.paths):,} vectors {'added' if given.update else 'indexed'}")
-
-
-def _check_store(store: str | None) -> None:
-    """Whether the database answers, before hours are spent."""
-    if store is not None:
-        with making("--store"):
-            _opened(store)
-
-
-def _opened(store: str) -> Index | None:
-    """The index in a database; ``None`` where it has none of that name yet."""
-    split_url(store)
-    try:
-        return Index.open(store)
-    except ValueError:
-        return None
-
-
-def _store(index: Index, store: str | None) -> None:
-    """Put the items into a database, too; those whose paths are there are replaced."""
-    if store is None:
-        return
-    with making("--store"):
-        url, name = split_url(store)
-        place = f"{url}#{name or index.name}"
-        target = _opened(place) or Index.create_like(index, place)
-        count = target.merge(index)
-        target.close()
-    print(f"{count:,} images stored in the index {name or index.name} of the database")
-
-
 # ------------------------------------------------------------------------------------------------ what is said
 
 
@@ -469,43 +342,3 @@ def _nothing(collection: Collection, found: Gathered) -> int:
 
 def _images(count: int) -> str:
     return f"{count:,} image{'s' * (count != 1)}"
-
-
-def _conclude(index: Index, out: Path, done: str, collection: Collection | None = None) -> int:
-    print(f"{bold(str(out))}: {done}")
-    print(columns(summary(index)))
-    query = "photo.jpg"
-    if collection is not None and len(collection):
-        query = os.path.relpath(collection.pictures.root / collection.pictures.paths[0])
-    print(f"next: likewise search {shlex.quote(str(out))} {shlex.quote(query)} --sheet found.png")
-    print(f"      likewise serve {shlex.quote(str(out))}")
-    return 0
-
-
-def summary(index: Index) -> list[tuple[str, str]]:
-    """What an index holds, and what was measured, in words.
-
-    Examples:
-        >>> import tempfile
-        >>> summary(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))[0]
-        ('images', '0, vectors of 2 numbers')
-    """
-    size = sum(each.bytes for each in index.card.files.values())
-    rows = [("images", f"{len(index):,}, vectors of {index.dim:,} numbers")]
-    if index.fields:
-        rows.append(("metadata", ", ".join(index.fields)))
-    stored = f"{index.storage}, {size / 1e6:,.1f} MB in all"
-    loss, near = index.loss, index.near
-    if loss is not None:
-        stored += f"; finds {loss.recall:.1%} of the ten nearest that float32 finds, measured with {loss.queries}"
-    rows.append(("storage", stored))
-    if near is None:
-        rows.append(("search", "exact: every image is compared"))
-    else:
-        name = {"hnsw": "HNSW", "ivfpq": "IVF-PQ"}[near.kind]
-        recall = near.recall or 0.0
-        measured = f"finds {recall:.1%} of the ten nearest, {near.faster or 0.0:.0f} times as fast as exact search"
-        rows.append(("search", f"{name}: {measured}, measured with {near.queries} queries"))
-        if recall < 0.95:
-            note(f"{name} misses {1 - recall:.0%} of the nearest here: --exact on a search finds them all")
-    return rows

@@ -73,28 +73,6 @@ def _arrow_operand(operand: Operand) -> Any:
     return compute.field(operand.name) if isinstance(operand, Column) else compute.scalar(operand.value)
 
 
-def columns_of(condition: Condition) -> set[str]:
-    """The names of the columns that a condition reads.
-
-    Examples:
-        >>> from likewise.search.filters import parse
-        >>> sorted(columns_of(parse("not (a < b)", {"a": "number", "b": "number"})))
-        ['a', 'b']
-    """
-    match condition:
-        case Comparison(left, _, right):
-            operands: tuple[Operand, ...] = (left, right)
-        case IsMissing(operand) | IsTrue(operand):
-            operands = (operand,)
-        case Like(column, _):
-            operands = (column,)
-        case Not(inner):
-            return columns_of(inner)
-        case Every(conditions) | Some(conditions):
-            return set().union(*map(columns_of, conditions))
-    return {each.name for each in operands if isinstance(each, Column)}
-
-
 @dataclass(frozen=True)
 class SqlCondition:
     """A condition of PostgreSQL in which every name and value of a user is a parameter.

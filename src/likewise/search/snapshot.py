@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from likewise.search.card import CARD_FILE
 from likewise.search.columns import RESERVED, arrow, filterable
-from likewise.search.conditions import columns_of, to_arrow
+from likewise.search.conditions import to_arrow
 from likewise.search.exact import Part, nearest
 from likewise.search.filters import parse
 from likewise.search.found import Floats, Found, Ids
@@ -145,9 +145,11 @@ class Snapshot:
     def passing(self, where: str) -> Ids:
         """The rows of items that pass a filter, increasing."""
         condition = parse(where, filterable(self.version.card.fields))
-        used = self.items.select(["id", *sorted(columns_of(condition) - {"id"})])
-        ids = used.filter(to_arrow(condition)).column("id").to_numpy()
-        return np.searchsorted(self.ids, np.sort(ids))
+        arrow()
+        from pyarrow.dataset import dataset
+
+        passed = dataset(self.items).to_table(columns=["id"], filter=to_arrow(condition))  # reads no other column
+        return np.searchsorted(self.ids, np.sort(passed.column("id").to_numpy()))
 
     def with_paths(self, paths: Any) -> Ids:
         """The rows of items that have one of these paths, increasing."""

@@ -20,7 +20,7 @@ from likewise.search.columns import check_kinds, make_table, number_rows
 from likewise.search.found import Floats, Found, Ids
 from likewise.search.older import convert_older
 from likewise.search.snapshot import HINT, Snapshot
-from likewise.search.storage import larger_measurement, storage_loss
+from likewise.search.storage import AMONG, larger_measurement, storage_loss
 from likewise.search.store import NewRows, check_paths
 from likewise.search.vectors import DTYPES, STORAGES, Vectors, encoded_chunks
 from likewise.search.versions import (
@@ -189,11 +189,7 @@ class SnapshotStore:
                 keep = np.delete(np.arange(len(now)), gone) if len(gone) else None
             ids = np.arange(card.next_id, card.next_id + len(rows))
             changes = write_rows(draft, now, keep, NewRows(number_rows(rows.table, ids), rows.vectors, rows.thumbnails))
-            if not isinstance(rows.vectors, Vectors) or rows.vectors.codes.dtype == DTYPES["float32"]:
-                measured: Loss | None = storage_loss(rows.vectors, card.storage)
-            else:
-                measured = rows.loss if rows.vectors.codes.dtype == DTYPES[card.storage] else None
-            changes |= {"next_id": card.next_id + len(rows), "loss": larger_measurement(card.loss, measured)}
+            changes |= {"next_id": card.next_id + len(rows), "loss": _measured(card, rows)}
             self._commit(
                 now, draft, _told(add=len(rows), replace=0 if keep is None else len(now) - len(keep)), **changes
             )
@@ -286,6 +282,16 @@ def adopt(new: Path, folder: Path) -> None:
         put_in_place(version_folder(new, version_numbers(new)[-1]), folder)
         prune(folder, KEPT)
     shutil.rmtree(new, ignore_errors=True)
+
+
+def _measured(card: IndexCard, rows: NewRows) -> Loss | None:
+    """The cost of the storage: of what is added, unless it was measured among more items before."""
+    if card.loss is not None and card.loss.among >= min(len(rows), AMONG):
+        return card.loss
+    if isinstance(rows.vectors, Vectors) and rows.vectors.codes.dtype != DTYPES["float32"]:
+        same = rows.vectors.codes.dtype == DTYPES[card.storage]
+        return larger_measurement(card.loss, rows.loss if same else None)
+    return larger_measurement(card.loss, storage_loss(rows.vectors, card.storage))
 
 
 def _told(**counts: int) -> str:

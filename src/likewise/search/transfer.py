@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from likewise.data import aside
 from likewise.search.columns import RESERVED, arrow
-from likewise.search.vectors import CHUNK
 
 if TYPE_CHECKING:
     from likewise.search.index import Index
+
+CHUNK = 2**16
+"""Rows in a row group."""
 
 ABOUT = (
     "embeddings",

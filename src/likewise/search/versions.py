@@ -26,8 +26,8 @@ from likewise.search.card import CARD_FILE, FileEntry, IndexCard, read_index_car
 WAIT = 30.0
 """Seconds to wait for another writer."""
 
-KEPT = 3
-"""Versions that a writer keeps, the new one included."""
+KEPT = 4
+"""Versions that a writer keeps, the new one included: an update that adds, removes and rebuilds can be undone."""
 
 NEXT, OLD = ".next", ".old"
 """Where the next version is written, and where a version is moved before it is removed."""

@@ -14,11 +14,14 @@ from likewise.search.columns import arrow, kinds_of
 from likewise.search.found import Ids
 from likewise.search.snapshot import Snapshot
 from likewise.search.store import NewRows
-from likewise.search.vectors import CHUNK, DTYPES, Vectors, encoded_chunks
+from likewise.search.vectors import DTYPES, Vectors, encoded_chunks
 from likewise.search.versions import Draft
 
 if TYPE_CHECKING:
     from pyarrow import Table
+
+BATCH = 2**16
+"""Items in one record batch."""
 
 ADDED = 2**26
 """Bytes of added thumbnails beyond which all of them are written again, or a quarter of the first file if that is more."""
@@ -109,7 +112,7 @@ def write_items(draft: Draft, table: Table) -> None:
         ['items.arrow']
     """
     with draft.write("items.arrow") as file, arrow().ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table, max_chunksize=CHUNK)
+        writer.write_table(table, max_chunksize=BATCH)
 
 
 def write_thumbnails(
