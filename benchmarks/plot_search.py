@@ -72,7 +72,8 @@ def updates_table(report: dict[str, Any]) -> str:
         "",
         f"{found['items']:,} items x {found['dim']} in {found['storage']}, with thumbnails of {found['thumbnail_bytes']:,} bytes: "
         f"{found['index_mb'] / 1e3:.1f} GB, and {found['kept_versions_mb'] / 1e3:.1f} GB with all versions that are kept; {about['cpu']}, "
-        f"{about['cores']} cores, which other programs used, too; medians of three (`python benchmarks/index_updates.py`). A writer that "
+        f"{about['cores']} cores, which other programs used, too (load {report['load_average'][0]:.0f}); the fastest of three (`python "
+        f"benchmarks/index_updates.py`). A writer that "
         f"was killed {kills['kills']} times, {kills['while_writing']} of them in the middle of a version, left no damaged file and lost "
         "nothing that it had been told to be written.",
     ]

@@ -316,6 +316,10 @@ def test_versions_are_listed_restored_checked_and_purged(run: Path, some: Path, 
     assert "a.index: 3 older versions removed" in capsys.readouterr().out
     assert main(["index", "--check", "a.index"]) == 0
     assert [each.number for each in list_versions("a.index")] == [6]
+    for words in (["--purge"], ["--restore", "1"], ["--check"], ["--versions"]):
+        assert main(["index", *words, "some"]) == 2
+        assert "some must be the folder of an index, but it has no version" in capsys.readouterr().err
+    assert not (some / ".lock").exists()
     assert main(["index", "--purge", "--versions", "a.index"]) == 2
     assert main(["index", "--versions", "postgresql://me@host/x#y"]) == 2
     said = capsys.readouterr().err

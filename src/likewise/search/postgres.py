@@ -180,7 +180,7 @@ class PostgresStore:
     def ids(self, where: str | None = None) -> Ids:
         """The ids of all items, or of those that pass a filter, in order."""
         with self._reading() as cursor:
-            kept = self._condition(cursor, where)
+            kept = _condition(self._card(cursor), where)
             text = statement(f"SELECT id FROM {{}} WHERE {kept.sql} ORDER BY id", self.name)
             return np.array([row[0] for row in cursor.execute(text, kept.parameters)], np.int64)
 
@@ -235,7 +235,7 @@ class PostgresStore:
             card = self._card(cursor)
             if exact is False and card.near is None:
                 raise ValueError(f"exact must be True or None for {self.name}, which has no approximate structure")
-            kept, order = self._condition(cursor, where), f"{DISTANCE}, id"
+            kept, order = _condition(card, where), f"{DISTANCE}, id"
             if card.near is not None and not exact:
                 # go on looking until enough items pass the filter
                 cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
@@ -283,7 +283,7 @@ class PostgresStore:
 
     def remove(self, ids: Ids | None = None, *, where: str | None = None) -> int:
         """Remove items by ids or by a filter; returns how many."""
-        with self._changing() as (cursor, _):
+        with self._changing() as (cursor, card):
             if ids is not None:
                 asked = np.unique(ids).tolist()
                 text = "DELETE FROM {} WHERE id = ANY(%s::bigint[]) RETURNING id"
@@ -291,7 +291,7 @@ class PostgresStore:
                 if absent := [each for each in asked if each not in there]:
                     raise missing_id(absent[0])  # nothing is removed then
             else:
-                kept = self._condition(cursor, where)
+                kept = _condition(card, where)
                 cursor.execute(statement(f"DELETE FROM {{}} WHERE {kept.sql}", self.name), kept.parameters)
             count = cursor.rowcount
             self._changed(cursor)
@@ -396,9 +396,6 @@ class PostgresStore:
             version=f"{int(created * 1e6):x}-{int(changed * 1e6):x}-{writer}",
         )
 
-    def _condition(self, cursor: Cursor[Any], where: str | None) -> SqlCondition:
-        return to_sql(None if where is None else parse(where, filterable(self._card(cursor).fields)))
-
     def _rows(self, cursor: Cursor[Any], columns: str, ids: Ids | None) -> list[Any]:
         """An id and some columns of all items in order, or of some as they are asked for."""
         text = f"SELECT id, {columns} FROM {{}}"
@@ -418,6 +415,10 @@ class PostgresStore:
     def _changed(self, cursor: Cursor[Any], what: str = "", values: Sequence[Any] = ()) -> None:
         text = f"UPDATE likewise_indexes SET changed = now(){', ' * bool(what)}{what} WHERE name = %s"
         cursor.execute(statement(text, ""), [*values, self.name])
+
+
+def _condition(card: IndexCard, where: str | None) -> SqlCondition:
+    return to_sql(None if where is None else parse(where, filterable(card.fields)))
 
 
 def _cells(rows: NewRows, ids: Ids) -> Iterator[tuple[Any, ...]]:

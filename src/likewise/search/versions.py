@@ -359,6 +359,7 @@ def restore_version(folder: str | Path, number: int) -> None:
         (True, 1)
     """
     place = Path(folder)
+    version_numbers(place)  # no lock is left in a folder that is not an index
     with lock_index(place), Draft(place) as draft:
         numbers, next_ids = version_numbers(place), [0]
         if number not in numbers:
@@ -388,6 +389,7 @@ def purge_versions(folder: str | Path) -> int:
         >>> purge_versions(index.folder)
         1
     """
+    version_numbers(Path(folder))  # no lock is left in a folder that is not an index
     with lock_index(Path(folder)):
         return prune(Path(folder), 1)
 
