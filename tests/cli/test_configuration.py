@@ -27,6 +27,14 @@ def configured(*words: str) -> dict[str, Any]:
     [
         [],
         ["--loss.alpha", "3", "--loss.miner", "SemiHardMiner", "--loss.miner.margin", "0.2"],
+        [
+            "--loss.miner",
+            "BatchEasyHardMiner",
+            "--loss.miner.negatives",
+            "all",
+            "--loss.miner.positive_range",
+            "[0, 0.9]",
+        ],
         ["--loss", "ProxyAnchorLoss", "--optimizer.lrs.proxies", "0.01", "--memory.size", "100"],
         ["--loss", "MarginLoss", "--loss.num_classes", "7", "--plan.precision", "no", "--plan.graph", "false"],
         ["--loss", "Matryoshka", "--loss.loss", "CircleLoss", "--loss.dims", "[8, 64]", "--plan.clip", "1"],

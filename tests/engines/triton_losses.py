@@ -32,6 +32,8 @@ MINED = {
         miners.SemiHardMiner(),
         miners.BatchHardMiner(),
         miners.EasyPositiveMiner(),
+        miners.TripletMarginMiner(0.2, kind="easy"),
+        miners.BatchEasyHardMiner("all", "easy", positive_range=(-0.5, 0.9)),
     )
     # triplets of mined pairs are not a formula
     for kind in (

@@ -177,12 +177,16 @@ def test_equals_the_module_on_a_relation(case: Case):
     embeddings, labels = make_batch("ragged")
     same = labels[:, None] == labels
     masks = Masks(same & ~torch.eye(len(labels), dtype=torch.bool), ~same)
-    if case.kind is losses.QuadrupletLoss:
-        with pytest.raises(TypeError, match="takes no relation"):
+    # the labels of quadruplets are read; no other labels that are given with a relation matter here
+    quadruplets = case.kind is losses.QuadrupletLoss
+    if quadruplets:
+        with pytest.raises(TypeError, match="labels must be given together with a relation"):
             functional.quadruplet(embeddings, relation=masks)
-        return
-    value = case.call(embeddings, None, {}, relation=masks)
-    torch.testing.assert_close(value, case.call(embeddings, labels, {}), rtol=1e-9, atol=1e-9)
+    indices = *masks.positive.nonzero(as_tuple=True), *masks.negative.nonzero(as_tuple=True)
+    expected = case.call(embeddings, labels, {})
+    for relation, beside in ((masks, None), (indices, None), (indices, labels.flip(0))):
+        value = case.call(embeddings, labels if quadruplets else beside, {}, relation=relation)
+        torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from likewise.formula import (
     PairBatch,
     Rank,
     Reduction,
-    Relation,
+    RelationLike,
     Side,
     Sum,
     Term,
@@ -134,7 +134,7 @@ def _terms_by_matrix(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | Non
     declaration = loss.declare()
     if not isinstance(loss.miner, TripletMiner) or not _is_on_triplets(declaration):
         return {"samples": declaration}
-    choice = loss.miner.choice()
+    choice = loss.miner.choice(as_similarity(loss.similarity))
     if choice is None:
         return None
     items = declaration if isinstance(declaration, tuple) else (declaration,)
@@ -250,7 +250,7 @@ def closed_weights(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
 ) -> tuple[Weighed, ...]:
     """The weights of every pair by the formulas of `weight_formulas`, without autograd.
 

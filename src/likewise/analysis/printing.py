@@ -269,7 +269,7 @@ def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[
         return terms, "null"
     if isinstance(miner, PairMiner):
         return terms, javascript.print_conditions(*miner.keep(as_similarity(loss.similarity)))
-    choice = miner.choice() if isinstance(miner, TripletMiner) else None
+    choice = miner.choice(as_similarity(loss.similarity)) if isinstance(miner, TripletMiner) else None
     triplets = [term for term in terms if isinstance(term, TripletTerm)]
     if choice is None or whole or len(triplets) < len(terms):
         raise NotPrintableError(f"the choice of {type(miner).__name__} is not a formula of this loss")
@@ -376,6 +376,9 @@ def _formulas(declarations: Mapping[str, Declaration], loss: Any) -> list[Formul
     """Every formula of a loss's declarations, and of its miner."""
     miner = getattr(loss, "miner", None)
     found = list(miner.keep(as_similarity(loss.similarity))) if isinstance(miner, PairMiner) else []
+    choice = miner.choice(as_similarity(loss.similarity)) if isinstance(miner, TripletMiner) else None
+    if choice is not None:
+        found += [each for each in (choice.positive, choice.negative, choice.keep) if each is not None]
     for declaration in declarations.values():
         terms, _, _ = sort_declaration(declaration)
         found += [formula for term in terms for formula in (term.total, term.units, term.nonzero)]

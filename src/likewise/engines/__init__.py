@@ -24,7 +24,6 @@ __all__ = [
 # For miners, losses and tools.
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
-from likewise.engines.positives import can_synchronize as can_synchronize
 from likewise.engines.positives import map_positives as map_positives
 from likewise.engines.positives import similarities_at as similarities_at
 from likewise.engines.recompute import TableChunks as TableChunks

@@ -88,11 +88,16 @@ class DenseEngine(Engine):
         if hinge.what == "inside":
             assert hinge.band is not None
             S = self.similarities.detach()
-            return count_within(S, self.positive, self.negative, hinge.band, below=True)[0].sum(dim=1)
-        key = hinge.margin, hinge.band
+            return count_within(S, self.positive, self.negative, hinge.band, below=hinge.below)[0].sum(dim=1)
+        key, more = (hinge.margin, hinge.band), 0.0
+        if hinge.band is not None and not hinge.below:
+            # a band without an upper end is a hinge of its width, and the rest of the margin for each active triplet
+            width = min(hinge.margin, hinge.band)
+            key, more = (width, None), hinge.margin - width
         if key not in self._hinges:
             self._hinges[key] = sum_hinges(self.similarities, self.positive, self.negative, *key)
-        return self._hinges[key][0 if hinge.what == "total" else 1]
+        total, active = self._hinges[key]
+        return active if hinge.what == "active" else total if more == 0.0 else total + more * active.to(total.dtype)
 
     def _start(self, folded: Folded) -> State:
         keep = self._side(folded.over)

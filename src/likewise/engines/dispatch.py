@@ -69,6 +69,13 @@ Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms agains
 against 8.7.
 """
 
+KERNELS_IN_GRAPH = (2**21, 2**27)
+"""The numbers of pairs between which a CUDA graph runs generated kernels: fewer need no help, more hide their launches.
+
+Measured on an H200 (tests/engines/graphs_gpu.py): at 1,024 squared kernels take as long as the whole matrix, at 2,048
+squared between 70 and 90%.
+"""
+
 INDEX_FROM = 2**18
 """The number of pairs from which an index of positives is faster than masks on a CPU, its computation included."""
 
@@ -93,7 +100,7 @@ class PairRule(Protocol):
 class TripletRule(Protocol):
     """A miner that chooses triplets."""
 
-    def choice(self) -> Choice | None:
+    def choice(self, similarity: Similarity) -> Choice | None:
         """The choice as formulas; ``None`` for a miner that draws."""
 
     def choose(self, rows: WholeRows) -> Triplets:
@@ -128,6 +135,32 @@ def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) ->
     if formulas and pairs >= TRITON_FROM and _runs_in_kernels(batch):
         return Plan.TRITON
     return Plan.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else Plan.DENSE
+
+
+def choose_in_graph(
+    declarations: list[Declaration], similarity: Similarity, miner: object, dtype: torch.dtype, pairs: int
+) -> Plan:
+    """The engine for a loss on one set of embeddings that is captured in a CUDA graph and must not synchronize.
+
+    Args:
+        declarations: everything that the loss declares.
+        similarity: how embeddings are compared.
+        miner: the loss's miner, or ``None``.
+        dtype: the dtype of the embeddings.
+        pairs: the number of pairs.
+
+    Examples:
+        >>> from likewise.formula import NEGATIVES, per_pair
+        >>> choose_in_graph([per_pair(NEGATIVES, s)], Cosine(), None, torch.float32, 100).value
+        'dense'
+    """
+    least, most = KERNELS_IN_GRAPH
+    terms = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
+    # folds over each positive read the number of positives from the device
+    plain = all(isinstance(term, Term) and not term.folds_each_positive for term in terms)
+    mined = miner is None or hasattr(miner, "keep")
+    fits = least <= pairs < most and dtype != torch.float64 and type(similarity) in IN_KERNELS
+    return Plan.TRITON if fits and plain and mined and _has_triton() else Plan.DENSE
 
 
 def _runs_in_kernels(batch: PairBatch) -> bool:
@@ -311,11 +344,11 @@ def _mine(
     terms: list[Term], batch: PairBatch, miner: PairRule | TripletRule, backend: str, has_matrix_loss: bool
 ) -> tuple[list[Term], PairBatch]:
     """The terms and the batch after mining."""
+    assert batch.similarity is not None
     if hasattr(miner, "keep"):
-        assert batch.similarity is not None
         return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
     on_triplets = any(isinstance(term, TripletTerm) for term in terms)
-    choice = miner.choice() if on_triplets and not has_matrix_loss else None
+    choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
     if choice is not None and _sums_by_rule(choice, batch, backend):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
     rows = map_rows(batch, "chunked" if backend == "triton" else backend)

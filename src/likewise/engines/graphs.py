@@ -36,7 +36,7 @@ Known: TypeAlias = dict[Hashable, Recording | int | None]
 """By key: a recording, ``None`` if recording is impossible, or the number of calls so far."""
 
 UP_TO = 2**23
-"""The number of pairs below which a batch uses a graph; larger ones keep the GPU busy and use generated kernels."""
+"""The number of pairs below which a batch uses a graph with the whole matrix; larger ones keep the GPU busy."""
 
 BUDGET = 2**30
 """Bytes that the graphs of one stream may hold."""

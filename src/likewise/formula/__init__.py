@@ -109,6 +109,7 @@ __all__ = [
 from likewise.formula.batch import batch_from_embeddings as batch_from_embeddings
 from likewise.formula.batch import batch_from_similarities as batch_from_similarities
 from likewise.formula.batch import check_classes as check_classes
+from likewise.formula.batch import check_number_of_classes as check_number_of_classes
 from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
@@ -152,6 +153,7 @@ from likewise.formula.operations import is_nonzero as is_nonzero
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
+from likewise.formula.relations import RelationLike as RelationLike
 from likewise.formula.similarities import SIMILARITIES as SIMILARITIES
 from likewise.formula.similarities import Pooled as Pooled
 from likewise.formula.similarities import SimilarityLike as SimilarityLike

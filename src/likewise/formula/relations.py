@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import ProcessGroup, RowPartition
-from likewise.formula.checks import can_read_values, labels_of
+from likewise.formula.checks import can_read_values, labels_of, same_device
 from likewise.formula.expressions import Formula
 
 _ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
@@ -474,3 +474,41 @@ class Mined(Relation):
     def with_shape(self, anchors: int, references: int) -> Mined:
         """Check the underlying relation."""
         return Mined(self.base.with_shape(anchors, references), self.keep_positive, self.keep_negative)
+
+
+RelationLike: TypeAlias = Relation | tuple[Tensor, ...]
+"""A relation, or the indices that miners return: three tensors are triplets, four are pairs."""
+
+
+def as_relation(relation: object, *, more: str = "") -> Relation:
+    """A relation from what callers give: a relation, or index tensors as miners return them.
+
+    Args:
+        relation: a `Relation`; or ``(anchors, positives, negatives)``, which are `Triplets`; or ``(anchors, positives,
+            negative_anchors, negatives)``, which are `Pairs`.
+        more: what the caller also accepts, for the error.
+
+    Examples:
+        >>> import torch
+        >>> type(as_relation((torch.tensor([0]), torch.tensor([1]), torch.tensor([2])))).__name__
+        'Triplets'
+        >>> as_relation((torch.tensor([0]), torch.tensor([1])))
+        Traceback (most recent call last):
+        ...
+        TypeError: relation must be a Relation (Labels, Pairs, Triplets, Masks) or a tuple of 3 index tensors (triplets) or 4 (pairs), but it is a tuple of 2
+    """
+    if isinstance(relation, Relation):
+        return relation
+    if not isinstance(relation, tuple | list) or len(relation) not in (3, 4):
+        size = f" of {len(relation)}" if isinstance(relation, tuple | list) else ""
+        raise TypeError(
+            f"relation must be a Relation (Labels, Pairs, Triplets, Masks){more} or a tuple of 3 index tensors (triplets) "
+            f"or 4 (pairs), but it is a {type(relation).__name__}{size}"
+        )
+    indices = [_indices(f"relation[{place}]", index) for place, index in enumerate(relation)]
+    for place, index in enumerate(indices):
+        same_device(f"relation[{place}]", index, indices[0].device, "relation[0]")
+    if len(indices) == 4:
+        return Pairs(*indices)
+    anchors, positives, negatives = indices
+    return Triplets(anchors, positives, negatives)

@@ -225,18 +225,24 @@ class RowChunk:
         batch: these anchors as a batch, with their rows of the matrix.
         rows: which anchors of the whole batch they are.
         masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
+        candidates: computes the columns that may be true in each row of a mask, ``(rows, k)`` ascending indices; all
+            columns where the engine may not read from the device how many there are.
 
     Examples:
         >>> import torch
+        >>> from likewise.engines import map_rows
         >>> from likewise.formula import Labels, PairBatch
-        >>> batch = PairBatch(Labels(torch.tensor([0, 0])), matrix=torch.eye(2))
-        >>> RowChunk(batch, slice(0, 2), batch.relation.masks).similarities.shape
-        torch.Size([2, 2])
+        >>> rows = map_rows(PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3)))
+        >>> rows.map(lambda chunk: (chunk.candidates(chunk.masks()[0]),))
+        [tensor([[1],
+                [0],
+                [0]])]
     """
 
     batch: PairBatch
     rows: slice
     masks: Callable[[], tuple[Tensor, Tensor]]
+    candidates: Callable[[Tensor], Tensor]
 
     @property
     def similarities(self) -> Tensor:

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from likewise._compat import assume_constant_result
-from likewise.formula import Relation, embeddings_as_given
+from likewise.formula import RelationLike, embeddings_as_given
 from likewise.losses import PairLoss, ProxyLoss
 
-PairInputs: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Relation | None]
+PairInputs: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, RelationLike | None]
 """The caller's embeddings, labels, references, reference labels and relation."""
 
 

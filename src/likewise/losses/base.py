@@ -23,7 +23,7 @@ from likewise.formula import (
     PairBatch,
     Reduction,
     Regularizer,
-    Relation,
+    RelationLike,
     Similarity,
     SimilarityLike,
     Term,
@@ -135,7 +135,7 @@ class PairLoss(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch.
 
@@ -145,7 +145,9 @@ class PairLoss(nn.Module):
             references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
                 anchor is its own positive.
             reference_labels: the references' labels, ``(n,)``.
-            relation: the positive and negative pairs, instead of labels.
+            relation: the positive and negative pairs, instead of those that labels make: a relation of
+                `likewise.formula`, or the index tensors of a miner, 3 for triplets or 4 for pairs, which index embeddings
+                and references.  Labels that are given with it are read for values per class only.
 
         Returns:
             A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
@@ -171,19 +173,24 @@ class PairLoss(nn.Module):
             )
             return self.value(batch)
 
-    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+    def from_similarity(
+        self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None
+    ) -> Tensor:
         """The loss as a function of the similarity matrix.
 
         Args:
             similarities: the matrix ``(m, n)``, in the units of the loss's similarity.
-            relation: the positive and negative pairs; or labels, where the matrix compares one set with itself.
+            relation: the positive and negative pairs, or a miner's index tensors; or labels, where the matrix compares one
+                set with itself.
+            labels: the labels of the rows, where a relation is given and the loss has a value per class.
         """
         reason = self.only_from_embeddings()
         if reason is not None:
             raise TypeError(f"{type(self).__name__} cannot be computed from similarities only: {reason}")
         with full_precision(similarities):
             similarity = as_similarity(self.similarity)
-            return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))
+            batch = batch_from_similarities(similarities, relation, similarity, current_group(), labels=labels)
+            return self.value(batch)
 
     def value(self, batch: PairBatch) -> Tensor:
         """The loss of a checked batch."""

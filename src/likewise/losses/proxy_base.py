@@ -22,7 +22,7 @@ from likewise.formula import (
     PairBatch,
     Pooled,
     Reduction,
-    Relation,
+    RelationLike,
     Similarity,
     Term,
     as_similarity,
@@ -220,7 +220,9 @@ class ProxyLoss(nn.Module):
         """The similarities do not contain the proxies."""
         return "it compares embeddings with its proxies"
 
-    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+    def from_similarity(
+        self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None
+    ) -> Tensor:
         """Raise an error: the similarities of a batch do not contain the proxies."""
         raise TypeError(
             f"{type(self).__name__} cannot be computed from similarities only: {self.only_from_embeddings()}"
@@ -233,7 +235,7 @@ class ProxyLoss(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch; labels are class indices from 0, and the references are the proxies."""
         if references is not None or reference_labels is not None or relation is not None:

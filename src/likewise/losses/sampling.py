@@ -27,7 +27,7 @@ from likewise.formula import (
     Side,
     Sum,
     Term,
-    can_read_values,
+    check_number_of_classes,
     exp,
     sort_declaration,
 )
@@ -74,12 +74,7 @@ def draw(
         >>> chosen[positions].tolist(), log_weights.exp().sum().round()
         ([7, 3, 7], tensor(10.))
     """
-    if number < len(labels) and can_read_values(labels):
-        present = len(torch.unique(labels))
-        if present > number:
-            raise ValueError(
-                f"sampled must be at least the number of classes of a batch, {present}, but it is {number} of {classes}"
-            )
+    check_number_of_classes(labels, number, classes)
     # float64, because equal keys would be common among ten million keys of 24 bits
     keys = torch.rand(classes, dtype=torch.float64, device=labels.device, generator=generator)
     keys.index_fill_(0, labels, 2.0)

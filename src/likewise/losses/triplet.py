@@ -43,7 +43,7 @@ class TripletLoss(PairLoss):
     for the anchor's negatives; otherwise sorting each row gives the number of active triplets of every pair, and the loss
     is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one pass for each positive.
 
-    The triplets of a deterministic miner (`likewise.miners.SemiHardMiner`, `BatchHardMiner`, `EasyPositiveMiner`) are
+    The triplets of a deterministic miner (all of `likewise.miners` but `DistanceWeightedMiner` and `RandomMiner`) are
     summed in the same way; pairs that tie at the chosen similarity then share the gradient, while an explicit triplet
     assigns all of it to one of them.
 

@@ -19,6 +19,7 @@ from likewise.formula import (
     LogSumExp,
     PairBatch,
     Relation,
+    RelationLike,
     SquaredEuclidean,
     TermValues,
     batch_from_embeddings,
@@ -263,15 +264,13 @@ class LanguageGuidance(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch with its language term; only the wrapped loss uses references."""
-        if labels is None or relation is not None:
-            raise TypeError(
-                "labels must be given, and no relation, because the language term indexes class_embeddings by label"
-            )
+        """The loss of a batch with its language term; only the wrapped loss uses references and the relation."""
+        if labels is None:
+            raise TypeError("labels must be given, because the language term indexes class_embeddings by label")
         term = self.divergence(embeddings, labels)
-        options = drop_missing(references=references, reference_labels=reference_labels)
+        options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
         return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)
 
     def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -324,7 +323,7 @@ class EmbeddingNorm(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """``mean ‖x‖``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
@@ -349,7 +348,7 @@ class ZeroMean(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """``mean |Σ x|``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
@@ -398,7 +397,7 @@ class Matryoshka(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The weighted mean over prefixes, of references too."""
         widest = max(self.dims)
@@ -453,7 +452,7 @@ class WeightedSum(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The weighted sum; if other losses have one value per anchor, a scalar is shared equally among the anchors."""
         options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
