@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.search import Index
-from likewise.search.columns import filterable, kinds_of, make_table, number_rows
+from likewise.search.columns import filterable_fields, kinds_of, make_table, number_rows
 from likewise.search.conditions import to_arrow
 from likewise.search.filters import parse
 
@@ -25,7 +25,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 METADATA = {name: [row[name] for row in ROWS] for name in ROWS[0] if name not in ("label", "path")}
 TABLE = number_rows(make_table([row["path"] for row in ROWS], [row["label"] for row in ROWS], METADATA), np.arange(5))
-FIELDS = filterable(kinds_of(TABLE.schema))
+FIELDS = filterable_fields(kinds_of(TABLE.schema))
 
 CASES = [
     ('label == "wren"', [0, 3]),

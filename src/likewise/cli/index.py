@@ -22,10 +22,10 @@ from likewise.cli.index_place import (
     check_store,
     conclude,
     fresh_folder,
-    name_of,
+    index_name,
+    join_words,
     parts_folder,
     put_in_place,
-    spoken,
     store_index,
 )
 from likewise.cli.mistakes import Mistake, making
@@ -89,7 +89,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.update:
         return _update(given)
     if len(given.what) != 2:
-        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {spoken(given.what)}")
+        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {join_words(given.what)}")
     check_place(given, "--update adds to it, --overwrite replaces it")
     check_store(given.store)
     asked = asked_model(given.what[0], given.images)
@@ -110,7 +110,7 @@ def _run(given: argparse.Namespace) -> int:
                 dim=encoder.dim,
                 model=asked.place if isinstance(asked.place, Path) else encoder,
                 storage=given.storage or "float32",
-                name=name_of(given),
+                name=index_name(given),
                 images=asked.images,
                 root=collection.pictures.root,
             )
@@ -243,7 +243,7 @@ def _add(index: Index, collection: Collection, found: Gathered) -> None:
 
 def _update(given: argparse.Namespace) -> int:
     if len(given.what) not in (1, 2):
-        raise Mistake(f"likewise index --update needs IMAGES, but it was given {spoken(given.what)}")
+        raise Mistake(f"likewise index --update needs IMAGES, but it was given {join_words(given.what)}")
     with making("the index"):
         index = Index.open(given.out)
     asked = _same_model(index, given)

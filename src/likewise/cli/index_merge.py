@@ -10,10 +10,10 @@ from likewise.cli.index_place import (
     check_store,
     conclude,
     fresh_folder,
-    name_of,
+    index_name,
+    join_words,
     parts_folder,
     put_in_place,
-    spoken,
     store_index,
     tidy,
 )
@@ -32,7 +32,7 @@ def merge(given: argparse.Namespace) -> int:
         likewise.cli.mistakes.Mistake: likewise index --merge needs two indexes or more, but it was given a.index
     """
     if len(given.what) < 2:
-        raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {spoken(given.what)}")
+        raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {join_words(given.what)}")
     check_place(given, "--overwrite replaces it")
     check_store(given.store)
     with making("the index"):
@@ -40,7 +40,7 @@ def merge(given: argparse.Namespace) -> int:
     with alone(parts_folder(given.out)):
         first = parts[0]
         with making("the index"):
-            index = Index.create_like(first, fresh_folder(given.out), storage=given.storage, name=name_of(given))
+            index = Index.create_like(first, fresh_folder(given.out), storage=given.storage, name=index_name(given))
             try:
                 for name, part in zip(given.what, parts, strict=True):
                     with making(f"{name}"):
@@ -65,7 +65,7 @@ def index_vectors(given: argparse.Namespace) -> int:
         likewise.cli.mistakes.Mistake: likewise index --vectors takes a MODEL or none, but it was given a b
     """
     if len(given.what) > 1:
-        raise Mistake(f"likewise index --vectors takes a MODEL or none, but it was given {spoken(given.what)}")
+        raise Mistake(f"likewise index --vectors takes a MODEL or none, but it was given {join_words(given.what)}")
     check_store(given.store)
     with making("--vectors"):
         found = read_embeddings(given.vectors)
@@ -85,7 +85,7 @@ def index_vectors(given: argparse.Namespace) -> int:
                 dim=found.vectors.shape[1],
                 model=None if asked is None else asked.place,
                 storage=given.storage or "float32",
-                name=name_of(given),
+                name=index_name(given),
                 images=None if asked is None else asked.images,
                 root=given.root or found.root,
             )

@@ -41,11 +41,11 @@ def check_place(given: argparse.Namespace, hint: str) -> None:
         raise Mistake(f"{given.out} is there already; {hint}")
 
 
-def name_of(given: argparse.Namespace) -> str:
+def index_name(given: argparse.Namespace) -> str:
     """The name of a new index.
 
     Examples:
-        >>> name_of(argparse.Namespace(name=None, out=Path("birds.index")))
+        >>> index_name(argparse.Namespace(name=None, out=Path("birds.index")))
         'birds'
     """
     name: str = given.name or given.out.name.removesuffix(".index")
@@ -141,11 +141,11 @@ def store_index(index: Index, store: str | None) -> None:
     print(f"{count:,} images stored in the index {name or index.name} of the database")
 
 
-def spoken(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """What a command was given, for a sentence.
 
     Examples:
-        >>> spoken([])
+        >>> join_words([])
         'neither'
     """
     return " ".join(words) if words else "neither"

@@ -130,24 +130,24 @@ def kinds_of(schema: Any) -> dict[str, str]:
     return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-def shown(fields: Mapping[str, str]) -> dict[str, str]:
+def visible_fields(fields: Mapping[str, str]) -> dict[str, str]:
     """Columns that are shown to users.
 
     Examples:
-        >>> shown({"year": "number", "_stamp": "text"})
+        >>> visible_fields({"year": "number", "_stamp": "text"})
         {'year': 'number'}
     """
     return {name: kind for name, kind in fields.items() if not name.startswith(HIDDEN)}
 
 
-def filterable(fields: Mapping[str, str]) -> dict[str, str]:
+def filterable_fields(fields: Mapping[str, str]) -> dict[str, str]:
     """Columns that a filter may name, and what they hold.
 
     Examples:
-        >>> filterable({"year": "number"})
+        >>> filterable_fields({"year": "number"})
         {'path': 'text', 'label': 'text', 'id': 'number', 'year': 'number'}
     """
-    return {"path": "text", "label": "text", "id": "number", **shown(fields)}
+    return {"path": "text", "label": "text", "id": "number", **visible_fields(fields)}
 
 
 def check_kinds(fields: Mapping[str, str], table: Table) -> dict[str, str]:

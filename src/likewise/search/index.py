@@ -17,7 +17,7 @@ import torch
 
 from likewise.formula import one_of, whole_number
 from likewise.search.card import IndexCard, Loss, ModelEntry, Structure
-from likewise.search.columns import HIDDEN, RESERVED, filterable, make_table, shown
+from likewise.search.columns import HIDDEN, RESERVED, filterable_fields, make_table, visible_fields
 from likewise.search.encoder import Encoder
 from likewise.search.exact import Part
 from likewise.search.found import Floats, Found, Ids, Item, Rerank, numbers
@@ -251,7 +251,7 @@ class Index:
     @property
     def fields(self) -> dict[str, str]:
         """Columns of metadata, and whether they hold ``"text"``, ``"number"`` or ``"bool"``."""
-        return shown(self.card.fields)
+        return visible_fields(self.card.fields)
 
     @property
     def ids(self) -> Ids:
@@ -285,7 +285,7 @@ class Index:
 
     def column(self, name: str) -> list[Any]:
         """``"path"``, ``"label"`` or a column of metadata, of all items in order."""
-        known = filterable(self.card.fields)
+        known = filterable_fields(self.card.fields)
         if name not in known and not name.startswith(HIDDEN):
             raise KeyError(f"name must be one of {', '.join(known)}, but it is {name!r}")
         if name not in known and name not in self.card.fields:

@@ -41,10 +41,10 @@ def convert_older(folder: Path) -> None:
             _convert(folder, json.loads((folder / MANIFEST).read_bytes()))
         except (KeyError, TypeError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{folder / MANIFEST} cannot be read: {error}") from error
-    (folder / MANIFEST).unlink()
     for file in folder.iterdir():
         if NAMES.fullmatch(file.name):
             file.unlink()
+    (folder / MANIFEST).unlink(missing_ok=True)  # last, so that whoever comes after a crash goes on; or was faster
 
 
 def _convert(folder: Path, manifest: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from likewise.formula import one_of
 from likewise.search.approximate import kind_for
 from likewise.search.card import IndexCard, ModelEntry, Structure
-from likewise.search.columns import RESERVED, arrow, check_kinds, filterable
+from likewise.search.columns import RESERVED, arrow, check_kinds, filterable_fields
 from likewise.search.conditions import SqlCondition, to_sql
 from likewise.search.exact import recall
 from likewise.search.filters import parse
@@ -418,7 +418,7 @@ class PostgresStore:
 
 
 def _condition(card: IndexCard, where: str | None) -> SqlCondition:
-    return to_sql(None if where is None else parse(where, filterable(card.fields)))
+    return to_sql(None if where is None else parse(where, filterable_fields(card.fields)))
 
 
 def _cells(rows: NewRows, ids: Ids) -> Iterator[tuple[Any, ...]]:

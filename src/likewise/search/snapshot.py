@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.search.card import CARD_FILE
-from likewise.search.columns import RESERVED, arrow, filterable
+from likewise.search.columns import RESERVED, arrow, filterable_fields
 from likewise.search.conditions import to_arrow
 from likewise.search.exact import Part, nearest
 from likewise.search.filters import parse
@@ -144,7 +144,7 @@ class Snapshot:
 
     def passing(self, where: str) -> Ids:
         """The rows of items that pass a filter, increasing."""
-        condition = parse(where, filterable(self.version.card.fields))
+        condition = parse(where, filterable_fields(self.version.card.fields))
         arrow()
         from pyarrow.dataset import dataset
 

@@ -18,13 +18,14 @@ from likewise.search.approximate import INDEX_KINDS, build_structure, faiss, kin
 from likewise.search.card import IndexCard, Loss
 from likewise.search.columns import check_kinds, make_table, number_rows
 from likewise.search.found import Floats, Found, Ids
-from likewise.search.older import convert_older
+from likewise.search.older import MANIFEST, convert_older
 from likewise.search.snapshot import HINT, Snapshot
 from likewise.search.storage import AMONG, larger_measurement, storage_loss
 from likewise.search.store import NewRows, check_paths
 from likewise.search.vectors import DTYPES, STORAGES, Vectors, encoded_chunks
 from likewise.search.versions import (
     KEPT,
+    NEXT,
     Draft,
     lock_index,
     prune,
@@ -61,11 +62,9 @@ class SnapshotStore:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        if not (self.folder / "manifest.json").is_file():
-            self._now = Snapshot.open(self.folder)
-            return
-        with lock_index(self.folder):
-            convert_older(self.folder)
+        if (self.folder / MANIFEST).is_file():
+            with lock_index(self.folder):
+                convert_older(self.folder)
         self._now = Snapshot.open(self.folder)
 
     @classmethod
@@ -79,7 +78,7 @@ class SnapshotStore:
         """
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        if any(place.iterdir()):
+        if {each.name for each in place.iterdir()} - {".lock", NEXT}:  # which a process that died may have left
             raise FileExistsError(f"folder must be new or empty, but {place} has files")
         with lock_index(place), Draft(place) as draft:
             if model is not None:
@@ -189,9 +188,12 @@ class SnapshotStore:
                 keep = np.delete(np.arange(len(now)), gone) if len(gone) else None
             ids = np.arange(card.next_id, card.next_id + len(rows))
             changes = write_rows(draft, now, keep, NewRows(number_rows(rows.table, ids), rows.vectors, rows.thumbnails))
-            changes |= {"next_id": card.next_id + len(rows), "loss": _measured(card, rows)}
+            changes |= {"next_id": card.next_id + len(rows), "loss": _measure_loss(card, rows)}
             self._commit(
-                now, draft, _told(add=len(rows), replace=0 if keep is None else len(now) - len(keep)), **changes
+                now,
+                draft,
+                _describe_change(add=len(rows), replace=0 if keep is None else len(now) - len(keep)),
+                **changes,
             )
         return ids
 
@@ -201,7 +203,7 @@ class SnapshotStore:
             rows = np.unique(now.rows(ids)) if ids is not None else now.passing(where or "")
             if len(rows):
                 changes = write_rows(draft, now, np.delete(np.arange(len(now)), rows), None)
-                self._commit(now, draft, _told(remove=len(rows)), **changes)
+                self._commit(now, draft, _describe_change(remove=len(rows)), **changes)
         return len(rows)
 
     def rebuild(self, *, storage: str | None, approximate: str | None, queries: int) -> None:
@@ -277,14 +279,14 @@ def adopt(new: Path, folder: Path) -> None:
         sync(folder.parent)
         return
     with lock_index(folder):
-        if (folder / "manifest.json").is_file():
+        if (folder / MANIFEST).is_file():
             convert_older(folder)
         put_in_place(version_folder(new, version_numbers(new)[-1]), folder)
         prune(folder, KEPT)
     shutil.rmtree(new, ignore_errors=True)
 
 
-def _measured(card: IndexCard, rows: NewRows) -> Loss | None:
+def _measure_loss(card: IndexCard, rows: NewRows) -> Loss | None:
     """The cost of the storage: of what is added, unless it was measured among more items before."""
     if card.loss is not None and card.loss.among >= min(len(rows), AMONG):
         return card.loss
@@ -294,5 +296,5 @@ def _measured(card: IndexCard, rows: NewRows) -> Loss | None:
     return larger_measurement(card.loss, storage_loss(rows.vectors, card.storage))
 
 
-def _told(**counts: int) -> str:
+def _describe_change(**counts: int) -> str:
     return ", ".join(f"{what} {count:,}" for what, count in counts.items() if count)

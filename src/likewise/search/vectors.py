@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Rows: TypeAlias = slice | NDArray[np.int64]
 
 CHUNK = 2**10
-"""Rows that are converted or copied at once: in float64 they stay in a core's cache, which is ten times as fast."""
+"""Rows that are converted or copied at once: in float64 they stay in a core's cache."""
 
 SHORTEST = 1e-250
 """Squares of lengths below this have lost digits."""
