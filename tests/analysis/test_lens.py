@@ -220,6 +220,16 @@ class SoftRank(PairLoss):
         return per_anchor(add_up(rank / (1.0 + rank), EACH_POSITIVE))
 
 
+class Learned(PairLoss):
+    """A scale and a bias that are learned; on the page they are numbers."""
+
+    scale: float = hyper(default=2.0, help="scale", above=0.0, search=(1.0, 20.0), learn=True)
+    bias: float = hyper(default=-1.0, help="bias", search=(-5.0, 0.0), learn=True)
+
+    def declare(self):
+        return per_pair(NEGATIVES, softplus(self.scale * s + self.bias))
+
+
 class Nearest(ProxyLoss):
     """A softmax over proxies whose scale is a square."""
 
@@ -278,6 +288,10 @@ def test_a_learned_number_begins_where_it_is(tmp_path: Path):
         ("nu", 0.0),
     ]
     _agrees(Entry("Mine", MarginLoss), made.text(), tmp_path)
+    made = script_of(Learned(scale=3.0))
+    assert [(each.name, pytest.approx(each.value)) for each in made.parameters] == [("scale", 3.0), ("bias", -1.0)]
+    assert "h_scale" in made.text()
+    assert "h_bias" in made.text()
 
 
 def _agrees(entry: Entry, text: str, folder: Path) -> None:
@@ -318,6 +332,10 @@ class Longest(PairLoss):
         (Whole(), "a function of the matrix of Whole is a Python function that has no JavaScript"),
         (Longest(), "length of Longest is a Python function that has no JavaScript"),
         (MarginLoss(num_classes=5), "beta of MarginLoss is one number for each class, which has no JavaScript"),
+        (
+            TripletLoss(similarity="poincare"),
+            "the similarity Poincare(normalize=False, curvature=0.1, clip=2.3) has no JavaScript",
+        ),
         (
             TripletLoss(miner=DistanceWeightedMiner()),
             "the choice of DistanceWeightedMiner is not a formula of this loss",

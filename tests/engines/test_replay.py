@@ -15,7 +15,19 @@ from torch import Tensor, nn
 
 from likewise import distributed, losses, miners
 from likewise.engines import graphs
-from likewise.formula import NEGATIVES, Labels, check_values, hyper, per_pair, relu, s, similarity_hook
+from likewise.formula import (
+    NEGATIVES,
+    ClassWeighted,
+    Labels,
+    Reduction,
+    Thresholded,
+    check_values,
+    hyper,
+    per_pair,
+    relu,
+    s,
+    similarity_hook,
+)
 from likewise.formula.similarities import Cosine, Dot
 from likewise.losses import PairLoss
 from tests.engines.fake_recorder import FakeRecorder
@@ -96,16 +108,28 @@ def test_other_references(recorder: FakeRecorder) -> None:
     assert recorder.replays == 2
 
 
-@pytest.mark.parametrize("reduction", ["mean", "nonzero", "sum", "none"])
-def test_every_reduction(reduction: str, recorder: FakeRecorder) -> None:
+@pytest.mark.parametrize(
+    ("reduction", "captures"),
+    [
+        ("mean", 1),
+        ("nonzero", 1),
+        ("sum", 1),
+        ("none", 0),
+        ("mean_per_anchor", 0),
+        (Thresholded(low=0.2), 1),
+        (ClassWeighted([1.0, 2.0, 0.5, 3.0]), 0),  # a tensor is not a constant
+    ],
+    ids=str,
+)
+def test_every_reduction(reduction: Reduction, captures: int, recorder: FakeRecorder) -> None:
     loss = losses.ContrastiveLoss(reduction=reduction)
-    embeddings, labels = batch()
-    for _ in range(3):
+    plain = losses.ContrastiveLoss(reduction=reduction, backend="dense")
+    for seed in range(3):
+        embeddings, labels = batch(seed)
         leaf = embeddings.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(loss(leaf, labels).sum(), leaf)
-        expected = plainly(losses.ContrastiveLoss(reduction="sum" if reduction == "none" else reduction), *batch())
-        torch.testing.assert_close(slope, expected[1])
-    assert recorder.captures == (reduction != "none")
+        found, expected = (torch.autograd.grad(each(leaf, labels).sum(), leaf) for each in (loss, plain))
+        torch.testing.assert_close(found, expected)
+    assert recorder.captures == captures
 
 
 # ------------------------------------------------------------------------------------------------ what changes

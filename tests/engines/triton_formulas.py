@@ -19,6 +19,7 @@ from likewise.formula import (
     PerReference,
     Term,
     Total,
+    acosh,
     add_up,
     apply,
     at_least,
@@ -27,6 +28,7 @@ from likewise.formula import (
     exp,
     hyper,
     largest,
+    log,
     logsumexp,
     mean,
     mean_over_batch,
@@ -41,6 +43,7 @@ from likewise.formula import (
     sqrt,
     square,
     stop_gradient,
+    tanh,
     where,
 )
 from likewise.formula.expressions import Folded, Formula, Number, walk
@@ -93,6 +96,12 @@ def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pyt
             "less": lambda: where(x < 0.3, x, 2.0),
             "nonzero": lambda: where(apply("nonzero", x), x, 2.0),
             "both": lambda: where((x < 0.6) & (x > -0.6), x, 2.0),
+            "either": lambda: where((x < -0.6) | (x > 0.6), x, 2.0),
+            "abs": lambda: abs(x - 0.1),
+            "power": lambda: (x + 0.1) ** 1.7,
+            "log": lambda: log(x + 0.2),
+            "tanh": lambda: tanh(3.0 * x),
+            "acosh": lambda: acosh(1.3 + x),
             "relu": lambda: relu(x - 0.1),
             "square": lambda: square(x + 2.0),
             "sqrt": lambda: sqrt(x - 0.1),
@@ -262,7 +271,10 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
             embeddings.double(),
         ),
         "has no product fold": (declare_loss(per_anchor(Folded(fold, NEGATIVES, s)), backend="triton"), embeddings),
-        "does not know Shifted": (MeanVersusHardest(backend="triton", similarity=Shifted()), embeddings),
+        "has no formula of the similarity Shifted": (
+            MeanVersusHardest(backend="triton", similarity=Shifted()),
+            embeddings,
+        ),
     }
     for words, (loss, given) in cases.items():
         for _ in range(2):  # what was refused once is refused again

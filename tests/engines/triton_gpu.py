@@ -18,16 +18,22 @@ from likewise.engines import evaluate_declaration
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    ClassWeighted,
     Labels,
     PairBatch,
     PerReference,
+    Thresholded,
+    acosh,
     largest,
+    log,
     logsumexp,
     per_anchor,
     per_pair,
     s,
     smallest,
     square,
+    tanh,
+    where,
 )
 from likewise.formula.similarities import Cosine, SquaredEuclidean
 from likewise.losses import PairLoss
@@ -102,6 +108,15 @@ class Biased(PairLoss):
         return per_pair(NEGATIVES, square(s) * bias + square(bias)), per_anchor(logsumexp(s + bias, NEGATIVES))
 
 
+class Operations(PairLoss):
+    """The operations that are spelled as device functions, over the ranges where their plain forms lose digits."""
+
+    def declare(self):
+        condition = (abs(s) < 0.1) | (s > 0.8)
+        curve = tanh(3.0 * s) + log(s + 0.5) + acosh(1.0 + square(s)) + (1.1 + s) ** 1.7 + where(condition, s, 2.0)
+        return per_pair(NEGATIVES, square(curve)), per_anchor(square(tanh(1e-3 * logsumexp(s, NEGATIVES))))
+
+
 class HardestOnly(PairLoss):
     """Each gradient goes to one pair, which the backward pass must identify bit by bit; otherwise it is missing."""
 
@@ -122,10 +137,24 @@ def every_dtype_on_odd_sizes() -> None:
                 check(make, embeddings.to(dtype), labels)
 
 
+def operations_keep_their_digits() -> None:
+    embeddings, labels = batch(300)
+    check(Operations, embeddings, labels, slack=4e-6)
+
+
 def numbers_per_reference() -> None:
     embeddings, labels = batch(300)
     for dtype in DTYPES:
         check(Biased, embeddings.to(dtype), labels)
+
+
+def other_reductions() -> None:
+    """Few units, so that none lies within rounding of a threshold; the weights are on the device."""
+    embeddings, labels = batch(129, classes=10)
+    weights = torch.linspace(0.0, 2.0, 10).cuda()
+    for reduction in (Thresholded(low=1.0), Thresholded(high=1.0), ClassWeighted(weights)):
+        for kind in (losses.NTXentLoss, losses.MultiSimilarityLoss):
+            check(partial(kind, reduction=reduction), embeddings, labels)
 
 
 def the_hardest_pair_is_found_again() -> None:
@@ -305,7 +334,9 @@ def on_another_device() -> None:
 
 CHECKS = (
     every_dtype_on_odd_sizes,
+    operations_keep_their_digits,
     numbers_per_reference,
+    other_reductions,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from likewise import functional, losses, miners
 from likewise.formula import Masks, hyperparameters
+from likewise.functional import _call
 from likewise.testing import make_batch
 from likewise.testing.batches import LABELS
 from tests.functional import on_gpu
@@ -441,6 +442,30 @@ def test_half_precision(case: Case, dtype: torch.dtype):
         close = {"rtol": 1e-5, "atol": 1e-5} if case.kind is not losses.MarginLoss else {"rtol": 1e-2, "atol": 1e-2}
         torch.testing.assert_close(value.detach(), module(half, labels).detach(), **close)
         torch.testing.assert_close(under, value.detach(), rtol=1e-5, atol=1e-5)
+
+
+@every_case
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # vmap expands what it does not map over
+def test_transforms(case: Case):
+    """``vmap`` and ``grad`` over all tensors; the module that a function finds is constructed inside of them."""
+    _call._cached_module.cache_clear()
+    embeddings, labels = make_batch("ragged")
+    tensors = {name: each.detach() for name, each in case.tensors(case.make()).items()}
+    inputs = embeddings, tensors
+    scaled = embeddings.flip(0), {name: 1.01 * each for name, each in tensors.items()}
+    stacked = (
+        torch.stack([embeddings, scaled[0]]),
+        {name: torch.stack([tensors[name], scaled[1][name]]) for name in tensors},
+    )
+
+    def value(embeddings: Tensor, tensors: dict[str, Tensor]) -> Tensor:
+        return case.call(embeddings, labels, tensors)
+
+    torch.testing.assert_close(torch.vmap(value)(*stacked), torch.stack([value(*inputs), value(*scaled)]))
+    leaves = [each.clone().requires_grad_() for each in (embeddings, *tensors.values())]
+    expected = torch.autograd.grad(value(leaves[0], dict(zip(tensors, leaves[1:], strict=True))), leaves)
+    of_embeddings, of_tensors = torch.func.grad(value, argnums=(0, 1))(*inputs)
+    torch.testing.assert_close((of_embeddings, *of_tensors.values()), expected)
 
 
 def test_beside_a_network_that_is_called_as_a_function():

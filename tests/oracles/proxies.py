@@ -84,11 +84,22 @@ def softmax(
 
 
 def normalized_softmax(
-    embeddings: list[Vector], labels: list[int], proxies: list[Vector], temperature: float = 0.05
+    embeddings: list[Vector],
+    labels: list[int],
+    proxies: list[Vector],
+    temperature: float = 0.05,
+    normalize_embeddings: bool = True,
 ) -> Terms:
-    """Wang et al. 2017 (NormFace), Zhai & Wu 2019 (normalized softmax): cross entropy of cos(x, w_j)/τ."""
+    """Wang et al. 2017 (NormFace), Zhai & Wu 2019 (normalized softmax): cross entropy of cos(x, w_j)/τ.
+
+    Without normalize_embeddings: of the inner products of x as it is and the unit vectors of the proxies.
+    """
     s = cosines(embeddings, proxies)
-    return [[(i, cross_entropy([cos / temperature for cos in s[i]], y)) for i, y in enumerate(labels)]]
+    units: list[Unit] = []
+    for i, y in enumerate(labels):
+        length = 1.0 if normalize_embeddings else math.sqrt(dot(embeddings[i], embeddings[i]))
+        units.append((i, cross_entropy([length * cos / temperature for cos in s[i]], y)))
+    return [units]
 
 
 def proxy_nca(embeddings: list[Vector], labels: list[int], proxies: list[Vector], scale: float = 1.0) -> Terms:

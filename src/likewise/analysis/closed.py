@@ -24,6 +24,7 @@ from likewise.engines import DenseEngine, dense_masks, map_rows, schedule
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    ClassWeighted,
     Count,
     Declaration,
     Fold,
@@ -43,6 +44,7 @@ from likewise.formula import (
     Side,
     Sum,
     Term,
+    Thresholded,
     Total,
     Triplets,
     TripletTerm,
@@ -51,6 +53,7 @@ from likewise.formula import (
     at_least,
     batch_from_embeddings,
     count,
+    counted_by,
     derivative,
     evaluate,
     exp,
@@ -114,6 +117,8 @@ def _reason(loss: Any) -> str | None:
         return "it is not a single declaration"
     if isinstance(loss, ProxyLoss) and loss.corrected:
         return "each drawn class represents several classes"
+    if isinstance(loss.reduction, ClassWeighted) or loss.reduction == "mean_per_anchor":
+        return "its reduction weights the units of different anchors differently"
     declarations = _terms_by_matrix(loss)
     if declarations is None:
         return "it is defined on explicit triplets of a miner"
@@ -175,6 +180,8 @@ def term_derivatives(term: Term, reduction: Reduction = "sum") -> dict[Side, For
         >>> term_derivatives(per_pair(NEGATIVES, relu(s - 0.5)), "mean")[NEGATIVES]
         where(0.0 < (s - 0.5), 1.0 / at_least(total(count[negatives](1.0)), 1), 0.0)
     """
+    if isinstance(reduction, Thresholded):
+        term = term.within(reduction)
     multipliers: dict[Formula, Formula] = {}
     of_sides: dict[Side, Formula] = {POSITIVES: _NOTHING, NEGATIVES: _NOTHING}
 
@@ -197,7 +204,7 @@ def term_derivatives(term: Term, reduction: Reduction = "sum") -> dict[Side, For
             for side in of_sides:
                 if node.over in (side, Side.BOTH):
                     of_sides[side] = _plus(of_sides[side], local * derivative(node.curve, s))
-    units = {"mean": term.units, "nonzero": term.nonzero}.get(reduction)
+    units = {"mean": term.units, "nonzero": term.nonzero}.get(counted_by(reduction))
     scale = Number(1.0) if units is None else 1.0 / at_least(Total(units), 1)
     return {side: simplify(formula * scale) for side, formula in of_sides.items()}
 

@@ -17,6 +17,7 @@ from likewise.analysis.catalog import Entry
 from likewise.engines import javascript
 from likewise.formula import (
     SIMILARITIES,
+    ClassWeighted,
     Declaration,
     Formula,
     Hyper,
@@ -24,19 +25,22 @@ from likewise.formula import (
     Number,
     PerAnchor,
     PerReference,
+    Reduction,
     SimilarityLike,
     Term,
+    Thresholded,
     Total,
     TripletTerm,
     as_similarity,
     at_least,
+    counted_by,
     hyperparameters,
     per_triplet,
     sort_declaration,
     substitute,
     walk,
 )
-from likewise.losses import PairLoss, ProxyLoss
+from likewise.losses import PairLoss, ProxyLoss, fix_hyperparameter
 from likewise.miners import PairMiner, TripletMiner
 
 BY_HAND = (files(__package__) / "by_hand.js").read_text(encoding="utf-8")
@@ -138,7 +142,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
 
         def build(values: Mapping[str, float]) -> Any:
             made = {key: value for key, value in values.items() if key in own}
-            return _with_miner(entry.make(num_classes=3, embedding_dim=2, **made), values)
+            return _with_miner(_fix_learned(entry.make(num_classes=3, embedding_dim=2, **made), made), values)
 
     else:
         own = {key: _number(type(source).__name__, key, getattr(example, key)) for key in hyperparameters(example)}
@@ -149,7 +153,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
             for key in values.keys() & own.keys():
                 if not isinstance(getattr(made, key), torch.Tensor):  # a parameter is not a number of the formula
                     setattr(made, key, values[key])
-            return _with_miner(made, values)
+            return _with_miner(_fix_learned(made, values), values)
 
     declared = hyperparameters(example)
     adjustable = {key: Adjustable(declared[key], value) for key, value in own.items()}
@@ -166,6 +170,14 @@ def _number(name: str, key: str, value: Any) -> float:
     if value.numel() > 1:
         raise NotPrintableError(f"{key} of {name} is one number for each class, which has no JavaScript")
     return float(value.detach())
+
+
+def _fix_learned(loss: Any, values: Mapping[str, float]) -> Any:
+    """The loss with numbers in place of the hyper-parameters that it learns: they have sliders too."""
+    for key, declared in hyperparameters(loss).items():
+        if declared.learn is not False and key in values:
+            fix_hyperparameter(loss, key, values[key])
+    return loss
 
 
 def _with_miner(loss: Any, values: Mapping[str, float]) -> Any:
@@ -242,6 +254,8 @@ def _text(loss: Any) -> str:
             alone.append(_by_hand(loss, "alone", "a regularizer"))
         terms, mine = _mine_terms(loss, terms, whole)
         value, given = _value(terms, loss.reduction)
+        if whole and not isinstance(loss.reduction, str):
+            raise NotPrintableError(f"{loss.reduction!r} of a function of the matrix has no JavaScript")
         functions = [javascript.print_value(value, given)] if terms else []
         if whole:
             name = _by_hand(loss, "matrix", "a function of the matrix")
@@ -276,13 +290,18 @@ def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[
     return [term.chosen_by(choice) for term in triplets], "null"
 
 
-def _value(terms: list[Term], reduction: str) -> tuple[Formula, list[Any]]:
+def _value(terms: list[Term], reduction: Reduction) -> tuple[Formula, list[Any]]:
     """The reduced sum of all terms, and the numbers per anchor and reference that the batch provides."""
+    if isinstance(reduction, ClassWeighted) or reduction == "mean_per_anchor":
+        raise NotPrintableError(f"the reduction {reduction!r} has no JavaScript")
+    if isinstance(reduction, Thresholded):
+        terms = [term.within(reduction) for term in terms]
+    counted = counted_by(reduction)
     value: Formula | None = None
     for term in terms:
         number: Formula = Total(term.total)
-        if reduction in ("mean", "nonzero"):
-            number = number / at_least(Total(term.units if reduction == "mean" else term.nonzero), 1)
+        if counted in ("mean", "nonzero"):
+            number = number / at_least(Total(term.units if counted == "mean" else term.nonzero), 1)
         value = number if value is None else value + number
     value = Number(0.0) if value is None else value
     return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference)]
@@ -308,7 +327,7 @@ def _similarity(loss: Any, between: str) -> str:
         if compared is not loss.proxies:
             raise NotPrintableError(f"how {type(loss).__name__} compares proxies has no JavaScript")
     kind = next((name for name, known in SIMILARITIES.items() if type(known) is type(similarity)), None)
-    if kind is None:
+    if kind is None or f"\n  {kind}: (" not in javascript.RUNTIME:
         raise NotPrintableError(f"the similarity {similarity!r} has no JavaScript")
     return f"{{ kind: {json.dumps(kind)}, normalize: {json.dumps(similarity.normalize)} }}"
 
@@ -405,12 +424,7 @@ def _substitute_terms(symbolic: Declaration, plain: Declaration, values: Mapping
 
     terms, _, _ = sort_declaration(symbolic)
     _, regularizers, whole = sort_declaration(plain)
-    made = [
-        per_triplet(*map(at, term.values))
-        if isinstance(term, TripletTerm)
-        else Term(at(term.total), at(term.units), at(term.nonzero))
-        for term in terms
-    ]
+    made = [per_triplet(*map(at, term.values)) if isinstance(term, TripletTerm) else term.map(at) for term in terms]
     return (*made, *regularizers, *whole)
 
 

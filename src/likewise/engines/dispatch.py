@@ -16,6 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chunked import ChunkedEngine, ColumnEngine
 from likewise.engines.dense import DenseEngine
@@ -26,7 +27,9 @@ from likewise.engines.schedule import Engine, run_on
 from likewise.formula import (
     SNR,
     Choice,
+    ClassWeighted,
     Cosine,
+    Counted,
     Declaration,
     Dot,
     Euclidean,
@@ -43,14 +46,17 @@ from likewise.formula import (
     SquaredEuclidean,
     Term,
     TermValues,
+    Thresholded,
     Triplets,
     TripletTerm,
+    counted_by,
     has_similarity_hook,
     one_of,
     reduce,
     s,
     s_p,
     sort_declaration,
+    term_within,
 )
 
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
@@ -127,14 +133,19 @@ def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) ->
     one_of("backend", backend, BACKENDS)
     if backend != "auto":
         return Plan(backend)
-    # a hook needs the matrix, a given matrix need not be avoided, and torch.compile makes its own tiles
-    if batch.matrix is not None or has_similarity_hook() or torch.compiler.is_compiling():
+    # a hook needs the matrix, and a given matrix need not be avoided
+    if batch.matrix is not None or has_similarity_hook() or _is_traced():
         return Plan.DENSE
     m, n = batch.shape
     pairs, device = batch.group.largest(m) * n, batch.relation.device.type  # the same decision on all ranks
     if formulas and pairs >= TRITON_FROM and _runs_in_kernels(batch):
         return Plan.TRITON
     return Plan.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else Plan.DENSE
+
+
+def _is_traced() -> bool:
+    """Whether torch sees every operation: torch.compile makes its own tiles; transforms differentiate plain operations."""
+    return torch.compiler.is_compiling() or is_transformed()
 
 
 def choose_in_graph(
@@ -181,6 +192,11 @@ def _has_triton() -> bool:
 
 def _check_triton(batch: PairBatch) -> None:
     """Raise an error that states the reason if Triton cannot run here."""
+    if is_transformed():
+        raise ValueError(
+            "backend must be 'auto', 'chunked' or 'dense' inside a transform of torch.func and in forward-mode "
+            "differentiation, but it is 'triton'"
+        )
     device = batch.relation.device.type
     if device != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
@@ -221,7 +237,7 @@ def make_engine(
         if on_table:
             return ColumnEngine(batch)
         return ChunkedEngine(batch, None if masked or backend != "auto" else _index_positives(batch, positives))
-    if backend != "auto" or masked or has_similarity_hook() or torch.compiler.is_compiling():
+    if backend != "auto" or masked or has_similarity_hook() or _is_traced():
         return DenseEngine(batch)
     if on_table and batch.relation.device.type == "cpu":
         return ColumnEngine(batch, whole=True)
@@ -243,7 +259,7 @@ def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> Po
     return find_positive_index(batch, large=False) if found is None else found
 
 
-def run(terms: list[Term], batch: PairBatch, reduction: Reduction, backend: str = "auto") -> list[TermValues]:
+def run(terms: list[Term], batch: PairBatch, reduction: Counted, backend: str = "auto") -> list[TermValues]:
     """Compute the terms of a declaration on the engine that `choose` returns.
 
     Examples:
@@ -299,6 +315,13 @@ def evaluate_declaration(
         tensor(0.5000)
     """
     terms, regularizers, matrix_losses = sort_declaration(declaration)
+    if isinstance(reduction, Thresholded):
+        if matrix_losses:
+            raise TypeError(
+                f"reduction must not be Thresholded for a loss that is not a formula, but it is {reduction!r}"
+            )
+        terms = [term_within(term, reduction) for term in terms]
+    weights = reduction.of_anchors(batch) if isinstance(reduction, ClassWeighted) else None
     if terms and matrix_losses and choose(batch, backend) is Plan.DENSE:
         batch = batch.materialize()  # once for all terms
     if miner is not None:
@@ -311,11 +334,11 @@ def evaluate_declaration(
         values += [sum_triplets(term, batch) for term in chosen]
         terms = [term for term in terms if not isinstance(term, TripletTerm)]
     if terms:
-        values += run(terms, batch, reduction, backend)
+        values += run(terms, batch, counted_by(reduction), backend)
     for loss in matrix_losses:
         values += loss.compute(batch, map_rows(batch, backend, loss))
     added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
-    return reduce(values, added, reduction, batch.group)
+    return reduce(values, added, reduction, batch.group, weights)
 
 
 def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:
@@ -351,7 +374,8 @@ def _mine(
     choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
     if choice is not None and _sums_by_rule(choice, batch, backend):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
-    rows = map_rows(batch, "chunked" if backend == "triton" else backend)
+    # vmap needs the same number of triplets for every batch that it maps over, which a chunk does not give
+    rows = map_rows(batch, "dense" if is_transformed() else "chunked" if backend == "triton" else backend)
     rows.prepare()  # with a graph: mining has none, but the loss uses the same matrix
     if not on_triplets:
         return terms, rows.batch.under(miner.refine(rows))

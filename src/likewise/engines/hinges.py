@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.formula import NEGATIVES, Apply, Count, Folded, Formula, Number, Sum, s, s_p
 
 
@@ -138,6 +139,9 @@ def sum_hinges(
         >>> sum_hinges(S, positive, torch.tensor([[False, False, True]]), margin=0.25)
         (tensor([0.5000]), tensor([1]))
     """
+    if is_transformed():
+        counts, active = count_active(S.detach(), positive, negative, margin, band)
+        return _total(S, counts, active, margin), active
     total, active = _SumHinges.apply(S, positive, negative, margin, band)  # type: ignore[no-untyped-call]
     return total, active
 
@@ -152,15 +156,19 @@ class _SumHinges(torch.autograd.Function):
         counts, active = count_active(S, positive, negative, margin, band)
         ctx.save_for_backward(counts)
         ctx.mark_non_differentiable(active)
-        # large sums nearly cancel: float64 keeps the difference and does not become negative
-        total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
-        # the last step makes a new tensor: torch 2.11's compiler loses the gradient of a result that is an alias
-        return total.to(S.dtype).clamp_min(0.0), active
+        return _total(S, counts, active, margin), active
 
     @staticmethod
     def backward(ctx: Any, grad_total: Tensor, _grad_active: Tensor) -> tuple[Tensor, None, None, None, None]:
         (counts,) = ctx.saved_tensors
         return grad_total[:, None] * counts, None, None, None, None
+
+
+def _total(S: Tensor, counts: Tensor, active: Tensor, margin: float) -> Tensor:
+    # large sums nearly cancel: float64 keeps the difference and does not become negative
+    total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
+    # the last step makes a new tensor: torch 2.11's compiler loses the gradient of a result that is an alias
+    return total.to(S.dtype).clamp_min(0.0)
 
 
 def count_active(

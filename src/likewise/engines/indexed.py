@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.engines.dense import last_uses
 from likewise.engines.schedule import Engine
 from likewise.formula import (
@@ -114,9 +115,11 @@ def write(values: Tensor, columns: Tensor, exists: Tensor | None, instead: float
         tensor([[1., 0.],
                 [1., 1.]])
     """
+    # vmap cannot write columns that it maps over into values that it does not map over
+    put = values.scatter if is_transformed() else values.scatter_
     if exists is None:
-        return values.scatter_(1, columns, instead)
-    return values.scatter_(1, columns, torch.where(exists, instead, values.gather(1, columns)))
+        return put(1, columns, instead)
+    return put(1, columns, torch.where(exists, instead, values.gather(1, columns)))
 
 
 def broadcast(numbers: dict[Formula, Tensor], columns: slice | Tensor) -> dict[Formula, Any]:
@@ -235,7 +238,7 @@ def start_others(
     for each in folds:
         if _is_count(each):
             states[each] = (positives.count(each.over),)
-        elif type(each.fold) is LogSumExp:
+        elif type(each.fold) is LogSumExp and not is_transformed():
             *state, seen = _log_sum_exp(each, pairs, positives)
             states[each], own = tuple(state), seen if own is None else own
         else:

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
+from likewise._compat import is_mapped
 from likewise.distributed import SINGLE_PROCESS
+from likewise.engines.recompute import call_recomputed
 from likewise.formula import (
     POSITIVES,
     Count,
@@ -79,7 +80,7 @@ def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
     """
     if can_read_values(tensor):
         return True
-    if not large or tensor.is_meta or torch.compiler.is_compiling():
+    if not large or tensor.is_meta or torch.compiler.is_compiling() or is_mapped(tensor):
         return False
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
@@ -297,10 +298,9 @@ def map_positives(
     index = find_candidates(positive, large=m * n * n > COUNT_FROM)
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
-    roomy = index.shape[1] * m * n <= 2**24 or not torch.is_grad_enabled()
+    roomy = index.shape[1] * m * n <= 2**24
     return [
-        compute(S, some) if roomy else checkpoint(compute, S, some, use_reentrant=False, preserve_rng_state=False)
-        for some in torch.split(index, size, dim=1)
+        compute(S, some) if roomy else call_recomputed(compute, S, some) for some in torch.split(index, size, dim=1)
     ]
 
 
@@ -382,9 +382,14 @@ def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
         return numbers.new_zeros(batch.shape[0]).index_add(0, triplets.anchors, numbers)
 
     values = [evaluate(value, known) * valid for value in term.values]
+    units = valid * len(values)
+    if term.thresholds is not None:
+        counted = [evaluate(term.thresholds.contains(value), known) & (valid > 0) for value in term.values]
+        values = [torch.where(each, value, 0.0) for each, value in zip(counted, values, strict=True)]
+        units = torch.stack(counted).sum(dim=0)
     return TermValues(
         add(sum(values[1:], values[0])),
-        add(valid * len(values)),
+        add(units),
         add(sum((is_nonzero(value).long() for value in values), torch.zeros_like(valid))),
     )
 
@@ -421,11 +426,6 @@ def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Te
 
     size = max(GATHER_AT_ONCE // left.shape[1], 1)
     chunks = list(zip(*(torch.split(index.reshape(-1), size) for index in (anchors, references)), strict=True))
-    if (len(chunks) == 1 and anchors.numel() <= size // 4) or not torch.is_grad_enabled():
-        found = [of_some(*chunk) for chunk in chunks]
-    else:
-        found = [
-            checkpoint(of_some, *chunk, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
-            for chunk in chunks
-        ]
+    roomy = len(chunks) == 1 and anchors.numel() <= size // 4
+    found = [of_some(*chunk) if roomy else call_recomputed(of_some, *chunk) for chunk in chunks]
     return torch.cat(found).view(anchors.shape)

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
+from likewise._compat import is_transformed
 from likewise.formula import PairBatch, full_precision
 
 Results = Sequence[Tensor | None]
@@ -56,6 +57,21 @@ def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> lis
     height = max(1, -(-units // number))
     # a rank without rows has one empty chunk
     return [slice(k * together, min(k + height, units) * together) for k in range(0, max(units, 1), height)]
+
+
+def call_recomputed(function: Callable[..., Any], *arguments: Tensor) -> Any:
+    """Call a function whose intermediate results are recomputed in the backward pass; it draws no random numbers.
+
+    Examples:
+        >>> import torch
+        >>> call_recomputed(torch.exp, torch.zeros(1))
+        tensor([1.])
+    """
+    # transforms differentiate while they compute, and do not let intermediate results be replaced
+    if not torch.is_grad_enabled() or is_transformed():
+        return function(*arguments)
+    # saving the state of a GPU's generator would synchronize
+    return checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
 
 
 class Work(Protocol):
@@ -155,7 +171,7 @@ class RowChunks:
 
     def run(self) -> list[Tensor]:
         """The results of all chunks."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or is_transformed():
             return self._run_checkpointed()
         if not torch.is_grad_enabled():
             return self._values(None)
@@ -174,13 +190,7 @@ class RowChunks:
             def of_rows(rows: slice = rows) -> Results:
                 return self.compute(self.batch.rows(rows), rows, numbers, False)
 
-            if torch.is_grad_enabled():
-                # a chunk draws no random numbers, and saving the state of a GPU's generator would synchronize
-                chunks.append(
-                    checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
-                )
-            else:
-                chunks.append(of_rows())
+            chunks.append(call_recomputed(of_rows))
         return [self._join(list(tensors)) for tensors in zip(*chunks, strict=True)]
 
     def _join(self, tensors: list[Tensor]) -> Tensor:
@@ -333,7 +343,7 @@ class TableChunks:
 
     def run(self) -> tuple[list[tuple[Tensor, ...]], Tensor]:
         """The results of each chunk, and the picked rows."""
-        if len(self.cut) < 2 or not torch.is_grad_enabled():
+        if len(self.cut) < 2 or not torch.is_grad_enabled() or is_transformed():
             return [self.compute(self.table[rows], rows, self.inputs) for rows in self.cut], self.table[self.picked]
         with torch.no_grad():
             results = [each for rows in self.cut for each in self.compute(self.table[rows], rows, self.inputs)]

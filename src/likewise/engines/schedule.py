@@ -16,13 +16,13 @@ from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
 from likewise.formula import (
+    Counted,
     Folded,
     Formula,
     PairBatch,
     PerAnchor,
     PerReference,
     Rank,
-    Reduction,
     State,
     Term,
     TermValues,
@@ -206,7 +206,7 @@ def merge_states(folds: list[Folded], states: list[State], shards: ProcessGroup)
     return joined
 
 
-def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
+def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Counted) -> list[TermValues]:
     """Compute the terms of a declaration on an engine, with only the count that the reduction needs.
 
     Examples:
@@ -229,10 +229,10 @@ def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduc
 
 
 # a loss declares once and runs many times
-_SCHEDULES: WeakKeyDictionary[Term, dict[Reduction, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
+_SCHEDULES: WeakKeyDictionary[Term, dict[Counted, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
 
 
-def _stages(terms: list[Term], roots: list[Formula], reduction: Reduction) -> list[Stage]:
+def _stages(terms: list[Term], roots: list[Formula], reduction: Counted) -> list[Stage]:
     """The schedule of a declaration, cached for its first term."""
     if torch.compiler.is_compiling() or not terms:
         return schedule(roots)

@@ -256,6 +256,8 @@ def batch_from_embeddings(
         same_device("references", references, anchors.device, "embeddings")
         dtype = torch.promote_types(anchors.dtype, references.dtype)
         anchors, references = anchors.to(dtype), references.to(dtype)
+        similarity.check("references", references)
+    similarity.check("embeddings", anchors)
     if relation is None:
         relation = _labels(labels, references, reference_labels, m, n, anchors.device)
         labels = relation.labels

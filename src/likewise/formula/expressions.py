@@ -58,6 +58,9 @@ class Rank(IntEnum):
 class Formula:
     """A node of a formula.  Build formulas with `s`, folds, numbers and the functions of this module.
 
+    Conditions are combined with ``&`` and ``|``.  ``x ** n`` with a whole number is a product; with any other number it is
+    zero where ``x ≤ 0``, with derivative zero.
+
     Examples:
         >>> from likewise.formula import s, relu
         >>> curve = relu(1.0 - s)
@@ -91,10 +94,15 @@ class Formula:
     def __rtruediv__(self, other: Operand) -> Formula:
         return apply("div", other, self)
 
-    def __pow__(self, exponent: int) -> Formula:
-        if exponent != 2:
-            raise TypeError(f"a formula can be squared, but not raised to {exponent!r}; write products instead")
-        return apply("square", self)
+    def __pow__(self, exponent: Operand) -> Formula:
+        if type(exponent) in (int, float) and float(exponent).is_integer():  # type: ignore[arg-type]
+            return _whole_power(self, int(exponent))  # type: ignore[arg-type]
+        if as_formula(exponent).rank is not Rank.NUMBER:
+            raise TypeError(f"the exponent of a power must be a number, but it is {exponent!r}; write exp(b * log(a))")
+        return apply("power", self, exponent)
+
+    def __abs__(self) -> Formula:
+        return apply("abs", self)
 
     def __neg__(self) -> Formula:
         return apply("neg", self)
@@ -107,6 +115,9 @@ class Formula:
 
     def __and__(self, other: Operand) -> Formula:
         return apply("both", self, other)
+
+    def __or__(self, other: Operand) -> Formula:
+        return apply("either", self, other)
 
     def __bool__(self) -> bool:
         raise TypeError("a formula has no truth value; use where(condition, then, otherwise)")
@@ -353,6 +364,16 @@ def apply(operation: str, *operands: Operand) -> Formula:
     if operation == "mul" and is_number(arguments[0], 1.0):
         return arguments[1]  # a factor of one is dropped
     return Apply(operation, arguments)
+
+
+def _whole_power(base: Formula, exponent: int) -> Formula:
+    """A power as products: it holds for negative numbers too, and kernels multiply faster than they take logarithms."""
+    if exponent < 0:
+        return 1.0 / _whole_power(base, -exponent)
+    if exponent < 2:
+        return base if exponent else Number(1.0)
+    half = apply("square", _whole_power(base, exponent // 2))
+    return half * base if exponent % 2 else half
 
 
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, labels_of, same_device
 from likewise.formula.expressions import Formula
@@ -149,7 +150,7 @@ class Labels(Relation):
         if self.own is None:
             if self.reference_labels is not None:
                 return same
-            if rows == columns:  # a square on the diagonal, the whole matrix most often
+            if rows == columns and not is_transformed():  # a square on the diagonal, the whole matrix most often
                 return same.clone().fill_diagonal_(False)
         references = self.labels if self.reference_labels is None else self.reference_labels
         index = torch.arange(len(references), device=same.device)
@@ -250,7 +251,7 @@ class Masks(Relation):
 
 def _equal(left: Tensor, right: Tensor) -> Tensor:
     """``left == right`` of a column and a row; a CPU writes bytes twice as fast as booleans."""
-    if left.device.type != "cpu" or torch.compiler.is_compiling():
+    if left.device.type != "cpu" or torch.compiler.is_compiling() or is_transformed():
         return left == right
     result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
     return torch.eq(left, right, out=result).view(torch.bool)
@@ -476,8 +477,11 @@ class Mined(Relation):
         return Mined(self.base.with_shape(anchors, references), self.keep_positive, self.keep_negative)
 
 
-RelationLike: TypeAlias = Relation | tuple[Tensor, ...]
-"""A relation, or the indices that miners return: three tensors are triplets, four are pairs."""
+ViewRelation: TypeAlias = Literal["views", "paired"]
+"""Two views of the same samples, by the order of their rows; see `likewise.formula.views`."""
+
+RelationLike: TypeAlias = Relation | tuple[Tensor, ...] | ViewRelation
+"""A relation; the indices that miners return: three tensors are triplets, four are pairs; or two views."""
 
 
 def as_relation(relation: object, *, more: str = "") -> Relation:

@@ -87,3 +87,6 @@ __all__ = [
     "ZeroMean",
     "cross_entropy",
 ]
+
+# For tools.
+from likewise.losses.constructors import fix_hyperparameter as fix_hyperparameter

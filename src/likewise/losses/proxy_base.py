@@ -14,7 +14,6 @@ from likewise.engines import BACKENDS, evaluate_declaration, plan_chunks, replay
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
-    REDUCTIONS,
     Declaration,
     Formula,
     Labels,
@@ -28,6 +27,7 @@ from likewise.formula import (
     as_similarity,
     check_classes,
     check_hyperparameters,
+    check_reduction,
     embeddings_of,
     full_precision,
     hyper,
@@ -44,13 +44,11 @@ from likewise.formula import (
 )
 from likewise.losses.base import (
     cached_declaration,
-    describe,
-    initialize_module,
-    make_constructor,
     parameter_groups,
     state_without_declaration,
 )
 from likewise.losses.centers import nearest_center
+from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.losses.proxies import ProxyTable, Queue
 from likewise.losses.sampling import number_of_classes, reweigh_declaration
 
@@ -96,7 +94,7 @@ class ProxyLoss(nn.Module):
     Args:
         num_classes: the number of classes; labels must be 0 … num_classes − 1.
         embedding_dim: the embeddings' dimension.
-        reduction: ``"mean"``, ``"nonzero"``, ``"sum"`` or ``"none"``, over the units that the loss is defined on.
+        reduction: as for `PairLoss`, over the units that the loss is defined on; the anchors may be samples or proxies.
         backend: the engine; ``"auto"`` chooses by size and device.
         sampled: Partial-FC sampling in training: the batch's classes plus randomly drawn ones; a fraction up to 1, or a
             number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampling`).  A batch
@@ -123,7 +121,7 @@ class ProxyLoss(nn.Module):
 
     num_classes: int
     embedding_dim: int
-    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    reduction: Reduction = option(default="mean", kw_only=True, help="how units are averaged")
     backend: str = option(default="auto", kw_only=True, help="the engine")
     sampled: float | None = option(default=None, kw_only=True, help="classes to compare with: a fraction or a number")
     corrected: bool = option(
@@ -153,13 +151,14 @@ class ProxyLoss(nn.Module):
         for name in ("num_classes", "embedding_dim"):
             setattr(self, name, whole_number(f"{type(self).__name__}: {name}", getattr(self, name), 1))
         check_hyperparameters(self)
-        one_of("reduction", self.reduction, REDUCTIONS)
+        check_reduction(self.reduction)
         one_of("backend", self.backend, BACKENDS)
         self._check_sampling()
         self.shard: RowPartition | None = None  # the classes whose proxies are here, if they are sharded
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialize(self.proxies)
+        learn_hyperparameters(self)
 
     @property
     def proxies_per_class(self) -> int:
@@ -345,8 +344,9 @@ class ProxyLoss(nn.Module):
         rows = self.proxies.to(samples.dtype)
         similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, local))
         everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
+        classes = everything // centers  # every proxy is its own positive only, but it has a class
         if group is SINGLE_PROCESS:
-            return PairBatch(Labels(everything), similarity, anchors=proxies, between=between)
+            return PairBatch(Labels(everything), similarity, anchors=proxies, labels=classes, between=between)
         own = everything[local.local]
         return PairBatch(
             Labels(own, everything, own=own),
@@ -355,6 +355,7 @@ class ProxyLoss(nn.Module):
             references=proxies,
             group=group,
             local_rows=local,
+            labels=classes[local.local],
             between=between,
         )
 
@@ -393,10 +394,22 @@ class ProxyLoss(nn.Module):
                 f"embeddings must have the {self.embedding_dim} dimensions of the proxies, but have {samples.shape[1]}"
             )
         same_device("embeddings", samples, self.proxies.device, "proxies")
+        as_similarity(self.similarity).check("embeddings", samples)
         return samples
 
     def logits(self, embeddings: Tensor) -> Tensor:
-        """The similarity of each sample to each class, ``(m, num_classes)``, without margins."""
+        """The similarity of each sample to each class, without margin, scale and temperature.
+
+        It is ``s`` of the loss's formula: the cosine, the inner product plus the bias of a `SoftmaxLoss`, the negative
+        squared distance of the ProxyNCA losses; of several centers the most similar one, as the loss pools them.  The
+        logits of a softmax over classes are ``loss.scale`` times this or this over ``loss.temperature``.
+
+        Args:
+            embeddings: ``(m, embedding_dim)``.
+
+        Returns:
+            Similarities, ``(m, num_classes)``, in float32 at least; higher is closer.
+        """
         with full_precision(embeddings):
             return self.logits_of(self.samples(embeddings), slice(0, self.num_classes))
 
@@ -407,7 +420,10 @@ class ProxyLoss(nn.Module):
         return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
-        """The most similar class of each sample; logits are computed in chunks of classes.
+        """The most similar class of each sample, the first of several: the largest of its `logits`.
+
+        No margin, scale or temperature enters, and the latter two could not change the result.  Similarities are computed
+        in chunks of classes.
 
         Args:
             embeddings: ``(m, embedding_dim)``.

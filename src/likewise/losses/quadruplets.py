@@ -109,7 +109,7 @@ def _thresholds(limits: Tensor, own: Tensor, batch: PairBatch) -> Thresholds:
 
 
 def _inverse(order: Tensor) -> Tensor:
-    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+    return torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
 
 
 def _tally(batch: PairBatch, rows: RowMapper, thresholds: Thresholds, own: Tensor, classes: Tensor) -> Tally:

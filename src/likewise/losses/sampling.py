@@ -17,6 +17,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from likewise._compat import is_inside_func
 from likewise.formula import (
     Apply,
     Declaration,
@@ -77,7 +78,8 @@ def draw(
     check_number_of_classes(labels, number, classes)
     # float64, because equal keys would be common among ten million keys of 24 bits
     keys = torch.rand(classes, dtype=torch.float64, device=labels.device, generator=generator)
-    keys.index_fill_(0, labels, 2.0)
+    # vmap cannot write labels that it maps over into keys that it does not map over
+    keys = keys.index_fill(0, labels, 2.0) if is_inside_func() else keys.index_fill_(0, labels, 2.0)
     chosen = keys.topk(number, sorted=False).indices.sort().values
     positions = torch.searchsorted(chosen, labels).clamp_max(number - 1)
     positions = torch.where(chosen[positions] == labels, positions, -1)
@@ -115,7 +117,7 @@ def reweigh(term: Term, log_weights: Tensor) -> Term:
     """
     weights = PerReference("log(weight)", lambda batch: log_weights.to(batch.dtype))
     made: dict[Formula, Formula] = {}
-    return Term(*(_reweigh(formula, weights, made) for formula in (term.total, term.units, term.nonzero)))
+    return term.map(lambda formula: _reweigh(formula, weights, made))
 
 
 def _reweigh(node: Formula, log_weights: PerReference, made: dict[Formula, Formula]) -> Formula:

@@ -24,6 +24,7 @@ from likewise.formula import (
     TermValues,
     batch_from_embeddings,
     check_classes,
+    check_squared_norms,
     embeddings_of,
     equal_share,
     full_precision,
@@ -328,6 +329,7 @@ class EmbeddingNorm(nn.Module):
         """``mean ‖x‖``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
             samples = embeddings_of("embeddings", embeddings)
+            check_squared_norms("embeddings", samples)
             # torch's norm gives a vector of zeros a zero gradient
             return _mean(torch.linalg.vector_norm(samples, dim=1))
 

@@ -105,7 +105,7 @@ def check_embeddings(embeddings: object, references: object, similarity: Similar
 def _check_rows(name: str, value: object, similarity: Similarity) -> Tensor:
     with check_values():
         rows = embeddings_as_given(name, as_tensor(name, value)).detach()
-    if similarity.normalize:
+    if similarity.bounded:
         return rows
     limit = torch.finfo(torch.promote_types(rows.dtype, torch.float32)).max
     largest = float(rows.abs().amax())

@@ -103,7 +103,8 @@ def ranks(
         labels: their labels, ``(m,)``, any integers.
         references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
         reference_labels: their labels, ``(n,)``.
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or an object.
         ties: ``"expected"`` (over all orders of a tie), ``"optimistic"`` or ``"pessimistic"``.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation, whose pairs that are neither positive

@@ -58,7 +58,8 @@ def retrieval(
         reference_labels: their labels, ``(n,)``.
         ks: the numbers that the k of ``"R@k"`` stands for; a large k costs no more than a small one.
         metrics: names such as ``"P@10"``, or ``"P@k"`` for each of ``ks``; by default ``R@k, P@1, RP, MAP@R, MRR, mAP``.
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or an object.
         ties: ``"expected"``, each metric's expectation over all orders of a tie; ``"optimistic"``, positives first;
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices

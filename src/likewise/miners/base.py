@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from likewise._compat import is_inside_func
 from likewise.engines import WholeRows, dense_masks, map_rows
 from likewise.formula import (
     Choice,
@@ -230,6 +231,11 @@ class TripletMiner(Miner):
         units = rows.evaluate(per_triplet(relu(s - s_p), choice=choice), rows.batch).units
         assert units is not None
         return units.double().sum()
+
+
+def fill(values: Tensor, where: Tensor, number: float) -> Tensor:
+    """Write a number where a mask holds: in place, except inside ``torch.func``, where vmap may map over the mask only."""
+    return values.masked_fill(where, number) if is_inside_func() else values.masked_fill_(where, number)
 
 
 def one_negative_each(positives: Tensor, negatives: Tensor, valid: Tensor) -> Triplets:

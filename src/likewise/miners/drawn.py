@@ -9,7 +9,7 @@ from torch import Tensor
 
 from likewise.engines import WholeRows
 from likewise.formula import RowChunk, Triplets, hyper, option
-from likewise.miners.base import TripletMiner, one_negative_each
+from likewise.miners.base import TripletMiner, fill, one_negative_each
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class DistanceWeightedMiner(TripletMiner):
         inside = d.square().div_(-4.0).add_(1.0).clamp_min_(torch.finfo(d.dtype).tiny)
         log_weights = d.log_().mul_(2.0 - dim).add_(inside.log_(), alpha=0.5 * (3.0 - dim))
         eligible = negative & (distances < self.nonzero_loss_cutoff)  # NaN is not below the cutoff
-        log_weights.masked_fill_(eligible.logical_not_(), -torch.inf)
+        log_weights = fill(log_weights, eligible.logical_not_(), -torch.inf)
         peak = log_weights.amax(dim=1, keepdim=True)
         return log_weights.sub_(peak.masked_fill_(peak == -torch.inf, 0.0)).exp_()
 

@@ -34,7 +34,7 @@ from likewise.formula import (
     smallest,
     where,
 )
-from likewise.miners.base import TripletMiner, enumerate_triplets, one_negative_each
+from likewise.miners.base import TripletMiner, enumerate_triplets, fill, one_negative_each
 
 KINDS = ("all", "hard", "semihard", "easy")
 """The kinds of triplets by their margin."""
@@ -51,7 +51,7 @@ def negate(condition: Formula) -> Formula:
 def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
     """For each row and each limit of that row, the most similar negative strictly below it, and whether there is one."""
     # most similar first; of equal ones the first column first
-    ordered, index = S.neg().masked_fill_(~negative, torch.inf).sort(dim=1, stable=True)
+    ordered, index = fill(S.neg(), ~negative, torch.inf).sort(dim=1, stable=True)
     place = torch.searchsorted(ordered, (-limit).contiguous(), right=True)
     found = (place < S.shape[1]) & (ordered.gather(1, place.clamp_max(S.shape[1] - 1)) < torch.inf)
     return index.gather(1, place.clamp_max(S.shape[1] - 1)), found

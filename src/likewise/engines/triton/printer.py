@@ -159,7 +159,7 @@ def is_condition(node: Formula) -> bool:
         (True, False)
     """
     return isinstance(node, Apply) and (
-        node.operation in ("less", "nonzero", "both")
+        node.operation in ("less", "nonzero", "both", "either")
         or (node.operation == "where" and all(map(is_condition, node.arguments)))
     )
 
