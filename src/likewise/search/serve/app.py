@@ -83,7 +83,7 @@ def make_app(
     """The page and the API of an index, as an ASGI application that any server can run.
 
     Args:
-        index: what is served, from a folder or a database; see `likewise.search.open_index`.
+        index: what is served, from a folder or a database; see `likewise.search.Index.open`.
         limits: how much is taken on.
         token: what the API must be asked with.
         loopback: answer to this machine's own names alone.
