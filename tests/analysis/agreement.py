@@ -49,7 +49,7 @@ const compared = (loss, batch) => {
   matrices.forEach((matrix, k) => {
     const other = said.matrices[k];
     const alike = other.between === matrix.between && other.rows === matrix.rows && other.columns === matrix.columns;
-    result.push(alike ? 0 : Infinity, apart(other.s, matrix.s), apart(other.slopes, matrix.slopes));
+    result.push(alike ? 0 : Infinity, apart(other.s, matrix.s), apart(other.derivatives, matrix.derivatives));
   });
   result.push(proxyGradient === null ? (said.proxyGradient === null ? 0 : Infinity) : apart(said.proxyGradient, proxyGradient));
   return result.map((each) => (Number.isFinite(each) ? each : String(each)));
@@ -168,17 +168,19 @@ def in_python(entry: Entry, parameters: list[Mapping[str, Any]], batch: Mapping[
 
 
 def said_by(loss: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Value, matrices, slopes and gradients of a loss."""
+    """Value, matrices, derivatives and gradients of a loss."""
     weighing = weigh(loss, batch["samples"], batch["labels"])
     by_proxies = None
     if batch["proxies"] is not None:
         value = loss(batch["samples"], batch["labels"])
         (by_proxies,) = torch.autograd.grad(value, [loss.proxies], allow_unused=True, materialize_grads=True)
-    # a matrix that the loss made several times is one matrix with the sum of the slopes
+    # a matrix that the loss made several times is one matrix with the sum of the derivatives
     matrices: dict[str, dict[str, Any]] = {}
     for matrix in weighing.matrices:
-        slopes = matrix.derivatives + (matrices[matrix.between]["slopes"] if matrix.between in matrices else 0.0)
-        matrices[matrix.between] = {"s": matrix.similarities, "slopes": slopes}
+        derivatives = matrix.derivatives + (
+            matrices[matrix.between]["derivatives"] if matrix.between in matrices else 0.0
+        )
+        matrices[matrix.between] = {"s": matrix.similarities, "derivatives": derivatives}
     return {
         "value": weighing.value.item(),
         "matrices": [

@@ -157,8 +157,8 @@ MISTAKES = {
     "--loss.miner SemiHardMiner --loss.miner.magrin 1": "there is no option --loss.miner.magrin; did you mean --loss.miner.margin?",
     "--loss Matryoshka --loss.loss CircleLoss --loss.loss.gama 3": "there is no option --loss.loss.gama; did you mean --loss.loss.gamma?",
     "--loss ProxyNCALoss --loss.num_classes 3": "there is no option --loss.num_classes",
-    "--loss DirectionRegularized --loss.loss CircleLoss": "--loss.loss must be a TripletLoss or a MultiSimilarityLoss "
-    "or a ProxyNCALoss, but it is likewise.losses.CircleLoss",
+    "--loss DirectionRegularized --loss.loss Matryoshka": "--loss.loss must be a PairLoss or a ProxyLoss, "
+    "but it is likewise.losses.Matryoshka",
     "--loss DirectionRegularized --loss.loss ProxyNCALoss --loss.loss.scal 3": "there is no option --loss.loss.scal; "
     "did you mean --loss.loss.scale?",
     "--data Glyps": "there is no data set Glyps; did you mean Glyphs?",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 import yaml
@@ -60,7 +60,7 @@ CARD = """{"format": 1, "trunk": {"name": "convnet", "in_channels": 1}, "dim": 8
 "order": "L", "size": 32}, "classes": ["$", "+"], "metrics": {"R@1": 0.25, "MAP@R": 0.125}, "torch": "2.13.0+cpu"}"""
 
 MANIFEST = """{"format": 1, "name": "idx", "dim": 8, "storage": "float32", "similarity": "cosine", "segments": [{"id": "SEGMENT",
-"rows": 3, "thumbnails": false}], "gone": null, "next_id": 3, "model": {"file": "model-e998f370.safetensors", "name":
+"rows": 4, "thumbnails": true}], "gone": "gone-0c.npy", "next_id": 4, "model": {"file": "model-e998f370.safetensors", "name":
 "best.safetensors", "sha256": "e998f37014fe54305cc56cd2100e3b1d8cad3fce5712438eb1c8993829e724a4", "images": "glyphs", "card":
 CARD}, "near": null, "loss": null, "calibration": null, "root": "photos", "created": 1794887897.7478378, "changed":
 1794887897.9552784, "revision": 1}"""
@@ -191,14 +191,30 @@ def test_a_model_is_read(here: Path):
 
 
 def test_an_index_is_read(here: Path):
-    folder, vectors = here / "old.index", np.eye(3, 8, dtype=np.float32)
-    Index.create(folder, dim=8).add(vectors, ["a.png", "b.png", "c.png"])
-    [segment] = json.loads((folder / "manifest.json").read_text())["segments"]
-    (folder / "manifest.json").write_text(MANIFEST.replace("SEGMENT", segment["id"]).replace("CARD", CARD))
+    """Format 1: segments, a list of removed items, and a manifest; it becomes the first version."""
+    folder, vectors = here / "old.index", np.eye(4, 8, dtype=np.float32)
+    folder.mkdir()
+    np.save(folder / "vectors-0a1b.npy", vectors)
+    items = pyarrow.table(
+        {"id": [0, 1, 2, 3], "path": list("abcd"), "label": [None, "wren", None, None], "year": [1, 2, 3, 4]}
+    )
+    items = items.set_column(2, "label", items.column("label").cast(pyarrow.string()))
+    with pyarrow.ipc.new_file(str(folder / "items-0a1b.arrow"), items.schema) as file:
+        file.write_table(items)
+    (folder / "thumbs-0a1b.bin").write_bytes(b"onethree")
+    np.save(folder / "thumbs-0a1b.npy", np.array([0, 3, 3, 8, 8]))
+    np.save(folder / "gone-0c.npy", np.array([0]))
+    (folder / "manifest.json").write_text(MANIFEST.replace("SEGMENT", "0a1b").replace("CARD", CARD))
     write_model(folder / "model-e998f370.safetensors")
-    index = Index.open(folder)
-    assert (index.name, len(index)) == ("idx", 3)
-    assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
+    for _ in range(2):
+        index = Index.open(folder)
+        assert (index.name, len(index), index.fields) == ("idx", 3, {"year": "number"})
+        assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
+        assert (index.item(1).label, index.thumbnail(1), index.thumbnail(2)) == ("wren", None, b"three")
+        assert index.model is not None
+        assert (index.model.name, index.model.images) == ("best.safetensors", "glyphs")
+        assert sorted(each.name for each in folder.iterdir()) == [".lock", "version-000001"]
+    assert index.add(vectors[:1], ["e"]).tolist() == [4]
 
 
 # ---- a study

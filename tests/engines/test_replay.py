@@ -19,10 +19,12 @@ from likewise.formula import (
     NEGATIVES,
     ClassWeighted,
     Labels,
+    PerPair,
     Reduction,
     Thresholded,
     check_values,
     hyper,
+    pair_entries,
     per_pair,
     relu,
     s,
@@ -441,3 +443,19 @@ def test_wrappers_replay_what_they_wrap(recorder: FakeRecorder) -> None:
         found.append([outcome(loss, *batch(seed)) for seed in range(3)])
     torch.testing.assert_close(*found)
     assert recorder.replays == 4
+
+
+def test_numbers_per_pair_are_not_captured(recorder: FakeRecorder) -> None:
+    """Their function may read another tensor at the next call."""
+
+    class Targets(PairLoss):
+        def declare(self):
+            target = PerPair("target", lambda batch, rows, columns: pair_entries(targets[-1], rows, columns))
+            return per_pair(NEGATIVES, target * s)
+
+    targets: list[Tensor] = []
+    loss = Targets()
+    for seed in range(4):
+        targets.append(torch.rand(12, 12, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+        check(loss, *batch(seed))
+    assert recorder.captures == 0

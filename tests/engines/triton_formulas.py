@@ -16,6 +16,7 @@ from likewise.formula import (
     Labels,
     Mined,
     PerAnchor,
+    PerPair,
     PerReference,
     Term,
     Total,
@@ -50,6 +51,7 @@ from likewise.formula.expressions import Folded, Formula, Number, walk
 from likewise.formula.folds import Fold, Sum
 from likewise.formula.operations import OPERATIONS
 from likewise.losses import PairLoss
+from tests.engines.test_pair_numbers import DIM, Guided, Relevant, alternate
 from tests.engines.triton_common import WAYS, batch, check, declare_loss, make_miner, take
 from tests.test_outside import MeanVersusHardest
 
@@ -285,3 +287,17 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(TypeError, match="needs embeddings, but only their similarities are known") as caught:
         MeanVersusHardest(backend="triton").from_similarity(embeddings @ embeddings.T, labels)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("references", [False, True])
+@pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
+def test_numbers_per_pair(way: str, m: int, references: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels read them from a matrix, also inside a miner's conditions, and their gradient reaches a parameter."""
+    take(monkeypatch, way)
+    embeddings, labels = batch(m, d=DIM)[0], torch.arange(m) % 6
+    others = [torch.randn(29, DIM, generator=torch.Generator().manual_seed(1))] if references else []
+    options = {"labels": labels, **({"reference_labels": torch.arange(29) % 7} if references else {})}
+    check(Guided, [embeddings, *others], **options)
+    relevance = PerPair("relevance", alternate)
+    term = per_anchor(softplus(logsumexp(3.0 * s + relevance, NEGATIVES) - mean(relevance * s, POSITIVES)))
+    check(partial(declare_loss, term, miner=Relevant()), [embeddings, *others], **options)

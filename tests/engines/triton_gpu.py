@@ -21,16 +21,23 @@ from likewise.formula import (
     ClassWeighted,
     Labels,
     PairBatch,
+    PerPair,
     PerReference,
     Thresholded,
     acosh,
+    inner_products,
     largest,
     log,
     logsumexp,
+    mean,
     per_anchor,
     per_pair,
+    per_triplet,
+    relu,
     s,
+    s_p,
     smallest,
+    softplus,
     square,
     tanh,
     where,
@@ -108,6 +115,35 @@ class Biased(PairLoss):
         return per_pair(NEGATIVES, square(s) * bias + square(bias)), per_anchor(logsumexp(s + bias, NEGATIVES))
 
 
+class Guided(PairLoss):
+    """A value per pair with a gradient: products of embeddings under a learned map."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.weight = nn.Parameter(torch.linspace(-0.2, 0.2, 128).view(64, 2))
+
+    def declare(self):
+        weight = self.weight
+        guide = PerPair(
+            "guide", lambda vectors, rows, columns: inner_products(*vectors, rows, columns), project(weight)
+        )
+        return (
+            per_anchor(softplus(logsumexp(4.0 * s - guide, NEGATIVES) - mean(guide * s, POSITIVES))),
+            per_triplet(relu(s - s_p + 0.1 * guide - 0.2 * guide.at_positive)),
+        )
+
+
+def project(weight: Tensor) -> Callable[[PairBatch], tuple[Tensor, Tensor]]:
+    def prepare(pair_batch: PairBatch) -> tuple[Tensor, Tensor]:
+        return tuple(each @ weight.to(each.dtype) for each in pair_batch.both_factors())
+
+    return prepare
+
+
+def directed(kind: type[PairLoss], **options: object) -> losses.DirectionRegularized:
+    return losses.DirectionRegularized(kind(**options))
+
+
 class Operations(PairLoss):
     """The operations that are spelled as device functions, over the ranges where their plain forms lose digits."""
 
@@ -146,6 +182,18 @@ def numbers_per_reference() -> None:
     embeddings, labels = batch(300)
     for dtype in DTYPES:
         check(Biased, embeddings.to(dtype), labels)
+
+
+def numbers_per_pair() -> None:
+    """Kernels read them from a matrix, in the order of the batch and in that of its labels."""
+    for m in (300, 1500):
+        embeddings, labels = batch(m)
+        for make in (
+            Guided,
+            partial(directed, losses.MultiSimilarityLoss),
+            partial(directed, losses.TripletLoss, reduction="mean"),
+        ):
+            check(make, embeddings, labels)
 
 
 def other_reductions() -> None:
@@ -336,6 +384,7 @@ CHECKS = (
     every_dtype_on_odd_sizes,
     operations_keep_their_digits,
     numbers_per_reference,
+    numbers_per_pair,
     other_reductions,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,

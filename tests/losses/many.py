@@ -24,6 +24,7 @@ from likewise.distributed import RowPartition, TorchProcessGroup
 from likewise.engines import recompute
 from likewise.formula import ClassWeighted, Masks, Reduction, Thresholded, mean_over_batch, s
 from likewise.formula.folds import NEGATIVES, POSITIVES
+from tests.engines.test_pair_numbers import Guided
 from tests.losses.cases import CASES, PROXY_CASES
 
 SIZES = {2: (7, 5), 4: (4, 3, 5, 2)}
@@ -98,8 +99,8 @@ def wrapped() -> dict[str, Case]:
             }
         )
 
-    def direction(kind: type, *options: int, reduction: str) -> nn.Module:
-        return losses.DirectionRegularized(kind(*options, reduction=reduction))
+    def direction(kind: type, *sizes: int, reduction: str, backend: str = "dense", **options: Any) -> nn.Module:
+        return losses.DirectionRegularized(kind(*sizes, reduction=reduction, backend=backend, **options))
 
     def guided(reduction: str) -> nn.Module:
         loss = losses.ContrastiveLoss(reduction=reduction)
@@ -107,10 +108,14 @@ def wrapped() -> dict[str, Case]:
 
     return {
         "several": Case(several, EVERY),
-        "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY),
-        "direction of multi-similarity": Case(partial(direction, losses.MultiSimilarityLoss), EVERY),
-        "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY),
+        "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY, BOTH),
+        "direction of mined pairs": Case(
+            partial(direction, losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner()), EVERY, BOTH
+        ),
+        "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY, BOTH),
+        "direction from proxies": Case(partial(direction, losses.ProxyAnchorLoss, CLASSES, DIM), ("mean",), BOTH),
         "language": Case(guided, EVERY),
+        "numbers per pair": Case(Guided, EVERY, BOTH),
     }
 
 

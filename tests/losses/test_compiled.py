@@ -112,8 +112,9 @@ def test_another_number_is_another_graph(make) -> None:
     "make",
     [
         partial(losses.DirectionRegularized, losses.TripletLoss()),
-        partial(losses.DirectionRegularized, losses.MultiSimilarityLoss()),
+        partial(losses.DirectionRegularized, losses.MultiSimilarityLoss(miner=miners.MultiSimilarityMiner())),
         lambda: losses.DirectionRegularized(losses.ProxyNCALoss(10, 5)),
+        lambda: losses.DirectionRegularized(losses.ProxyAnchorLoss(10, 5)),
         lambda: losses.LanguageGuidance(losses.TripletLoss(soft=True), torch.randn(10, 4).double()),
         lambda: losses.Matryoshka(losses.AngularLoss(), [2, 5]),
         lambda: losses.WeightedSum({losses.QuadrupletLoss(): 1.0, losses.EmbeddingNorm(): 0.1}),

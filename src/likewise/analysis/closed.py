@@ -7,7 +7,7 @@ curve ``a`` by each of its pairs is
 
 times the derivative of the curve.  The derivative by a fold inside another's curve is a sum over the outer fold's pairs,
 which is a fold again; by a total over the batch it is a total.  `likewise.formula.stop_gradient` has derivative zero, and
-numbers per anchor or reference that the batch provides (the boundary of a class, a length) are constants.
+numbers per anchor, reference or pair that the batch provides (the boundary of a class, a length) are constants.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from likewise.analysis.simplify import simplify
 from likewise.analysis.weights import Weighed, before_mining, name_of, preserve_state, record_matrices
-from likewise.engines import DenseEngine, dense_masks, map_rows, schedule
+from likewise.engines import DenseEngine, compute_number, dense_masks, map_rows, schedule
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -360,7 +360,10 @@ def evaluate_pairs(formulas: list[Formula], batch: PairBatch) -> list[Tensor]:
     engine.learn(known)
     for stage in schedule(formulas):
         for number in stage.numbers:
-            known[number] = evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(batch)
+            if isinstance(number, Total):
+                known[number] = evaluate(number.of, known).sum()
+            else:
+                known[number] = compute_number(number, batch)
         engine.learn({number: known[number] for number in stage.numbers})
         known.update(engine.fold(stage.passes, {}))
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]

@@ -24,6 +24,7 @@ from likewise.formula import (
     MatrixLoss,
     Number,
     PerAnchor,
+    PerPair,
     PerReference,
     Reduction,
     SimilarityLike,
@@ -253,18 +254,18 @@ def _text(loss: Any) -> str:
         if regularizers:
             alone.append(_by_hand(loss, "alone", "a regularizer"))
         terms, mine = _mine_terms(loss, terms, whole)
-        value, given = _value(terms, loss.reduction)
+        value, inputs = _value(terms, loss.reduction)
         if whole and not isinstance(loss.reduction, str):
             raise NotPrintableError(f"{loss.reduction!r} of a function of the matrix has no JavaScript")
-        functions = [javascript.print_value(value, given)] if terms else []
+        functions = [javascript.print_value(value, inputs)] if terms else []
         if whole:
             name = _by_hand(loss, "matrix", "a function of the matrix")
             functions.append(f"averaged({json.dumps(loss.reduction)}, {name})")
-        made = [_by_hand(loss, node.compute.__name__.strip("_"), repr(node)) for node in given]
+        made = [_by_hand(loss, node.compute.__name__.strip("_"), repr(node)) for node in inputs]
         pool = _pool(loss, between)
         matrices.append(
             f"{{ between: {json.dumps(between)}, similarity: {_similarity(loss, between)}, pool: {pool}, mine: {mine}, "
-            f"given: [{', '.join(made)}], functions: [{', '.join(functions)}] }}"
+            f"inputs: [{', '.join(made)}], functions: [{', '.join(functions)}] }}"
         )
     return f"alone: [{', '.join(alone)}], matrices: [{', '.join(matrices)}]"
 
@@ -291,7 +292,7 @@ def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[
 
 
 def _value(terms: list[Term], reduction: Reduction) -> tuple[Formula, list[Any]]:
-    """The reduced sum of all terms, and the numbers per anchor and reference that the batch provides."""
+    """The reduced sum of all terms, and the numbers per anchor, reference and pair that the batch provides."""
     if isinstance(reduction, ClassWeighted) or reduction == "mean_per_anchor":
         raise NotPrintableError(f"the reduction {reduction!r} has no JavaScript")
     if isinstance(reduction, Thresholded):
@@ -304,7 +305,7 @@ def _value(terms: list[Term], reduction: Reduction) -> tuple[Formula, list[Any]]
             number = number / at_least(Total(term.units if counted == "mean" else term.nonzero), 1)
         value = number if value is None else value + number
     value = Number(0.0) if value is None else value
-    return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference)]
+    return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference | PerPair)]
 
 
 def _by_hand(loss: Any, role: str, what: str) -> str:

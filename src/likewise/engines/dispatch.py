@@ -38,6 +38,7 @@ from likewise.formula import (
     MatrixLoss,
     Mined,
     PairBatch,
+    PerPair,
     Pooled,
     PositiveIndex,
     Reduction,
@@ -57,6 +58,7 @@ from likewise.formula import (
     s_p,
     sort_declaration,
     term_within,
+    walk,
 )
 
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
@@ -122,7 +124,7 @@ def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) ->
     Args:
         batch: the batch.
         backend: the user's option; ``"auto"`` decides by size, dtype and device.
-        formulas: whether only formulas are executed; Triton supports nothing else.
+        formulas: whether only formulas of similarities are executed; Triton supports nothing else without the matrix.
 
     Examples:
         >>> import torch
@@ -167,8 +169,8 @@ def choose_in_graph(
     """
     least, most = KERNELS_IN_GRAPH
     terms = [item for each in declarations for item in (each if isinstance(each, tuple) else (each,))]
-    # folds over each positive read the number of positives from the device
-    plain = all(isinstance(term, Term) and not term.folds_each_positive for term in terms)
+    # folds over each positive read the number of positives from the device, and numbers per pair are matrices
+    plain = all(isinstance(term, Term) and not (term.folds_each_positive or term.reads_pair_numbers) for term in terms)
     mined = miner is None or hasattr(miner, "keep")
     fits = least <= pairs < most and dtype != torch.float64 and type(similarity) in IN_KERNELS
     return Plan.TRITON if fits and plain and mined and _has_triton() else Plan.DENSE
@@ -205,7 +207,12 @@ def _check_triton(batch: PairBatch) -> None:
 
 
 def make_engine(
-    batch: PairBatch, backend: str = "auto", *, masked: bool = False, positives: PositiveIndex | None = None
+    batch: PairBatch,
+    backend: str = "auto",
+    *,
+    masked: bool = False,
+    positives: PositiveIndex | None = None,
+    formulas: bool = True,
 ) -> Engine:
     """An engine on a batch.
 
@@ -214,6 +221,7 @@ def make_engine(
         backend: the user's option.
         masked: use masks, for folds over each positive that were not expanded.
         positives: the positions of each anchor's positives, if already computed.
+        formulas: see `choose`.
 
     Examples:
         >>> import torch
@@ -221,7 +229,7 @@ def make_engine(
         >>> type(make_engine(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
         'DenseEngine'
     """
-    plan = choose(batch, backend, formulas=not masked)
+    plan = choose(batch, backend, formulas=formulas and not masked)
     if plan is Plan.TRITON:
         _check_triton(batch)
         if isinstance(batch.similarity, Pooled):
@@ -269,26 +277,37 @@ def run(terms: list[Term], batch: PairBatch, reduction: Counted, backend: str = 
         >>> run([per_pair(NEGATIVES, s)], batch, "mean", backend="dense")[0].units
         tensor([1, 1])
     """
+    formulas = not _reads_pair_numbers(terms, batch)
+    if not formulas and choose(batch, backend, formulas=False) is Plan.DENSE:
+        batch = batch.materialize()  # numbers per pair may be functions of the matrix
     if not any(term.folds_each_positive for term in terms):
-        return run_on(terms, batch, make_engine(batch, backend), reduction)
+        return run_on(terms, batch, make_engine(batch, backend, formulas=formulas), reduction)
     if batch.shards is not SINGLE_PROCESS:
         # an anchor and its positive may be on different ranks, and the inner fold runs over the references of all ranks
         raise TypeError(
             "a fold over EACH_POSITIVE needs all references of an anchor, but they are sharded over processes"
         )
-    plan = choose(batch, backend)
+    plan = choose(batch, backend, formulas=formulas)
     if plan is Plan.DENSE:
         batch = batch.materialize()  # the matrix is needed anyway, so compute it once
     positives = find_positive_index(batch, large=plan is not Plan.DENSE)
     expanded = None if positives is None else expand(terms, positives, batch)
     if expanded is not None:
-        return run_on(expanded, batch, make_engine(batch, backend, positives=positives), reduction)
+        engine = make_engine(batch, backend, positives=positives, formulas=formulas)
+        return run_on(expanded, batch, engine, reduction)
     if backend == "triton":
         raise TypeError(
             "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not determine them, "
             "because kernels handle few positives per anchor, but it is 'triton'"
         )
     return run_on(terms, batch, make_engine(batch, backend, masked=True), reduction)
+
+
+def _reads_pair_numbers(terms: list[Term], batch: PairBatch) -> bool:
+    """Whether the terms or the miner's conditions have numbers per pair, which kernels read from a whole matrix."""
+    relation = batch.relation
+    conditions = walk(relation.keep_positive, relation.keep_negative) if isinstance(relation, Mined) else []
+    return any(term.reads_pair_numbers for term in terms) or any(isinstance(each, PerPair) for each in conditions)
 
 
 def evaluate_declaration(
@@ -372,7 +391,7 @@ def _mine(
         return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
     on_triplets = any(isinstance(term, TripletTerm) for term in terms)
     choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
-    if choice is not None and _sums_by_rule(choice, batch, backend):
+    if choice is not None and _sums_by_rule(choice, terms, batch, backend):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
     # vmap needs the same number of triplets for every batch that it maps over, which a chunk does not give
     rows = map_rows(batch, "dense" if is_transformed() else "chunked" if backend == "triton" else backend)
@@ -382,13 +401,17 @@ def _mine(
     return terms, rows.batch.under(miner.choose(rows))
 
 
-def _sums_by_rule(choice: Choice, batch: PairBatch, backend: str) -> bool:
+def _sums_by_rule(choice: Choice, terms: list[Term], batch: PairBatch, backend: str) -> bool:
     """Whether a rule is summed without enumerating triplets.
 
     A rule that keeps all negatives in a band has too many triplets to enumerate.  With one negative per positive or
     anchor, enumeration is faster if there is a matrix; without a matrix the rule is a formula if it has no fold per
-    positive, or if positives are few.
+    positive, or if positives are few.  A rule chooses a similarity and not a pair, so numbers per pair need the triplets
+    unless it runs over all pairs.
     """
+    every_pair = choice.negative is s and choice.positive is s_p
+    if not every_pair and any(term.reads_pair_numbers for term in terms):
+        return False
     if choice.negative is s:
         return True
     if choose(batch, backend) is Plan.DENSE:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from likewise.engines.chunked import plan_rows, settle_mining
 from likewise.engines.dense import dense_masks
+from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positives import can_synchronize, find_candidates, find_positive_index
 from likewise.engines.recompute import RowChunks
 from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues, Triplets
@@ -102,7 +103,7 @@ class ChunkedRows(WholeRows):
             yield self._chunk(self.batch.rows(rows).materialize(), rows)
 
     def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
-        return self._make_chunk(chunk, rows, partial(dense_masks, chunk, self._mined))
+        return self._make_chunk(chunk, rows, partial(dense_masks, chunk, cut_rows(self._mined, rows)))
 
     def choose(self, function: Callable[[RowChunk], Triplets]) -> Triplets:
         """The triplets that a function chooses from each chunk, without gradient."""

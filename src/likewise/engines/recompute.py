@@ -59,7 +59,7 @@ def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> lis
     return [slice(k * together, min(k + height, units) * together) for k in range(0, max(units, 1), height)]
 
 
-def call_recomputed(function: Callable[..., Any], *arguments: Tensor) -> Any:
+def call_recomputed(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function whose intermediate results are recomputed in the backward pass; it draws no random numbers.
 
     Examples:
@@ -132,7 +132,8 @@ class RowChunks:
         cut: the rows of each chunk.
         compute: maps a chunk, its rows, the numbers, and whether it runs in the backward pass, to tensors with one row per
             anchor of the chunk; in the backward pass those without a gradient may be ``None``.
-        numbers: the inputs that get a gradient besides the similarities; ``None`` if they are not known.
+        numbers: the inputs that get a gradient besides the similarities.
+        closed: whether `compute` uses no other tensor that has a graph.
         summed: results have fixed shapes and are summed over chunks.
 
     Examples:
@@ -149,12 +150,12 @@ class RowChunks:
         batch: PairBatch,
         cut: list[slice],
         compute: RowFunction,
-        numbers: Sequence[Tensor] | None = None,
+        numbers: Sequence[Tensor] = (),
         *,
+        closed: bool = False,
         summed: bool = False,
     ) -> None:
-        self.cut, self.compute, self.summed = cut, compute, summed
-        self.closed = numbers is not None
+        self.cut, self.compute, self.closed, self.summed = cut, compute, closed, summed
         self.has_matrix = batch.matrix is not None
         self.batch = batch if self.has_matrix else batch.prepare()  # once for all chunks, with its graph
         squares: list[Tensor] = []
@@ -167,7 +168,7 @@ class RowChunks:
             if batch.similarity.uses_squares:
                 squares = [batch.similarity.squares(each) for each in factors]
         self.factors, self.squares = len(factors), len(squares)
-        self.inputs = [*factors, *squares, *(numbers or ())]
+        self.inputs = [*factors, *squares, *numbers]
 
     def run(self) -> list[Tensor]:
         """The results of all chunks."""
@@ -199,7 +200,7 @@ class RowChunks:
     def _values(self, touched: _TouchesGraph | None) -> list[Tensor]:
         """The results, without a graph; incomplete if `compute` uses a tensor that has one."""
         wholes: list[Tensor] = []
-        room, others = self._room(), self.inputs[self.factors :]
+        room, others = self._room(), [each.detach() for each in self.inputs[self.factors :]]
         for rows in self.cut:
             chunk = self._chunk(self._products(self.inputs, rows, room), rows, others)
             with touched or nullcontext():
@@ -320,6 +321,7 @@ class TableChunks:
         compute: maps some rows, their indices, and the inputs, to tensors; their number is the same for each chunk.
         inputs: the other tensors that get a gradient.
         picked: indices of rows that are returned unchanged.
+        closed: whether `compute` uses no other tensor that has a graph.
 
     Examples:
         >>> import torch
@@ -337,20 +339,33 @@ class TableChunks:
         compute: TableFunction,
         inputs: Sequence[Tensor] = (),
         picked: Tensor | None = None,
+        *,
+        closed: bool = True,
     ) -> None:
-        self.table, self.cut, self.compute, self.inputs = table, cut, compute, inputs
+        self.table, self.cut, self.compute, self.inputs, self.closed = table, cut, compute, inputs, closed
         self.picked = torch.zeros(0, dtype=torch.int64, device=table.device) if picked is None else picked
 
     def run(self) -> tuple[list[tuple[Tensor, ...]], Tensor]:
         """The results of each chunk, and the picked rows."""
         if len(self.cut) < 2 or not torch.is_grad_enabled() or is_transformed():
             return [self.compute(self.table[rows], rows, self.inputs) for rows in self.cut], self.table[self.picked]
+        if not self.closed and self._touches_graph():
+            chunks = [call_recomputed(self.compute, self.table[rows], rows, self.inputs) for rows in self.cut]
+            return chunks, self.table[self.picked]
         with torch.no_grad():
             results = [each for rows in self.cut for each in self.compute(self.table[rows], rows, self.inputs)]
             results.append(self.table[self.picked])
         *flat, picked = _Recomputed.apply(self, results, self.table, *self.inputs)  # type: ignore[no-untyped-call]
         width = len(flat) // len(self.cut)
         return [tuple(flat[i * width : (i + 1) * width]) for i in range(len(self.cut))], picked
+
+    def _touches_graph(self) -> bool:
+        """Whether the first chunk uses a tensor with a graph besides the table and the inputs."""
+        touched, inputs = _TouchesGraph(), [each.detach() for each in self.inputs]
+        some = self.table.detach()[self.cut[0]]
+        with torch.no_grad(), touched:
+            self.compute(some, self.cut[0], inputs)
+        return touched.graph
 
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:
         """The gradients; those of the table are written into one tensor."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
 from likewise.engines.dispatch import KERNELS_IN_GRAPH, Plan, choose_in_graph
-from likewise.formula import as_similarity, can_read_values, has_similarity_hook
+from likewise.formula import as_similarity, can_read_values, has_similarity_hook, sort_declaration
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
 """Attributes that torch adds to a loss."""
@@ -115,6 +115,8 @@ def _pure(loss: Any, plan: Plan, there: tuple[bool, ...], names: tuple[str, ...]
     proxies = getattr(loss, "proxies", None)
     if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
         return None
+    if _reads_pair_numbers(loss):  # of a function that may read another tensor at the next call
+        return None
     module = _Forward(_snapshot(loss, plan))
 
     def compute(*tensors: Tensor) -> Tensor:
@@ -130,6 +132,11 @@ def _pure(loss: Any, plan: Plan, there: tuple[bool, ...], names: tuple[str, ...]
 def _compares_proxies(loss: Any) -> bool:
     """Whether the loss compares proxies with proxies."""
     return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
+
+
+def _reads_pair_numbers(loss: Any) -> bool:
+    """Whether the loss declares numbers per pair."""
+    return any(term.reads_pair_numbers for each in loss.declarations() for term in sort_declaration(each)[0])
 
 
 def _snapshot(loss: Any, plan: Plan) -> Any:

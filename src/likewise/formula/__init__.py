@@ -44,6 +44,7 @@ from likewise.formula.operations import (
     tanh,
     where,
 )
+from likewise.formula.pair_numbers import PerPair, PerTriplet, inner_products, pair_entries
 from likewise.formula.reductions import ClassWeighted, TermValues, Thresholded
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
 from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
@@ -73,7 +74,9 @@ __all__ = [
     "PairBatch",
     "Pairs",
     "PerAnchor",
+    "PerPair",
     "PerReference",
+    "PerTriplet",
     "Poincare",
     "Regularizer",
     "Similarity",
@@ -90,12 +93,14 @@ __all__ = [
     "derivative",
     "exp",
     "hyper",
+    "inner_products",
     "largest",
     "log",
     "logsumexp",
     "mean",
     "mean_over_batch",
     "option",
+    "pair_entries",
     "per_anchor",
     "per_pair",
     "per_triplet",
@@ -160,6 +165,8 @@ from likewise.formula.hyperparameters import hyperparameters as hyperparameters
 from likewise.formula.operations import OPERATIONS as OPERATIONS
 from likewise.formula.operations import evaluate as evaluate
 from likewise.formula.operations import is_nonzero as is_nonzero
+from likewise.formula.pair_numbers import AtPositive as AtPositive
+from likewise.formula.pair_numbers import broadcast_shape as broadcast_shape
 from likewise.formula.reductions import Counted as Counted
 from likewise.formula.reductions import Reduction as Reduction
 from likewise.formula.reductions import check_reduction as check_reduction

@@ -3,7 +3,8 @@
 A loss of this library is a formula, not a program.  A formula consists of:
 
 * ``s``, the similarity of one anchor and one reference, and ``s_p``, that of the anchor and one of its positives;
-* numbers: hyper-parameters, learned scalars, one number per anchor;
+* numbers: hyper-parameters, learned scalars, one number per anchor, per reference or per pair
+  (`likewise.formula.pair_numbers`);
 * arithmetic on them, with the functions of `likewise.formula.operations`;
 * folds (`likewise.formula.folds`), which reduce a row of pairs to one number per anchor.
 
@@ -30,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, ClassVar, Union
 
 from torch import Tensor
 
@@ -69,6 +70,9 @@ class Formula:
     """
 
     rank: Rank
+
+    of_positive: ClassVar[bool] = False
+    """Whether it is a number of the positive that a fold over each positive binds, as `s_p` is."""
 
     def __add__(self, other: Operand) -> Formula:
         return apply("add", self, other)
@@ -295,7 +299,7 @@ def mentions_positive(node: Formula) -> bool:
     """
     if isinstance(node, Apply):
         return any(mentions_positive(argument) for argument in node.arguments)
-    return node.rank is Rank.POSITIVE
+    return node.rank is Rank.POSITIVE or node.of_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -415,13 +419,21 @@ class Substitution:
 
     def _rebuild(self, node: Formula, bound: frozenset[Formula]) -> Formula:
         if isinstance(node, Folded):
-            bound = bound | ({s_p if node.over.binds_positive else s} & self._by.keys())
+            bound = bound | self._bound_by(node.over)
         parts = [self(part, bound) for part in node.parts]
         if all(new is old for new, old in zip(parts, node.parts, strict=True)):
             return node
         if isinstance(node, Apply):
             return Apply(node.operation, tuple(parts))
-        return Folded(node.fold, node.over, parts[0]) if isinstance(node, Folded) else Total(parts[0])
+        if isinstance(node, Folded):
+            return Folded(node.fold, node.over, parts[0])
+        return Total(parts[0]) if isinstance(node, Total) else node
+
+    def _bound_by(self, over: Side) -> set[Formula]:
+        """The replaced nodes that a fold over this side binds."""
+        if over.binds_positive:
+            return {node for node in self._by if node is s_p or node.of_positive}
+        return {node for node in self._by if node is s}
 
 
 def ingredients(formula: Formula) -> list[Formula]:

@@ -27,6 +27,7 @@ from likewise.formula.expressions import (
     Total,
     apply,
     as_formula,
+    ingredients,
     mentions_positive,
     s,
     s_p,
@@ -35,6 +36,7 @@ from likewise.formula.expressions import (
 )
 from likewise.formula.folds import EACH_POSITIVE, NEGATIVES, POSITIVES, Side, add_up, check_side, count
 from likewise.formula.operations import at_least, where
+from likewise.formula.pair_numbers import AtPositive, PerPair, PerTriplet
 from likewise.formula.reductions import TermValues, Thresholded
 from likewise.formula.relations import PositiveIndex
 
@@ -69,10 +71,21 @@ class Term:
     folds_each_positive: bool = field(init=False)
     """Whether the term has a fold over each positive."""
 
+    reads_pair_numbers: bool = field(init=False)
+    """Whether the term has a number per pair or per triplet that is not a function of `s`."""
+
     def __post_init__(self) -> None:
+        for formula in (self.total, self.units, self.nonzero):
+            bare = [node for node in ingredients(formula) if isinstance(node, PerPair | AtPositive | PerTriplet)]
+            if bare:
+                raise ValueError(
+                    f"a loss must be one number per anchor, but its formula has {bare[0]!r}, a number per pair, outside of "
+                    "every fold; fold it with mean, add_up or logsumexp, or use per_pair"
+                )
         nodes = walk(self.total, self.units, self.nonzero)
         found = any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
         object.__setattr__(self, "folds_each_positive", found)
+        object.__setattr__(self, "reads_pair_numbers", any(isinstance(node, PerPair | PerTriplet) for node in nodes))
 
     def map(self, function: Callable[[Formula], Formula]) -> Term:
         """The term with a function applied to each of its formulas."""
@@ -207,8 +220,7 @@ def _over_equal_negatives(value: Formula, choice: Choice, inside: Formula | None
     per_positive = mentions_positive(negatives)
     if choice.positive is s_p and not per_positive:  # the number of negatives is the same for all positives
         of_positives = [
-            count(POSITIVES, None if condition is None else substitute(condition, {s_p: s}))
-            for condition in (inside, differs)
+            count(POSITIVES, None if condition is None else _as_pair(condition)) for condition in (inside, differs)
         ]
         return negatives * _over_positives(kept), negatives * of_positives[0], negatives * of_positives[1]
     units = negatives if inside is None else where(inside, negatives, 0)
@@ -230,9 +242,13 @@ def _over_positives(value: Formula) -> Formula:
     """The sum of a formula over an anchor's positives; plain folds where no fold inside needs one positive at a time."""
     if not mentions_positive(value):
         return count(POSITIVES) if _is_one(value) else count(POSITIVES) * value
-    return (
-        add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(substitute(value, {s_p: s}), POSITIVES)
-    )
+    return add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(_as_pair(value), POSITIVES)
+
+
+def _as_pair(value: Formula) -> Formula:
+    """A formula of one positive as a formula of the pair of the anchor and that positive."""
+    by: dict[Formula, Formula] = {node: node.pair for node in walk(value) if isinstance(node, AtPositive)}
+    return substitute(value, {s_p: s, **by})
 
 
 def _is_one(value: Formula) -> bool:

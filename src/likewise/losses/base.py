@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
@@ -164,11 +166,7 @@ class PairLoss(nn.Module):
                 relation, embeddings, labels, references, reference_labels, current_group()
             )
             relation = None
-        if references is not None and not self.takes_references:
-            raise ValueError(
-                f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
-                "concatenate both sets into embeddings instead"
-            )
+        self.check_references(references)
         # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
         if replayed is not None:
@@ -204,15 +202,25 @@ class PairLoss(nn.Module):
             batch = batch_from_similarities(similarities, relation, similarity, current_group(), labels=labels)
             return self.value(batch)
 
-    def value(self, batch: PairBatch, *, miner: Miner | None = None) -> Tensor:
+    def check_references(self, references: Tensor | None) -> None:
+        """Raise an error if references are given to a loss on the pairs of one set."""
+        if references is not None and not self.takes_references:
+            raise ValueError(
+                f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
+                "concatenate both sets into embeddings instead"
+            )
+
+    def value(self, batch: PairBatch, *, miner: Miner | None = None, declaration: Declaration | None = None) -> Tensor:
         """The loss of a checked batch.
 
         Args:
             batch: the batch.
             miner: chooses pairs or triplets in place of the loss's miner.
+            declaration: what to compute in place of `declare`, for a wrapper that changes it.
         """
         miner = self.miner if miner is None else miner
-        return evaluate_declaration(cached_declaration(self), batch, self.reduction, self.backend, miner)  # type: ignore[arg-type]
+        declaration = cached_declaration(self) if declaration is None else declaration
+        return evaluate_declaration(declaration, batch, self.reduction, self.backend, miner)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cached declaration."""
@@ -306,6 +314,19 @@ def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]
     """A module's parameters as one group for an optimizer, or none."""
     parameters = list(module.parameters())
     return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
+
+
+def finite_number(name: str, value: object, least: float | None = 0.0) -> float:
+    """Check a number that is an argument of a wrapper.
+
+    Examples:
+        >>> finite_number("gamma", 1)
+        1.0
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (least is not None and float(value) < least):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number{'' if least is None else f' ≥ {least:g}'}, but it is {value!r}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def check_loss(loss: object) -> nn.Module:

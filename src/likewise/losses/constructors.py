@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import math
+import sys
 import types
+import typing
 from typing import Any, TypeVar
 
 import torch
@@ -38,8 +41,19 @@ def make_constructor(cls: type) -> None:
         declared = field.metadata.get("hyper")
         if declared is not None and declared.learn is not False:
             setattr(cls, field.name, _learnable(field.name, log=declared.is_learned_as_logarithm))
+    _resolve_types(cls)
     if "forward" not in cls.__dict__:
         _copy_forward(cls)
+
+
+def _resolve_types(cls: Any) -> None:
+    """Replace the names of types in the constructor by types: a name may mean nothing in the module of a subclass."""
+    for field in dataclasses.fields(cls):
+        declared = next(base for base in cls.__mro__ if field.name in inspect.get_annotations(base))
+        holder = types.SimpleNamespace(__annotations__={field.name: declared.__annotations__[field.name]})
+        names = vars(sys.modules.get(declared.__module__, types))
+        with contextlib.suppress(NameError):  # a class inside a function, or a name for type checkers only
+            cls.__init__.__annotations__ |= typing.get_type_hints(holder, names)
 
 
 def _declare_defaults(cls: type) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -237,24 +238,37 @@ class ProxyLoss(nn.Module):
         relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch; labels are class indices from 0, and the references are the proxies."""
-        if references is not None or reference_labels is not None or relation is not None:
-            raise ValueError(
-                f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
-            )
+        self.check_references(references, reference_labels, relation)
         # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels)
         if replayed is not None:
             return replayed
         with full_precision(embeddings):
-            samples = self.samples(embeddings)
-            if labels is None:
-                raise TypeError("labels must be given as class indices from 0")
-            labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
-            check_classes(labels, self.num_classes, "proxy")
-            return self.value(samples, labels, half=same_half(embeddings, self.proxies))
+            return self.value(*self.check_batch(embeddings, labels), half=same_half(embeddings, self.proxies))
+
+    def check_references(self, *others: Tensor | RelationLike | None) -> None:
+        """Raise an error if references or a relation are given: the references are the proxies."""
+        if any(each is not None for each in others):
+            raise ValueError(
+                f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
+            )
+
+    def check_batch(self, embeddings: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Check embeddings and class indices; half precision is widened."""
+        samples = self.samples(embeddings)
+        if labels is None:
+            raise TypeError("labels must be given as class indices from 0")
+        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+        check_classes(labels, self.num_classes, "proxy")
+        return samples, labels
 
     def value(
-        self, samples: Tensor, labels: Tensor, queue: Queue | None = None, half: torch.dtype | None = None
+        self,
+        samples: Tensor,
+        labels: Tensor,
+        queue: Queue | None = None,
+        half: torch.dtype | None = None,
+        declarations: Mapping[Between, Declaration] | None = None,
     ) -> Tensor:
         """The loss of checked samples, and of those in a memory.
 
@@ -263,9 +277,11 @@ class ProxyLoss(nn.Module):
             labels: class indices.
             queue: samples of earlier batches.
             half: the half-precision dtype of samples and proxies, if they had the same one.
+            declarations: what to compute in place of `declare`, for a wrapper that changes it.
         """
         values = []
-        for between, declaration in cached_declaration(self, ignored=_PROXIES).items():
+        declarations = cached_declaration(self, ignored=_PROXIES) if declarations is None else declarations
+        for between, declaration in declarations.items():
             if between is Between.PROXIES_PROXIES:
                 batch = self._among_proxies(samples, queue)
             elif between is Between.PROXIES_SAMPLES:
