@@ -1,11 +1,13 @@
 """Checks that need a GPU: bfloat16, tiles of every size, kernels that were compiled for another batch.
 
 ``test_triton.py`` runs each check where there is a GPU; as a script, ``python -m tests.engines.triton_gpu``, it needs no
-pytest.
+pytest.  Names of checks as arguments run these only: ``python -m tests.engines.triton_gpu numbers_per_pair tf32_is_rounded``.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -185,15 +187,19 @@ def numbers_per_reference() -> None:
 
 
 def numbers_per_pair() -> None:
-    """Kernels read them from a matrix, in the order of the batch and in that of its labels."""
-    for m in (300, 1500):
-        embeddings, labels = batch(m)
-        for make in (
-            Guided,
-            partial(directed, losses.MultiSimilarityLoss),
-            partial(directed, losses.TripletLoss, reduction="mean"),
-        ):
-            check(make, embeddings, labels)
+    """Kernels read them from a matrix, in the order of the batch and in that of its labels.
+
+    A directed triplet loss expands into folds with a matrix each, for every positive of the largest class, and compiles
+    them all: classes are small here.
+    """
+    labels = torch.arange(300, device="cuda") // 4
+    embeddings, _ = batch(300)
+    for make in (
+        Guided,
+        partial(directed, losses.MultiSimilarityLoss),
+        partial(directed, losses.TripletLoss, reduction="mean"),
+    ):
+        check(make, embeddings, labels)
 
 
 def other_reductions() -> None:
@@ -397,13 +403,25 @@ CHECKS = (
     on_another_device,
 )
 
-if __name__ == "__main__":
+def main(names: list[str]) -> int:
+    """Run the named checks, or all, print a line for each with its seconds, and return how many failed."""
+    known = {task.__name__: task for task in CHECKS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"checks must be among {', '.join(known)}, but {', '.join(unknown)} is given", file=sys.stderr)
+        return 2
     failed = 0
-    for task in CHECKS:
+    for name in names or known:
+        begin = time.perf_counter()
         try:
-            task()
-            print(f"{task.__name__}: right")
+            known[name]()
+            verdict = "right"
         except Exception as error:
             failed += 1
-            print(f"{task.__name__}: {type(error).__name__}: {error}")
-    raise SystemExit(failed)
+            verdict = f"{type(error).__name__}: {error}"
+        print(f"{name}: {verdict} ({time.perf_counter() - begin:.1f} s)", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
