@@ -403,6 +403,7 @@ CHECKS = (
     on_another_device,
 )
 
+
 def main(names: list[str]) -> int:
     """Run the named checks, or all, print a line for each with its seconds, and return how many failed."""
     known = {task.__name__: task for task in CHECKS}

@@ -164,6 +164,14 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             r"embeddings must have norms of at most 1.8e\+19",
         ),
         (lambda: EmbeddingNorm()(1e20 * E), r"embeddings must have norms of at most 1.8e\+19"),
+        (
+            lambda: EmbeddingNorm()(1e200 * torch.eye(4).double()),
+            r"embeddings must have norms of at most 1.3e\+154 .* float64 .* row 0 has norm 1.0e\+200",
+        ),
+        (
+            lambda: NTXentLoss(similarity="dot")(1e154 * torch.eye(4).double(), Y),
+            r"embeddings must have norms of at most 9.5e\+153 .* row 0 has norm 1.0e\+154",
+        ),
     ],
 )
 def test_one_sentence(call, message):

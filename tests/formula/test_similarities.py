@@ -10,6 +10,7 @@ from statistics import pvariance as variance
 import pytest
 import torch
 
+from likewise import losses
 from likewise.formula import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean, as_similarity, unit
 from likewise.formula.similarities import SIMILARITIES
 from likewise.testing import SimilarityCase, SimilarityContract
@@ -58,6 +59,7 @@ CASES = [
     SimilarityCase(
         Poincare(1.0, 0.8, normalize=True), lambda a, b: -oracles.poincare_distance(*unit_of(a, b), 1.0, 0.8)
     ),
+    SimilarityCase(Poincare(1.0, 3.0), lambda a, b: -oracles.poincare_distance(a, b, 1.0, 3.0)),
     SimilarityCase(Halved(), lambda a, b: 0.5 * oracles.similarity("squared_euclidean", a, b)),
     SimilarityCase(Shrunk(), lambda a, b: -(math.dist(shrunk(a), shrunk(b)) ** 2)),
     SimilarityCase(Shifted(), partial(oracles.similarity, "squared_euclidean")),
@@ -105,11 +107,32 @@ def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(similarity
 def test_hyperbolic_distances_up_to_the_rim_and_at_any_norm():
     """Near the rim the ball's coordinates round to 1 in float32; at 1e30 squared norms overflow."""
     direction = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1e-30]])
-    rows = (torch.tensor([[1e30], [9.0], [1.0]]) * direction).requires_grad_()
-    value = Poincare(1.0, 9.0)(rows)
-    torch.testing.assert_close(value[0], torch.tensor([0.0, -36.0, -18.0]))
+    rows = (torch.tensor([[1e30], [7.0], [1.0]]) * direction).requires_grad_()
+    value = Poincare(1.0, 7.0)(rows)
+    torch.testing.assert_close(value[0], torch.tensor([0.0, -28.0, -14.0]))
     value.sum().backward()
     assert torch.isfinite(rows.grad).all()
+
+
+@pytest.mark.parametrize(
+    "similarity", [Poincare(), Poincare(1.0, 2.0), Poincare(1.0, 2.3), Poincare(1.0, 5.0), Poincare(4.0, 3.5)]
+)
+def test_hyperbolic_distances_at_the_rim_are_not_rounded_to_zero(similarity: Poincare):
+    """Two points at the rim and an angle between: cosh(√c d) = 1 + sinh²(2√c r)(1 − cos a), whose distance is known."""
+    c, r, loss = similarity.curvature, similarity.clip, losses.ContrastiveLoss(0.0, -1e3, similarity=similarity)
+    for angle in torch.logspace(-6, 0, 25).tolist():
+        rows = (2.0 * r * torch.tensor([[1.0, 0.0], [math.cos(angle), math.sin(angle)]])).requires_grad_()
+        # the angle of the rounded entries; √((cosh − 1) / 2) = sinh of half the distance
+        angle = math.atan2(*reversed(rows[1].tolist()))
+        true = 2.0 / math.sqrt(c) * math.asinh(math.sinh(2.0 * math.sqrt(c) * r) * math.sin(angle / 2.0))
+        if true < 0.05 / math.sqrt(c):
+            continue
+        for value in (-similarity(rows)[0, 1], loss(rows, torch.tensor([0, 0]))):
+            assert value.dtype == torch.float32
+            assert value.item() == pytest.approx(true, rel=0.2)
+            (gradient,) = torch.autograd.grad(value, rows)
+            assert gradient.any()
+            assert torch.isfinite(gradient).all()
 
 
 @pytest.mark.parametrize(
@@ -117,10 +140,14 @@ def test_hyperbolic_distances_up_to_the_rim_and_at_any_norm():
     [
         ({"curvature": 0.0}, "curvature must be a number > 0, but it is 0.0"),
         ({"clip": float("nan")}, "clip must be a number > 0, but it is nan"),
-        ({"curvature": 100.0}, "clip must be at most 1 with curvature 100, but it is 2.3"),
+        (
+            {"curvature": 100.0},
+            "clip must be at most 0.7 with curvature 100, because float64 does not resolve distances farther out, "
+            "but it is 2.3",
+        ),
     ],
 )
-def test_a_ball_that_float32_cannot_hold_is_refused(options: dict[str, float], message: str):
+def test_a_ball_that_float64_does_not_resolve_is_refused(options: dict[str, float], message: str):
     with pytest.raises(ValueError, match=f"^Poincare: {message}$"):
         Poincare(**options)
 

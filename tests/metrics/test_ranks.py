@@ -173,20 +173,21 @@ def test_ways_agree(similarity: str, dtype: torch.dtype, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("budget", [2**12, 2**16, 2**20, 2**28])
-def test_the_budget_does_not_change_the_result(budget: int):
+@pytest.mark.parametrize("similarity", ["cosine", "poincare"])
+def test_the_budget_does_not_change_the_result(budget: int, similarity: str):
     generator = torch.Generator().manual_seed(2)
     labels = torch.randint(0, 80, (900,), generator=generator)
     embeddings = torch.randn(900, 24, generator=generator)
     embeddings[::9] = embeddings[0]  # a hundred copies across classes
-    first = ranks(embeddings, labels)
-    again = ranks(embeddings, labels, memory=budget)
+    first = ranks(embeddings, labels, similarity=similarity)
+    again = ranks(embeddings, labels, similarity=similarity, memory=budget)
     assert torch.equal(first.above, again.above)
     assert torch.equal(first.tied, again.tied)
     assert torch.equal(first.query, again.query)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("similarity", ["cosine", "dot", "squared_euclidean", "euclidean"])
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "squared_euclidean", "euclidean", "poincare"])
 @pytest.mark.parametrize("size", [3, 5, 25, 64, 100, 700])
 @pytest.mark.parametrize("dim", [3, 64, 130])
 def test_equal_vectors_tie_exactly(size: int, dim: int, similarity: str, dtype: torch.dtype):

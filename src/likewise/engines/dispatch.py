@@ -357,7 +357,8 @@ def evaluate_declaration(
     for loss in matrix_losses:
         values += loss.compute(batch, map_rows(batch, backend, loss))
     added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
-    return reduce(values, added, reduction, batch.group, weights)
+    value = reduce(values, added, reduction, batch.group, weights)
+    return value if batch.value_dtype is None else value.to(batch.value_dtype)
 
 
 def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:

@@ -78,6 +78,8 @@ class PairBatch:
         between: what is compared with what, in words.
         table: the side that is a table of parameters, ``"anchors"`` or ``"references"``: it may be large and of another
             dtype, and engines that avoid the matrix also avoid copies of it.
+        value_dtype: the dtype of the loss, where the similarity compares embeddings in a wider one
+            (`Similarity.working_dtype`); ``None`` where it is that of the embeddings.
 
     Examples:
         >>> import torch
@@ -101,8 +103,11 @@ class PairBatch:
     labels: Tensor | None = None
     between: str = ""
     table: Literal["anchors", "references"] | None = None
+    value_dtype: torch.dtype | None = None
 
     def __post_init__(self) -> None:
+        if self.similarity is not None and self.anchors is not None:
+            self._widen(self.similarity)
         if self.group is None:
             object.__setattr__(self, "group", SINGLE_PROCESS)
         if self.shards is None:
@@ -129,8 +134,19 @@ class PairBatch:
             "labels": self.labels,
             "between": self.between,
             "table": self.table,
+            "value_dtype": self.value_dtype,
         }
         return PairBatch(**{**fields, **changes})
+
+    def _widen(self, similarity: Similarity) -> None:
+        """Convert the embeddings that set the batch's dtype to the dtype of the similarity."""
+        dtype = self.dtype
+        wide = similarity.working_dtype(dtype)
+        if wide == dtype:
+            return
+        side = "references" if self.table == "anchors" else "anchors"
+        object.__setattr__(self, side, getattr(self, side).to(wide))
+        object.__setattr__(self, "value_dtype", dtype)
 
     @property
     def shape(self) -> tuple[int, int]:

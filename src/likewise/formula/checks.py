@@ -136,16 +136,17 @@ def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
     if not can_read_values(rows):
         return
     limit = torch.finfo(rows.dtype).max / room
-    least, most = (float(each) for each in torch.aminmax(rows.detach()))
-    if max(-least, most) ** 2 * rows.shape[1] <= limit:
+    largest = max(abs(float(each)) for each in torch.aminmax(rows.detach()))
+    if largest * largest * rows.shape[1] <= limit:  # a power that overflows would be an error
         return
     norms = torch.linalg.vector_norm(rows.detach(), dim=1, dtype=torch.float64)
     too_long = (norms > math.sqrt(limit)).nonzero()
     if len(too_long):
         row = int(too_long[0])
+        norm = math.hypot(*rows[row].tolist())  # finite where its square is not
         raise ValueError(
             f"{name} must have norms of at most {math.sqrt(limit):.1e} where they are not normalized, because "
-            f"{str(rows.dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norms[row]:.1e}"
+            f"{str(rows.dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norm:.1e}"
         )
 
 

@@ -118,6 +118,10 @@ class Similarity(ABC):
         if not self.bounded:
             check_squared_norms(name, embeddings, room=4.0 if self.is_distance else 2.0)
 
+    def working_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        """The dtype in which embeddings of a dtype are compared; a wider one where rounding would hide their distances."""
+        return dtype
+
     @property
     def pooled(self) -> int:
         """How many consecutive references make one column of the matrix."""
@@ -182,7 +186,11 @@ class Similarity(ABC):
 
     def __call__(self, anchors: Tensor, references: Tensor | None = None) -> Tensor:
         """The matrix of similarities, ``(m, n)``; without references, of the anchors among themselves."""
-        return self.of_factors(*self.factors(anchors, references))
+        dtype = self.working_dtype(anchors.dtype)
+        if dtype == anchors.dtype:
+            return self.of_factors(*self.factors(anchors, references))
+        wide = self.factors(anchors.to(dtype), None if references is None else references.to(dtype))
+        return self.of_factors(*wide).to(anchors.dtype)
 
 
 @dataclass(frozen=True)
@@ -322,6 +330,11 @@ class SNR(Similarity):
         return torch.where(silent, 0.0, minus_noise / anchor_squares.masked_fill(silent, 1.0))
 
 
+_MOST_IN_FLOAT32, _MOST_IN_FLOAT64 = 2.0, 7.0
+"""The largest ``ρ = √c r`` of `Poincare` in a dtype: the product of two points at the rim is rounded by up to ``4 ε sinh²(2ρ)``,
+which is below 4e-4 in both, or a distance of 0.03/√c."""
+
+
 @dataclass(frozen=True)
 class Poincare(Similarity):
     r"""Minus the distance in the Poincaré ball of curvature −c, into which embeddings are mapped from its origin.
@@ -331,7 +344,8 @@ class Poincare(Similarity):
 
     Ermolov et al. 2022 (Hyp), whose loss is ``NTXentLoss(0.2, similarity=Poincare())``.  It is computed on the hyperboloid,
     where the ball's rim is not near: ``w = sinh(2√c‖u‖) u/‖u‖`` and ``cosh(√c d) = √(1 + ‖w_i‖²) √(1 + ‖w_j‖²) − w_i·w_j``.
-    Equal embeddings have distance zero and gradient zero; so have those whose distance is below the rounding of the product.
+    Equal embeddings have distance zero and gradient zero; so have those whose distance is below the rounding of the product,
+    at most 0.03/√c: where ``√c r > 2``, embeddings are compared in float64, and ``√c r > 7`` is refused.
 
     Args:
         curvature: c, the ball's curvature without its sign.
@@ -354,11 +368,20 @@ class Poincare(Similarity):
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value < math.inf:
                 raise ValueError(f"Poincare: {name} must be a number > 0, but it is {value!r}")
-        most = 10.0 / math.sqrt(self.curvature)  # float32 represents sinh(2 · 10)⁴
-        if self.clip > most:
+        if self._radius > _MOST_IN_FLOAT64:
             raise ValueError(
-                f"Poincare: clip must be at most {most:g} with curvature {self.curvature:g}, but it is {self.clip!r}"
+                f"Poincare: clip must be at most {_MOST_IN_FLOAT64 / math.sqrt(self.curvature):g} with curvature "
+                f"{self.curvature:g}, because float64 does not resolve distances farther out, but it is {self.clip!r}"
             )
+
+    @property
+    def _radius(self) -> float:
+        """``√c`` times the largest norm."""
+        return math.sqrt(self.curvature) * (min(self.clip, 1.0) if self.normalize else self.clip)
+
+    def working_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        """float64 for a ball that float32 does not resolve."""
+        return torch.float64 if self._radius > _MOST_IN_FLOAT32 else dtype
 
     @property
     def bounded(self) -> bool:
@@ -389,7 +412,10 @@ def _sinhc(squares: Tensor) -> Tensor:
     """``sinh(v)/v`` of ``v²``, with finite derivatives at zero."""
     small = squares < 1e-4  # where three terms of the series are exact in float64
     v = torch.where(small, 1.0, squares).sqrt()
-    return torch.where(small, 1.0 + squares / 6.0 * (1.0 + squares / 20.0), v.sinh() / v)
+    grown = (
+        v.expm1()
+    )  # torch rounds sinh differently in different positions of a tensor, and equal rows must stay equal
+    return torch.where(small, 1.0 + squares / 6.0 * (1.0 + squares / 20.0), 0.5 * (grown + grown / (grown + 1.0)) / v)
 
 
 class Pooled(Similarity):
@@ -426,6 +452,10 @@ class Pooled(Similarity):
     def pooled(self) -> int:
         """The number of references of each class."""
         return self.centers
+
+    def working_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        """The same as for the base similarity."""
+        return self.base.working_dtype(dtype)
 
     def prepare(self, embeddings: Tensor) -> Tensor:
         """The same as for the base similarity."""

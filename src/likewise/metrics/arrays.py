@@ -69,16 +69,19 @@ class Embeddings:
         queries: ``(m, d)``.
         references: ``(n, d)``; the queries themselves if ``same_set``.
         same_set: whether no references were given, so that queries are compared among themselves.
+        similarity: how they are compared.
     """
 
     queries: Tensor
     references: Tensor
     same_set: bool
+    similarity: Similarity
 
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of products: at least float32."""
-        return torch.promote_types(torch.promote_types(self.queries.dtype, self.references.dtype), torch.float32)
+        widest = torch.promote_types(torch.promote_types(self.queries.dtype, self.references.dtype), torch.float32)
+        return self.similarity.working_dtype(widest)
 
 
 def check_embeddings(embeddings: object, references: object, similarity: Similarity) -> Embeddings:
@@ -92,14 +95,14 @@ def check_embeddings(embeddings: object, references: object, similarity: Similar
     """
     queries = _check_rows("embeddings", embeddings, similarity)
     if references is None:
-        return Embeddings(queries, queries, same_set=True)
+        return Embeddings(queries, queries, same_set=True, similarity=similarity)
     others = _check_rows("references", references, similarity)
     if others.shape[1] != queries.shape[1]:
         raise ValueError(
             f"references must have the {queries.shape[1]} dimensions of embeddings, but have {others.shape[1]}"
         )
     same_device("references", others, queries.device, "embeddings")
-    return Embeddings(queries, others, same_set=False)
+    return Embeddings(queries, others, same_set=False, similarity=similarity)
 
 
 def _check_rows(name: str, value: object, similarity: Similarity) -> Tensor:

@@ -114,6 +114,15 @@ class SimilarityContract:
         make: Any = NTXentLoss  # type checkers do not see the options of the base class
         check_gradient(make(0.5, similarity=case.similarity, backend=backend), embeddings, labels)
 
+    def test_equal_rows_are_prepared_equally(self, case: SimilarityCase) -> None:
+        """A row's bits depend neither on its position nor on the number of rows, so that equal embeddings tie."""
+        rows = _rows(3).float()
+        index = torch.arange(37) % 3
+        many = case.similarity.prepare(rows[index])
+        assert torch.equal(many, many[:3][index])
+        for number in (3, 7, 20):
+            assert torch.equal(case.similarity.prepare(rows[index[:number]]), many[:number]), number
+
     def test_finite_for_finite_input(self, case: SimilarityCase) -> None:
         """Value and gradient are finite on zeros, equal and opposite rows, and at the norms that the class allows."""
         direction = torch.nn.functional.normalize(_rows(1).float())
