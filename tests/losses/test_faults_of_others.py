@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from likewise import losses
 from likewise.engines import evaluate_declaration
-from likewise.formula import Cosine, Labels, PairBatch, SquaredEuclidean, Triplets, hyper
+from likewise.formula import Cosine, Labels, Number, PairBatch, SquaredEuclidean, Triplets, hyper
+from likewise.losses import PairLoss
+from likewise.miners.base import TripletMiner
 from likewise.testing import make_batch
 
 
@@ -135,7 +138,7 @@ def test_a_plain_attribute_is_another_default():
 
     assert (Mine().reduction, Mine().margin, Mine(0.2, reduction="sum").reduction) == ("mean", 0.3, "sum")
     assert (losses.TripletLoss().reduction, losses.TripletLoss().margin) == ("nonzero", 0.1)
-    assert str(inspect.signature(Mine)).startswith("(margin: 'float' = 0.3, soft: 'bool' = False, *,")
+    assert str(inspect.signature(Mine)).startswith("(margin: float = 0.3, soft: bool = False, *,")
     with pytest.raises(ValueError, match="Mine: margin must be a number"):
         Mine("wide")
     with pytest.raises(
@@ -156,7 +159,48 @@ def test_a_learned_number_is_a_tensor_and_takes_numbers():
     assert repr(loss) == "NTXentLoss(temperature=0.25, learn_temperature=True)"
     fixed = losses.NTXentLoss(0.5)
     assert (fixed.temperature, fixed.log_temperature, list(fixed.parameters())) == (0.5, None, [])
-    with pytest.raises(
-        TypeError, match=r"is learned must have no limits, or above=0.0, but its limits are > 0 and ≤ 1"
-    ):
-        hyper(default=0.5, help="a share", above=0.0, at_most=1.0, learn=True)
+    assert repr(loss.to("meta")) == "NTXentLoss(temperature=(on meta), learn_temperature=True)"
+    assert repr(Number(loss.temperature)) == "learned(on meta)"
+
+
+def scale(**options: object) -> object:
+    return hyper(default=2.0, help="a scale", **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: scale(above=0.0, at_most=1.0, learn=True),
+            "is learned must have no limits, or above=0.0, but its limits are > 0 and ≤ 1",
+        ),
+        (lambda: scale(learn=3), "learn must be True, False or the name of an option, but it is 3"),
+        (
+            lambda: declare_class(PairLoss, t=scale(learn="nope")),
+            "Mine: learn of t must be True, False or the name of an option that is True or False, but it is 'nope'",
+        ),
+        (lambda: declare_class(PairLoss, t=scale(learn="u"), u=scale()), "Mine: learn of t must be .* but it is 'u'"),
+        (
+            lambda: declare_class(PairLoss, t=scale(learn=True, above=0.0), log_t=scale()),
+            "Mine: log_t must be the parameter of t, which is learned as its logarithm, but the class declares it",
+        ),
+        (
+            lambda: declare_class(TripletMiner, t=scale(learn=True)),
+            "Mine: t must not be learned, because a miner's choice has no gradient, but it is declared with learn=True",
+        ),
+        *(
+            (
+                lambda value=value: setattr(losses.NTXentLoss(learn_temperature=True), "temperature", value),
+                f"NTXentLoss: temperature must be a number > 0, but it is {value!r}",
+            )
+            for value in (-0.7, float("nan"), "warm")
+        ),
+    ],
+)
+def test_a_number_that_cannot_be_learned_is_refused(make: Callable, message: str):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+def declare_class(base: type, **fields: object) -> type:
+    return type("Mine", (base,), {"__annotations__": dict.fromkeys(fields, float), **fields})

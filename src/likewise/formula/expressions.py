@@ -169,7 +169,9 @@ class Number(Formula):
     rank = Rank.NUMBER
 
     def __repr__(self) -> str:
-        return repr(self.value) if not isinstance(self.value, Tensor) else f"learned({self.value.item():g})"
+        if not isinstance(self.value, Tensor):
+            return repr(self.value)
+        return "learned(on meta)" if self.value.is_meta else f"learned({self.value.item():g})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

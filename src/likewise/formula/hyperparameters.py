@@ -107,6 +107,8 @@ def hyper(
         >>> hyperparameters(MultiSimilarityLoss)["beta"].search
         (1.0, 100.0)
     """
+    if not isinstance(learn, bool | str):
+        raise TypeError(f"learn must be True, False or the name of an option, but it is {learn!r}")
     declared = Hyper(help, above, at_least, below, at_most, search, log, step, learn)
     if learn is not False and declared.limits() not in ("", "> 0"):
         raise TypeError(

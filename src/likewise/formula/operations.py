@@ -230,7 +230,11 @@ def log(x: Operand) -> Formula:
         >>> log(1.0 + s)
         log(1.0 + s)
     """
-    return Number(math.log(x)) if type(x) is float or type(x) is int else apply("log", x)
+    if type(x) is not float and type(x) is not int:
+        return apply("log", x)
+    if not x > 0:
+        raise ValueError(f"x must be above 0 where it is a plain number, but it is {x!r}")
+    return Number(math.log(x))
 
 
 def tanh(x: Operand) -> Formula:

@@ -9,12 +9,13 @@ import math
 import sys
 import types
 import typing
+from numbers import Real
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from likewise.formula import Number, hyperparameters
+from likewise.formula import Hyper, Number, hyperparameters
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -40,10 +41,28 @@ def make_constructor(cls: type) -> None:
             delattr(cls, field.name)
         declared = field.metadata.get("hyper")
         if declared is not None and declared.learn is not False:
-            setattr(cls, field.name, _learnable(field.name, log=declared.is_learned_as_logarithm))
+            _check_learned(cls, field.name, declared)
+            setattr(cls, field.name, _learnable(field.name, declared))
     _resolve_types(cls)
     if "forward" not in cls.__dict__:
         _copy_forward(cls)
+
+
+def _check_learned(cls: type, name: str, declared: Hyper) -> None:
+    """Check that the option that decides exists, and that the name of the parameter is free."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    if isinstance(declared.learn, str):
+        decides = fields.get(declared.learn)
+        if decides is None or not isinstance(decides.default, bool):
+            raise TypeError(
+                f"{cls.__name__}: learn of {name} must be True, False or the name of an option that is True or False, "
+                f"but it is {declared.learn!r}"
+            )
+    if declared.is_learned_as_logarithm and (f"log_{name}" in fields or hasattr(cls, f"log_{name}")):
+        raise TypeError(
+            f"{cls.__name__}: log_{name} must be the parameter of {name}, which is learned as its logarithm, "
+            "but the class declares it"
+        )
 
 
 def _resolve_types(cls: Any) -> None:
@@ -118,8 +137,9 @@ def fix_hyperparameter(loss: nn.Module, name: str, value: float) -> None:
     setattr(loss, name, value)
 
 
-def _learnable(name: str, *, log: bool) -> property:
+def _learnable(name: str, declared: Hyper) -> property:
     """An attribute that is a number, or a parameter, or the exponential of the parameter ``log_<name>``."""
+    log = declared.is_learned_as_logarithm
     parameter, fixed = f"log_{name}" if log else name, f"_fixed_{name}"
 
     def read(loss: Any) -> Any:
@@ -136,6 +156,9 @@ def _learnable(name: str, *, log: bool) -> property:
             if log:
                 vars(loss)[parameter] = None
             return
+        if not isinstance(value, Real | Tensor) or not declared.allows(float(value)):
+            kind = f"a number {declared.limits()}".rstrip()
+            raise ValueError(f"{type(loss).__name__}: {name} must be {kind}, but it is {value!r}")
         with torch.no_grad():
             loss._parameters[parameter].fill_(math.log(value) if log else value)
 
@@ -148,9 +171,9 @@ def describe(module: Any) -> str:
     for field in dataclasses.fields(module):
         value = getattr(module, field.name)
         if isinstance(value, Tensor):
-            shown.append(
-                f"{field.name}={value.item():g}" if value.numel() == 1 else f"{field.name}=({len(value)} values)"
-            )
+            several = "on meta" if value.is_meta else f"{value.numel()} values"
+            plain = value.numel() == 1 and not value.is_meta
+            shown.append(f"{field.name}={value.item():g}" if plain else f"{field.name}=({several})")
         elif "hyper" in field.metadata or value != field.default:
             shown.append(f"{field.name}={value!r}")
     return ", ".join(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -55,6 +56,17 @@ class MinedCounts(NamedTuple):
 
 class Miner(ABC):
     """Chooses pairs or triplets; the option ``miner=`` of a loss."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse hyper-parameters that are learned."""
+        super().__init_subclass__()
+        for name, field in vars(cls).items():
+            declared = field.metadata.get("hyper") if isinstance(field, dataclasses.Field) else None
+            if declared is not None and declared.learn is not False:
+                raise TypeError(
+                    f"{cls.__name__}: {name} must not be learned, because a miner's choice has no gradient, "
+                    f"but it is declared with learn={declared.learn!r}"
+                )
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)
