@@ -99,6 +99,7 @@ def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pyt
             "nonzero": lambda: where(apply("nonzero", x), x, 2.0),
             "both": lambda: where((x < 0.6) & (x > -0.6), x, 2.0),
             "either": lambda: where((x < -0.6) | (x > 0.6), x, 2.0),
+            "not": lambda: where(~(x < 0.3), x, 2.0),
             "abs": lambda: abs(x - 0.1),
             "power": lambda: (x + 0.1) ** 1.7,
             "log": lambda: log(x + 0.2),

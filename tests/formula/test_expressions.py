@@ -59,6 +59,7 @@ CURVES = {
     "nonzero": where(apply("nonzero", s), s, 0.0),
     "both": where((s < 0.5) & (s > -0.5), s, 2.0 * s),
     "either": where((s < -0.5) | (s > 0.5), s, 2.0 * s),
+    "not": where(~(s < 0.5), s, 2.0 * s),
     "abs": abs(s - 0.1),
     "power": (s + 0.1) ** 1.7,
     "log": log(s + 0.3),
@@ -173,6 +174,7 @@ def test_safe_square_root_at_the_end_of_its_range():
 def test_operations_are_finite_at_the_ends_of_their_ranges():
     """Value and derivative, declared and by autograd, where the plain ones are infinite or not a number."""
     ends = {"log": (log(s), -0.5, 0.0), "acosh": (acosh(s), 0.9, 1.0), "power": (s**0.5, -1.0, 0.0)}
+    ends |= {f"power {n}": (s**n, 0.0, -0.0) for n in (-1, -2, -1.5)}
     for curve, *points in ends.values():
         at = torch.tensor(points, requires_grad=True)
         value = evaluate(curve, {s: at})
@@ -197,6 +199,31 @@ def test_powers():
         TypeError, match=r"the exponent of a power must be a number, but it is s; write exp\(b \* log\(a\)\)"
     ):
         2.0 * s**s
+    known = {count(POSITIVES): torch.tensor([[0], [3]]), mean(s, NEGATIVES): torch.zeros(2, 1, dtype=torch.float64)}
+    torch.testing.assert_close(
+        evaluate(count(POSITIVES) ** -1, known), torch.tensor([[0.0], [1.0 / 3.0]], dtype=torch.float64)
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: where(s, 1.0, 0.0), "the first argument of where must be a condition such as s < 0.5, but it is s"),
+        (lambda: s | s, r"an operand of \| must be a condition such as s < 0.5, but it is s"),
+        (lambda: (s < 1.0) | 1, r"an operand of \| must be a condition such as s < 0.5, but it is 1"),
+        (lambda: (s < 1.0) & logsumexp(s, BOTH), "an operand of & must be a condition .* but it is logsumexp"),
+        (lambda: ~s, "the operand of ~ must be a condition such as s < 0.5, but it is s"),
+        (lambda: s ** "a", "a formula must consist of formulas, numbers and tensors .* but 'a' is a str"),
+        (lambda: s * [1.0], r"a formula must consist of formulas, numbers and tensors .* but \[1.0\] is a list"),
+        (lambda: s ** float("nan"), "the exponent of a power must be finite, but it is nan"),
+        (lambda: 2.0**s, r"exponent of a power must be a number, but it is s; write exp\(\(s\) \* log\(2.0\)\)"),
+        (lambda: log(0.0), "x must be above 0 where it is a plain number, but it is 0.0"),
+        (lambda: log(-1), "x must be above 0 where it is a plain number, but it is -1"),
+    ],
+)
+def test_what_is_no_formula_is_refused_where_it_is_written(build: Callable[[], Formula], message: str):
+    with pytest.raises((TypeError, ValueError), match=message):
+        build()
 
 
 def test_softplus_is_exact_in_float64():
@@ -211,6 +238,7 @@ def test_formulas_print_as_they_are_written():
     assert repr(count(POSITIVES)) == "count[positives](1.0)"
     assert repr(-(s + 1.0)) == "-(s + 1.0)"
     assert repr((s < 0.0) | (abs(s) > 0.5)) == "(s < 0.0) | (0.5 < abs(s))"
+    assert repr(~(s < 0.5) & ~apply("nonzero", s)) == "(~(s < 0.5)) & (~nonzero(s))"
     assert repr((1.0 - s) ** 1.5) == "(1.0 - s) ** 1.5"
 
 

@@ -146,6 +146,7 @@ from likewise.formula.expressions import Total as Total
 from likewise.formula.expressions import Variable as Variable
 from likewise.formula.expressions import apply as apply
 from likewise.formula.expressions import ingredients as ingredients
+from likewise.formula.expressions import is_condition as is_condition
 from likewise.formula.expressions import is_number as is_number
 from likewise.formula.expressions import mentions_positive as mentions_positive
 from likewise.formula.expressions import substitute as substitute

@@ -28,6 +28,7 @@ and print them; no engine knows which loss it runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -59,8 +60,8 @@ class Rank(IntEnum):
 class Formula:
     """A node of a formula.  Build formulas with `s`, folds, numbers and the functions of this module.
 
-    Conditions are combined with ``&`` and ``|``.  ``x ** n`` with a whole number is a product; with any other number it is
-    zero where ``x ≤ 0``, with derivative zero.
+    Conditions are combined with ``&``, ``|`` and ``~``.  ``x ** n`` with a whole number is a product, which is zero where n is
+    negative and ``x = 0``, with derivative zero; with any other number it is so where ``x ≤ 0``.
 
     Examples:
         >>> from likewise.formula import s, relu
@@ -103,7 +104,14 @@ class Formula:
             return _whole_power(self, int(exponent))  # type: ignore[arg-type]
         if as_formula(exponent).rank is not Rank.NUMBER:
             raise TypeError(f"the exponent of a power must be a number, but it is {exponent!r}; write exp(b * log(a))")
+        if isinstance(exponent, float) and not math.isfinite(exponent):
+            raise ValueError(f"the exponent of a power must be finite, but it is {exponent!r}")
         return apply("power", self, exponent)
+
+    def __rpow__(self, base: Operand) -> Formula:
+        raise TypeError(
+            f"the exponent of a power must be a number, but it is {self!r}; write exp(({self!r}) * log({base!r}))"
+        )
 
     def __abs__(self) -> Formula:
         return apply("abs", self)
@@ -122,6 +130,9 @@ class Formula:
 
     def __or__(self, other: Operand) -> Formula:
         return apply("either", self, other)
+
+    def __invert__(self) -> Formula:
+        return apply("not", self)
 
     def __bool__(self) -> bool:
         raise TypeError("a formula has no truth value; use where(condition, then, otherwise)")
@@ -343,7 +354,11 @@ def as_formula(operand: Operand) -> Formula:
                 f"a tensor in a formula must have no dimensions, but its shape is {tuple(operand.shape)}; "
                 "one number per anchor enters as PerAnchor"
             )
-        return Number(operand)
+    elif not hasattr(operand, "__float__"):
+        raise TypeError(
+            f"a formula must consist of formulas, numbers and tensors without dimensions, but {operand!r} is a "
+            f"{type(operand).__name__}"
+        )
     return Number(operand)
 
 
@@ -369,13 +384,55 @@ def apply(operation: str, *operands: Operand) -> Formula:
     arguments = tuple([operand if isinstance(operand, Formula) else as_formula(operand) for operand in operands])
     if operation == "mul" and is_number(arguments[0], 1.0):
         return arguments[1]  # a factor of one is dropped
+    if operation in _TAKES_CONDITIONS:
+        _check_conditions(operation, arguments)
     return Apply(operation, arguments)
+
+
+_TAKES_CONDITIONS = {
+    "where": (1, "the first argument of where"),
+    "both": (2, "an operand of &"),
+    "either": (2, "an operand of |"),
+    "not": (1, "the operand of ~"),
+}
+"""How many of an operation's first arguments are conditions, and their name."""
+
+
+def _check_conditions(operation: str, arguments: tuple[Formula, ...]) -> None:
+    number, name = _TAKES_CONDITIONS[operation]
+    for argument in arguments[:number]:
+        is_true_or_false = isinstance(argument, Number) and isinstance(argument.value, bool)
+        # a number that a function computes from the batch may be a boolean
+        is_known = isinstance(argument, Apply | Variable | Number | Folded | Total)
+        if is_known and not is_true_or_false and not is_condition(argument):
+            raise TypeError(f"{name} must be a condition such as s < 0.5, but it is {argument!r}")
+
+
+def is_condition(node: Formula) -> bool:
+    """Whether a formula is a condition (true or false) and not a number.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> is_condition(0.5 < s), is_condition(~(s < 0.5)), is_condition(s)
+        (True, True, False)
+    """
+    if not isinstance(node, Apply):
+        return False
+    if node.operation in ("where", "stop_gradient"):
+        return all(map(is_condition, node.arguments))
+    return node.operation in ("less", "nonzero", "both", "either", "not")
 
 
 def _whole_power(base: Formula, exponent: int) -> Formula:
     """A power as products: it holds for negative numbers too, and kernels multiply faster than they take logarithms."""
     if exponent < 0:
-        return 1.0 / _whole_power(base, -exponent)
+        divisor = _whole_power(base, -exponent)
+        if isinstance(divisor, Number) and not isinstance(divisor.value, Tensor):
+            return Number(1.0 / divisor.value if divisor.value else 0.0)
+        nonzero = (divisor < 0.0) | (divisor > 0.0)
+        return apply(
+            "where", nonzero, 1.0 / apply("where", nonzero, divisor, 1), 0.0
+        )  # an integer one, because a count is an integer
     if exponent < 2:
         return base if exponent else Number(1.0)
     half = apply("square", _whole_power(base, exponent // 2))

@@ -106,6 +106,9 @@ OPERATIONS: dict[str, Operation] = {
     "less": Operation(lambda a, b: a < b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} < {}", "{} < {}", "<"),
     "both": Operation(lambda a, b: a & b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} & {}", "{} && {}", "&"),
     "either": Operation(lambda a, b: a | b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} | {}", "{} || {}", "|"),
+    "not": Operation(
+        lambda a: ~a if isinstance(a, Tensor) else not a, (lambda a: 0.0,), "tl.where({}, 0, 1) > 0", "!{}", "~"
+    ),
     "nonzero": Operation(
         is_nonzero, (lambda x: 0.0,), "tl.abs({}) > 9.5367431640625e-07", "Math.abs({}) > 1.7763568394002505e-15"
     ),

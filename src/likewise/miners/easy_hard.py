@@ -33,7 +33,7 @@ from likewise.formula import (
     where,
 )
 from likewise.miners.base import TripletMiner, enumerate_triplets, one_negative_each
-from likewise.miners.triplet import LOWEST, negate
+from likewise.miners.triplet import LOWEST
 
 STRATEGIES = ("easy", "semihard", "hard", "all")
 """Which positives, or negatives, of an anchor are chosen."""
@@ -204,7 +204,7 @@ class BatchEasyHardMiner(TripletMiner):
             if strategy != "all":
                 most_similar = (strategy == "easy") == (side is POSITIVES)
                 extreme = _extreme(side, most_similar, ranges[side])
-                condition = condition & negate(s < extreme if most_similar else extreme < s)
+                condition = condition & ~(s < extreme if most_similar else extreme < s)
             kept.append(condition)
         return kept[0], kept[1]
 

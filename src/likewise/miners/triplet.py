@@ -18,7 +18,6 @@ from likewise.formula import (
     NEGATIVES,
     POSITIVES,
     Choice,
-    Formula,
     Masks,
     Mined,
     Relation,
@@ -41,11 +40,6 @@ KINDS = ("all", "hard", "semihard", "easy")
 
 LOWEST = -3e38
 """Below every similarity, and finite in float32."""
-
-
-def negate(condition: Formula) -> Formula:
-    """The condition that another one does not hold."""
-    return where(condition, 0, 1) > 0
 
 
 def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:
@@ -169,9 +163,9 @@ def _choose_kind(kind: str, margin: float) -> Choice:
     if kind == "semihard":
         violates = violates & (s < s_p)
     elif kind == "hard" and margin > 0.0:  # otherwise a violation of the margin is one of the order
-        violates = negate(s < s_p)
+        violates = ~(s < s_p)
     elif kind == "easy":
-        violates = negate(violates)
+        violates = ~violates
     # both similarities explicitly, because torch.compile cannot trace formulas as defaults
     return Choice(s_p, s, violates)
 
@@ -187,9 +181,9 @@ def _refine_kind(miner: TripletMiner, rows: WholeRows, kind: str, margin: float)
             counts = count_within(whole.similarities, *whole.masks(), max(margin, 0.0), below=True)
             return Masks(counts[0] > 0, counts[1] > 0)
     if kind == "easy":
-        keep = negate(s - margin < smallest(s, NEGATIVES)), negate(largest(s, POSITIVES) - margin < s)
+        keep = ~(s - margin < smallest(s, NEGATIVES)), ~(largest(s, POSITIVES) - margin < s)
     elif kind == "hard" and margin > 0.0:
-        keep = negate(largest(s, NEGATIVES) < s), negate(s < smallest(s, POSITIVES))
+        keep = ~(largest(s, NEGATIVES) < s), ~(s < smallest(s, POSITIVES))
     else:
         keep = s - margin < largest(s, NEGATIVES), smallest(s, POSITIVES) - margin < s
     return Mined(rows.batch.relation, *keep)

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from likewise.engines.triton.folds import FoldTemplate
-from likewise.engines.triton.printer import Leaf, Writer, is_condition, varies_by_pair
-from likewise.formula import Formula, Number, Side, derivative, s
+from likewise.engines.triton.printer import Leaf, Writer, varies_by_pair
+from likewise.formula import Formula, Number, Side, derivative, is_condition, s
 
 TILE, INSIDE = " " * 8, " " * 12
 

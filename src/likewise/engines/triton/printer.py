@@ -163,20 +163,6 @@ def varies_by_pair(node: Formula) -> bool:
     return isinstance(node, Variable | PerPair)
 
 
-def is_condition(node: Formula) -> bool:
-    """Return whether a formula is a condition (true or false) and not a number.
-
-    Examples:
-        >>> from likewise.formula import s
-        >>> is_condition(0.5 < s), is_condition(s)
-        (True, False)
-    """
-    return isinstance(node, Apply) and (
-        node.operation in ("less", "nonzero", "both", "either")
-        or (node.operation == "where" and all(map(is_condition, node.arguments)))
-    )
-
-
 def copy_folds(formulas: Sequence[Formula]) -> tuple[Formula, ...]:
     """Copy formulas so that their folds are new nodes: a fold over another relation has another value.
 
