@@ -459,3 +459,25 @@ def test_numbers_per_pair_are_not_captured(recorder: FakeRecorder) -> None:
         targets.append(torch.rand(12, 12, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
         check(loss, *batch(seed))
     assert recorder.captures == 0
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "references", "plan"),
+    [
+        (torch.float32, None, "triton"),
+        (torch.float32, torch.bfloat16, "triton"),
+        (torch.float32, torch.float64, "dense"),
+        (torch.float64, torch.float32, "dense"),
+    ],
+)
+def test_the_engine_follows_the_dtype_of_both_sides(
+    embeddings: torch.dtype, references: torch.dtype | None, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels compute in float32: float64 on either side takes the matrix."""
+    monkeypatch.setattr(sys.modules["likewise.engines.dispatch"], "_has_triton", lambda: True)
+    rows = torch.empty(1500, 2, device="meta")
+    labels = torch.empty(1500, dtype=torch.int64, device="meta")
+    others = (None, None) if references is None else (rows.to(references), labels)
+    chosen = module._choose(losses.MultiSimilarityLoss(), (rows.to(embeddings), labels, *others))
+    assert chosen is not None
+    assert chosen.value == plan

@@ -159,7 +159,7 @@ def choose_in_graph(
         declarations: everything that the loss declares.
         similarity: how embeddings are compared.
         miner: the loss's miner, or ``None``.
-        dtype: the dtype of the embeddings.
+        dtype: the dtype of embeddings and references together.
         pairs: the number of pairs.
 
     Examples:

@@ -104,8 +104,10 @@ def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
     # small batches need no look at the declaration, and a table of proxies is faster as a whole
     if pairs >= KERNELS_IN_GRAPH[0] and embeddings is not None and not hasattr(loss, "proxies"):
-        similarity = as_similarity(loss.similarity)
-        if choose_in_graph(loss.declarations(), similarity, loss.miner, embeddings.dtype, pairs) is Plan.TRITON:
+        similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
+        if len(arguments) > 2 and arguments[2] is not None:
+            dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
+        if choose_in_graph(loss.declarations(), similarity, loss.miner, dtype, pairs) is Plan.TRITON:
             return Plan.TRITON
     return Plan.DENSE if pairs < graphs.UP_TO else None
 
