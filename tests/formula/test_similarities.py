@@ -190,6 +190,36 @@ def test_distances_of_unit_vectors():
             similarity.distances(rows)
 
 
+class OneRow(Cosine):
+    """A link that returns a row in place of a matrix."""
+
+    def link(self, products, anchor_squares, reference_squares):
+        return products[:1]
+
+
+class Averaged(Cosine):
+    """A preparation that returns a row in place of all."""
+
+    def prepare(self, embeddings):
+        return super().prepare(embeddings).mean(dim=0, keepdim=True)
+
+
+@pytest.mark.parametrize("backend", ["dense", "chunked"])
+@pytest.mark.parametrize(
+    ("similarity", "message"),
+    [
+        (
+            OneRow(),
+            r"OneRow.link must return one similarity for each product, of shape \(4, 4\), but the shape is \(1, 4\)",
+        ),
+        (Averaged(), r"Averaged.prepare must map each of the 4 embeddings to one row, but .* is \(1, 3\)"),
+    ],
+)
+def test_a_wrong_shape_is_not_broadcast(similarity: Similarity, message: str, backend: str):
+    with pytest.raises(ValueError, match=message):
+        losses.NTXentLoss(similarity=similarity, backend=backend)(torch.randn(4, 3), torch.tensor([0, 0, 1, 1]))
+
+
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"similarity must be one of 'cosine', 'dot', .* but it is 'cosin'"):
         as_similarity("cosin")

@@ -266,7 +266,7 @@ class ColumnEngine(IndexedEngine):
         if base.subtracts_mean:
             left, right = left - right, torch.zeros_like(right)
         products, squares = (left * right).sum(dim=1), [base.squares(side) for side in (left, right)]
-        similarities = base.link(*(part.view(-1, each) for part in (products, *squares)))
+        similarities = base.of_products(*(part.view(-1, each) for part in (products, *squares)))
         if not isinstance(self.similarity, Pooled):
             return similarities
         return self.similarity.pool(similarities.view(len(self.anchors), -1, self.centers))

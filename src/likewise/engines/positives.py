@@ -494,8 +494,8 @@ def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Te
     def of_some(some: Tensor, others: Tensor) -> Tensor:
         products = (left.index_select(0, some) * right.index_select(0, others)).sum(dim=1)
         if squares is None:
-            return similarity.link(products, products.new_empty(0), products.new_empty(0))
+            return similarity.of_products(products, products.new_empty(0), products.new_empty(0))
         of_left, of_right = squares
-        return similarity.link(products, of_left[some, 0], of_right[0, others])
+        return similarity.of_products(products, of_left[some, 0], of_right[0, others])
 
     return _in_chunks(of_some, (anchors, references), max(GATHER_AT_ONCE // left.shape[1], 1))

@@ -241,7 +241,7 @@ class RowChunks:
             left = right = products.new_empty(0)
             if self.squares:
                 left, right = others[0][rows, None], others[self.squares - 1][None, :]
-            products = chunk.similarity.link(products, left, right)
+            products = chunk.similarity.of_products(products, left, right)
         return chunk.replace(matrix=products)
 
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:

@@ -163,20 +163,40 @@ class Similarity(ABC):
 
     def factors(self, anchors: Tensor, references: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Anchors and references as they enter the product, ``(m, d)`` and ``(n, d)``; one tensor for both if they are one."""
-        left = self.prepare(anchors)
-        right = left if references is None else self.prepare(references)
+        left = self._prepare(anchors)
+        right = left if references is None else self._prepare(references)
         if self.subtracts_mean:
             middle = right.detach().mean(dim=0, keepdim=True)
             left = left - middle
             right = left if references is None else right - middle
         return left, right
 
+    def _prepare(self, embeddings: Tensor) -> Tensor:
+        """`prepare`, which must keep the number of rows."""
+        prepared = self.prepare(embeddings)
+        if prepared.ndim != 2 or len(prepared) != len(embeddings):
+            raise ValueError(
+                f"{type(self).__name__}.prepare must map each of the {len(embeddings)} embeddings to one row, but the shape "
+                f"of its result is {tuple(prepared.shape)}"
+            )
+        return prepared
+
+    def of_products(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """`link`, which must keep the shape of the products; for a matrix or for chosen pairs."""
+        values = self.link(products, anchor_squares, reference_squares)
+        if values.shape != products.shape:
+            raise ValueError(
+                f"{type(self).__name__}.link must return one similarity for each product, of shape "
+                f"{tuple(products.shape)}, but the shape is {tuple(values.shape)}"
+            )
+        return values
+
     def of_factors(self, left: Tensor, right: Tensor) -> Tensor:
         """The matrix of similarities, ``(m, n)``, of the result of `factors`; rows of either give the corresponding chunk."""
         products = left @ right.T
         if not self.uses_squares:
-            return self.link(products, products.new_empty(0), products.new_empty(0))
-        return self.link(products, *self._both_squares(left, right))
+            return self.of_products(products, products.new_empty(0), products.new_empty(0))
+        return self.of_products(products, *self._both_squares(left, right))
 
     def _both_squares(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
         """Squared norms as `link` takes them, ``(m, 1)`` and ``(1, n)``."""

@@ -145,7 +145,7 @@ def multiply(left: Tensor, right: Tensor, similarity: Similarity, out: Tensor) -
     """
     products = torch.mm(left, right.T, out=out)
     if similarity.uses_squares:
-        linked = similarity.link(products, similarity.squares(left)[:, None], similarity.squares(right)[None, :])
+        linked = similarity.of_products(products, similarity.squares(left)[:, None], similarity.squares(right)[None, :])
     else:
-        linked = similarity.link(products, products.new_empty(0), products.new_empty(0))
+        linked = similarity.of_products(products, products.new_empty(0), products.new_empty(0))
     return out if linked is products else out.copy_(linked)
