@@ -25,11 +25,13 @@ from likewise.formula.checks import can_read_values
 from likewise.formula.terms import sort_declaration
 from likewise.losses import (
     AngularLoss,
+    CircleLoss,
     CrossBatchMemory,
     DirectionRegularized,
     EmbeddingNorm,
     FastAPLoss,
     HistogramLoss,
+    IntraPairVarianceLoss,
     LanguageGuidance,
     MarginLoss,
     Matryoshka,
@@ -54,6 +56,7 @@ class Unfolded(PairLoss):
 
 
 E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
+UNIT = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8], [0.8, 0.0, 0.6]])
 
 
 @pytest.mark.parametrize(
@@ -164,6 +167,17 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             r"embeddings must have norms of at most 1.8e\+19",
         ),
         (lambda: EmbeddingNorm()(1e20 * E), r"embeddings must have norms of at most 1.8e\+19"),
+        *(
+            (
+                lambda loss=loss, norm=norm: loss(norm * UNIT, Y),
+                rf"the loss must be finite, but it is (nan|inf); .* norms of up to {norm:.0e}".replace("e+", r".0e\+"),
+            )
+            for loss, norm in (
+                (CircleLoss(similarity="dot"), 1e10),
+                (IntraPairVarianceLoss(similarity="dot"), 1e10),
+                (NTXentLoss(0.01, similarity="dot", backend="chunked"), 5e18),
+            )
+        ),
         (
             lambda: EmbeddingNorm()(1e200 * torch.eye(4).double()),
             r"embeddings must have norms of at most 1.3e\+154 .* float64 .* row 0 has norm 1.0e\+200",

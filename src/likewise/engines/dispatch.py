@@ -50,6 +50,7 @@ from likewise.formula import (
     Thresholded,
     Triplets,
     TripletTerm,
+    can_read_values,
     counted_by,
     has_similarity_hook,
     one_of,
@@ -358,7 +359,23 @@ def evaluate_declaration(
         values += loss.compute(batch, map_rows(batch, backend, loss))
     added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
     value = reduce(values, added, reduction, batch.group, weights)
+    _check_finite(value, batch)
     return value if batch.value_dtype is None else value.to(batch.value_dtype)
+
+
+def _check_finite(value: Tensor, batch: PairBatch) -> None:
+    """Check the loss of embeddings that are not normalized: a formula may overflow where similarities do not."""
+    if batch.similarity is None or batch.similarity.bounded or batch.anchors is None or not can_read_values(value):
+        return
+    finite = torch.isfinite(value.detach())
+    if finite.all():
+        return
+    sides = [each.detach() for each in (batch.anchors, batch.references) if each is not None]
+    norm = max(float(torch.linalg.vector_norm(each, dim=1, dtype=torch.float64).amax()) for each in sides)
+    raise ValueError(
+        f"the loss must be finite, but it is {value.detach()[~finite].flatten()[0].item()}; embeddings that are not "
+        f"normalized have norms of up to {norm:.1e} here, and a formula that multiplies or squares similarities may overflow"
+    )
 
 
 def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:
