@@ -105,8 +105,8 @@ def train_again(folder: Path, result: Result) -> None:
 
 def keep(place: Path, config: Mapping[str, Any]) -> None:
     """Embed the test set with the run's model; the opening is on the run's record, with its reason."""
-    from likewise.cli.measured import Opening, parts_of
-    from likewise.cli.pieces import this_machine
+    from likewise.app.build import this_machine
+    from likewise.app.evaluation import Opening, parts_of
 
     why = Opening("a picture of the finished model, by which nothing is chosen")
     *_, part = parts_of(Run(place), dict(config), this_machine(), test=why)
@@ -116,7 +116,7 @@ def keep(place: Path, config: Mapping[str, Any]) -> None:
 
 def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
     """The embeddings of the pretrained trunk, without the head that a training would have to learn."""
-    from likewise.cli.pieces import make_model
+    from likewise.app.build import make_model
 
     place = folder / "runs" / "before"
     if not (place / TEST_SET_FILE).exists():
@@ -130,8 +130,8 @@ def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
 
 def names_of(result: Result) -> list[str]:
     """What the test classes are called, where the data are; else their numbers."""
-    from likewise.cli.mistakes import Mistake
-    from likewise.cli.parts import read_parts
+    from likewise.app.errors import Mistake
+    from likewise.app.parts import read_parts
 
     try:
         parts = read_parts(result.trial.config["data"], result.trial.config["split"])
@@ -187,7 +187,7 @@ SIDES = {"positive": "intra", "negative": "inter"}
 
 def loss_of(config: Mapping[str, Any], classes: int) -> tuple[nn.Module | None, list[str]]:
     """The loss of a trial and what is to be known of it; a wrapper that regularizes is taken off."""
-    from likewise.cli.objects import KINDS, imported, make
+    from likewise.app.objects import KINDS, imported, make
     from likewise.losses import ProxyLoss
 
     spec, notes = config["loss"], []

@@ -50,9 +50,25 @@ MAY_IMPORT = {
         *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema"),
         *("torch", "numpy", "yaml", "tqdm"),
     },
+    "app": {
+        *(
+            "formula",
+            "losses",
+            "metrics",
+            "data",
+            "trunks",
+            "train",
+            "analysis",
+            "report",
+            "protocols",
+            "schema",
+            "search",
+        ),
+        *("torch", "accelerate", "jsonargparse", "pyarrow", "yaml"),
+    },
     "cli": {
-        *("distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train", "analysis"),
-        *("report", "protocols", "schema", "search"),
+        *("app", "distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train"),
+        *("analysis", "report", "protocols", "schema", "search"),
         *(
             "torch",
             "numpy",

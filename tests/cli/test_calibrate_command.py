@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.app.errors import Mistake
 from likewise.cli.calibrate import run as calibrate_command
-from likewise.cli.mistakes import Mistake
 from likewise.search.calibration import Calibration
 from likewise.search.encoder import Encoder
 from likewise.trunks import Embedder, read_card

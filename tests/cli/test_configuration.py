@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 import yaml
 
+from likewise.app.build import make_lens
+from likewise.app.configuration import check, parse_request
+from likewise.app.errors import Mistake
+from likewise.app.layers import read_request
 from likewise.cli import main
-from likewise.cli.configuration import check, configure
-from likewise.cli.layers import read_request
-from likewise.cli.mistakes import Mistake
-from likewise.cli.pieces import make_lens
 from likewise.losses import CircleLoss
 
 GLYPHS = ("--data", "Glyphs")
 
 
 def configured(*words: str) -> dict[str, Any]:
-    return configure(read_request(words))
+    return parse_request(read_request(words))
 
 
 @pytest.mark.parametrize(

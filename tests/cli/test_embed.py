@@ -17,8 +17,8 @@ import pytest
 import torch
 from PIL import Image
 
+from likewise.app.errors import Mistake
 from likewise.cli import embed, main
-from likewise.cli.mistakes import Mistake
 from likewise.trunks import Embedder
 from tests.cli.conftest import draw
 

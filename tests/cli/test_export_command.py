@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.errors import Mistake
 from likewise.cli.export import run as export_command
-from likewise.cli.mistakes import Mistake
 from likewise.trunks import Embedder
 
 pytest.importorskip("onnxruntime")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.errors import Mistake
 from likewise.cli.lens import loss_called, run
-from likewise.cli.mistakes import Mistake
 from likewise.report.lens import loss_names
 
 

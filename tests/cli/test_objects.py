@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.cli import pieces
-from likewise.cli.configuration import configure
-from likewise.cli.layers import read_request
+from likewise.app import build
+from likewise.app.configuration import parse_request
+from likewise.app.errors import Mistake
+from likewise.app.layers import read_request
+from likewise.app.objects import KINDS, imported, make, resolve
 from likewise.cli.listings import data_entries, loss_entries, miner_entries, sampler_entries, trunk_entries
-from likewise.cli.mistakes import Mistake
-from likewise.cli.objects import KINDS, imported, make, resolve
 from likewise.trunks import TRUNKS
 
 MORE = {
@@ -32,9 +32,9 @@ class _Data:
 
 @pytest.mark.parametrize("name", KINDS["loss"].names())
 def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pieces, "class_embeddings", lambda names: torch.eye(len(names)))
-    config = configure(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
-    loss = pieces.make_loss(config, _Data(), pieces.make_model({**config["model"], "dim": 8}))
+    monkeypatch.setattr(build, "class_embeddings", lambda names: torch.eye(len(names)))
+    config = parse_request(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
+    loss = build.make_loss(config, _Data(), build.make_model({**config["model"], "dim": 8}))
     assert type(loss).__name__ == name
     torch.manual_seed(0)
     embeddings = torch.randn(12, 8, requires_grad=True)
@@ -47,7 +47,7 @@ def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", KINDS["miner"].names())
 def test_every_miner_can_be_made(name: str):
-    config = configure(read_request(["--data", "Glyphs", "--loss.miner", name]))
+    config = parse_request(read_request(["--data", "Glyphs", "--loss.miner", name]))
     loss = make(KINDS["loss"], config["loss"], {})
     assert type(loss.miner).__name__ == name
     assert torch.isfinite(loss(torch.randn(8, 4), torch.arange(8) // 2))
@@ -56,7 +56,7 @@ def test_every_miner_can_be_made(name: str):
 @pytest.mark.parametrize("name", KINDS["sampler"].names())
 def test_every_sampler_can_be_made(name: str):
     sizes = {"RandomBatchSampler": ["--sampler.batch_size", "4"]}.get(name, ["--sampler.classes", "4"])
-    config = configure(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
+    config = parse_request(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
     labels = torch.arange(24) // 3
     values = {"labels": labels, "categories": labels // 4, "seed": 3, "rank": 0, "world_size": 1}
     sampler = make(KINDS["sampler"], config["sampler"], values)
@@ -67,11 +67,11 @@ def test_every_sampler_can_be_made(name: str):
 @pytest.mark.parametrize("name", KINDS["data"].names())
 def test_every_data_set_can_be_asked_for(name: str):
     flags = ROOTED.get(name, ["--data.root", "nowhere"])
-    config = configure(read_request(["--data", name, *flags]))
+    config = parse_request(read_request(["--data", name, *flags]))
     assert config["data"]["class_path"] == f"likewise.data.{name}"
     if name != "Glyphs":
         with pytest.raises(Mistake, match="the data set: "):
-            pieces.read_parts(config["data"], config["split"])
+            build.read_parts(config["data"], config["split"])
 
 
 def test_listings_have_what_the_table_has():
@@ -104,7 +104,7 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "        return self.strength * embeddings.square().mean()\n"
         "def pull(embeddings, labels): ...\n"
     )
-    config = configure(read_request(["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]))
+    config = parse_request(read_request(["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]))
     assert config["loss"] == {"class_path": "mine_own.Pull", "init_args": {"strength": 3.0}}
     loss = make(KINDS["loss"], config["loss"], {"num_classes": 5, "embedding_dim": 8})
     assert (loss.classes, loss.strength) == (5, 3.0)
@@ -116,6 +116,6 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "but it is the class Glyphs",
     }.items():
         with pytest.raises(Mistake) as mistake:
-            configure(read_request(["--data", "Glyphs", "--loss", wrong]))
+            parse_request(read_request(["--data", "Glyphs", "--loss", wrong]))
         assert str(mistake.value) == sentence
     sys.modules.pop("mine_own")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.errors import Mistake
+from likewise.app.parts import read_parts
 from likewise.cli import main
-from likewise.cli.mistakes import Mistake
-from likewise.cli.parts import read_parts
 from likewise.data import fixed_validation
 from tests.cli.conftest import TRAIN, draw
 

@@ -10,9 +10,9 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from likewise.app.objects import KINDS, imported
 from likewise.cli import COMMANDS, doctor, main
 from likewise.cli.formulas import describe, readable
-from likewise.cli.objects import KINDS, imported
 from likewise.formula.hyperparameters import hyperparameters
 
 

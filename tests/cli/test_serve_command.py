@@ -16,9 +16,9 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
+from likewise.app.errors import Mistake
 from likewise.cli import index as index_command
 from likewise.cli import serve as command
-from likewise.cli.mistakes import Mistake
 from likewise.search import Encoder, Index
 from likewise.trunks import Embedder, build
 from tests.search.serve.conftest import Process, serve

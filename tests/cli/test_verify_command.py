@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.cli.mistakes import Mistake
+from likewise.app.errors import Mistake
 from likewise.cli.verify import run as verify_command
 from likewise.search.calibration import Calibration, Point
 from likewise.search.encoder import Encoder

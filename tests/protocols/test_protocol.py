@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from likewise.cli.mistakes import Mistake
-from likewise.cli.parts import read_parts
+from likewise.app.errors import Mistake
+from likewise.app.parts import read_parts
 from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
 from tests.train.small import draw
 

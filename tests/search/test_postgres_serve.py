@@ -20,8 +20,8 @@ pytest.importorskip("uvicorn")
 
 from starlette.testclient import TestClient
 
+from likewise.app.errors import Mistake
 from likewise.cli import serve as command
-from likewise.cli.mistakes import Mistake
 from likewise.search import Index, postgres_server
 from likewise.search.calibration import Calibration, Point
 from likewise.search.places import open_index, split_url

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from likewise import __version__
+from likewise.app import Mistake, nearest
 from likewise.cli.commands import COMMANDS
-from likewise.cli.mistakes import Mistake, nearest
 from likewise.cli.screen import bold, columns
 
 EXAMPLES = (

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.app import Mistake, chosen_model, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import chosen_model
 from likewise.cli.pictures import Pictures, find_pictures
 from likewise.cli.screen import bold, columns, note
 from likewise.data import RECIPES, BrokenImage, cores, progress
@@ -32,7 +31,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "photos"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     options = _options()
     given = options.parse_args(words)

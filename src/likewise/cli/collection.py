@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from likewise.cli.mistakes import Mistake
+from likewise.app import Mistake
 from likewise.cli.pictures import Pictures, find_pictures, read_cells
 from likewise.cli.screen import note
 
@@ -87,7 +87,7 @@ def find_collection(place: Path, *, root: Path | None, columns: tuple[str, str])
     Examples:
         >>> find_collection(Path("nowhere"), root=None, columns=("path", "label"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+        likewise.app.errors.Mistake: there is no folder or table nowhere
     """
     pictures = find_pictures(place, root=root, columns=columns)
     if place.is_dir():

@@ -40,7 +40,7 @@ COMMANDS = {
     "verify": Command(WORK, "are two images of the same thing? with a probability", "likewise.cli.verify"),
     "calibrate": Command(WORK, "learn that from labeled images, and keep it with the model", "likewise.cli.calibrate"),
     "export": Command(WORK, "a model for other programs: ONNX, torch.export, a hub's folder", "likewise.cli.export"),
-    "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "report"),
+    "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "write_report"),
     "compare": Command(
         COMPARE, "which of two methods is better, or that it cannot be told", "likewise.cli.comparing", "compare"
     ),

@@ -6,11 +6,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import Mistake, open_run
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, board_of, read_study
-from likewise.cli.train import open_run
 from likewise.data import aside
 from likewise.protocols import (
     Difference,
@@ -34,7 +33,7 @@ def leaderboard(words: Sequence[str]) -> int:
     Examples:
         >>> leaderboard(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
+        likewise.app.errors.Mistake: nowhere must be the folder of a study or of a run, but it is neither
     """
     options = _options("leaderboard", "Rank methods by their means over seeds, unless that would be unfair.")
     options.add_argument(
@@ -62,7 +61,7 @@ def compare(words: Sequence[str]) -> int:
     Examples:
         >>> compare(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
+        likewise.app.errors.Mistake: nowhere must be the folder of a study or of a run, but it is neither
     """
     options = _options("compare", "Say of every two methods which is better, or that it cannot be told.")
     options.add_argument("--methods", metavar="NAME", nargs="+", help="only these (default: all)")

@@ -93,7 +93,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--all"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no option --all
+        likewise.app.errors.Mistake: there is no option --all
     """
     Arguments("doctor", "What is installed, what is missing and how to get it.").parse_args(words)
     needed = [*python_and_packages(), *devices(), *places()]
@@ -158,7 +158,7 @@ def places() -> Iterator[Finding]:
         ['fonts', 'cache']
     """
     if find_spec("torch") is not None:
-        from likewise.cli.defaults import cache_folder
+        from likewise.app import cache_folder
         from likewise.data import font_folder
 
         try:

@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from likewise.app import Mistake, chosen_model, making, this_machine
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import chosen_model
 from likewise.cli.pictures import Pictures, add_images_option, add_table_options, find_pictures
-from likewise.cli.pieces import this_machine
 from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
 from likewise.data import RECIPES, aside
@@ -37,7 +35,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "photos", "-o", "embeddings.npz"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     given = _options().parse_intermixed_args(words)
     with written(given.out):

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from likewise.app import Asked, Mistake, asked_model, making
 from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import Asked, asked_model
 from likewise.cli.pictures import add_images_option, add_table_options
 from likewise.cli.screen import bold, columns, note
 from likewise.cli.slices import Gathered, Slices, alone, written
@@ -53,7 +52,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["efficientnet_lite0", "nowhere", "-o", "birds.index"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+        likewise.app.errors.Mistake: there is no folder or table nowhere
     """
     given = _options().parse_intermixed_args(words)
     with written(given.out):

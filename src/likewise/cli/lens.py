@@ -9,8 +9,8 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from likewise.app import Mistake, making, nearest
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making, nearest
 from likewise.report import loss_names, write_lens
 
 
@@ -20,7 +20,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["Multi-similarty"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no loss Multi-similarty; did you mean Multi-similarity?
+        likewise.app.errors.Mistake: there is no loss Multi-similarty; did you mean Multi-similarity?
     """
     options = Arguments(
         "lens", "See what a loss does: drag points on a circle, turn hyper-parameters, watch weights and forces."

@@ -6,10 +6,9 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from likewise.app import KINDS, Kind, Mistake, nearest, needed
 from likewise.cli.arguments import Arguments
 from likewise.cli.catalog import Entry, entries, heading
-from likewise.cli.mistakes import Mistake, nearest
-from likewise.cli.objects import KINDS, Kind, needed
 from likewise.cli.screen import bold, columns, paragraph
 
 LOSS_BASES = {"PairLoss", "ProxyLoss", "Module"}
@@ -22,7 +21,7 @@ def losses(words: Sequence[str]) -> int:
     Examples:
         >>> losses(["zebra"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no zebra among the losses; likewise losses lists what there is
+        likewise.app.errors.Mistake: there is no zebra among the losses; likewise losses lists what there is
     """
     listed = loss_entries()
     name = _name("losses", "Every loss, or all about one: formula, options, limits, source.", words, listed)
@@ -46,7 +45,7 @@ def datasets(words: Sequence[str]) -> int:
     Examples:
         >>> datasets(["zebra"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no zebra among the datasets; likewise datasets lists what there is
+        likewise.app.errors.Mistake: there is no zebra among the datasets; likewise datasets lists what there is
     """
     listed = data_entries()
     name = _name("datasets", "Every data set, or all about one: its layout, options, and how to get it.", words, listed)
@@ -69,7 +68,7 @@ def trunks(words: Sequence[str]) -> int:
     Examples:
         >>> trunks(["zebra"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no zebra among the trunks; likewise trunks lists what there is
+        likewise.app.errors.Mistake: there is no zebra among the trunks; likewise trunks lists what there is
     """
     listed = trunk_entries()
     name = _name("trunks", "Every network, or all about one: its weights and what they expect.", words, listed)
@@ -156,8 +155,8 @@ def _with_defaults(entry: Entry) -> str:
 
 
 def _describe_class(kind: Kind, name: str, key: str) -> None:
+    from likewise.app import imported
     from likewise.cli.formulas import describe
-    from likewise.cli.objects import imported
 
     thing = imported(f"{kind.room}.{name}")
     told = describe(thing)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.app import Mistake, sentence
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, sentence
 from likewise.data import EXTENSIONS, RECIPES
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -65,7 +65,7 @@ def find_pictures(place: Path, *, root: Path | None = None, columns: Sequence[st
     Examples:
         >>> find_pictures(Path("nowhere"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+        likewise.app.errors.Mistake: there is no folder or table nowhere
     """
     if place.is_dir():
         return _in_folder(place)

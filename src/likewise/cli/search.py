@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from PIL import Image
 
+from likewise.app import Mistake, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.pictures import TABLES, find_pictures
 from likewise.cli.screen import bold, note
 from likewise.cli.slices import written
@@ -64,7 +64,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere.index", "photo.jpg"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: the index: there is no index nowhere.index
+        likewise.app.errors.Mistake: the index: there is no index nowhere.index
     """
     given = _options().parse_intermixed_args(words)
     with making("the index"):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from likewise.app import Mistake, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.screen import bold, note
 from likewise.data import cores
 from likewise.search import MANIFEST_FILE, is_url, open_index
@@ -40,7 +40,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere.index"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no index and no folder of pictures nowhere.index
+        likewise.app.errors.Mistake: there is no index and no folder of pictures nowhere.index
     """
     given = _options().parse_args(words)
     _check_packages()

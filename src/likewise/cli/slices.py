@@ -14,7 +14,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from likewise.cli.mistakes import Mistake, sentence
+from likewise.app import Mistake, sentence
 from likewise.cli.pictures import Pictures
 from likewise.cli.screen import note
 from likewise.data import BrokenImage, aside, cores, progress, write_aside
@@ -29,7 +29,7 @@ def written(out: Path) -> Iterator[None]:
         >>> with written(Path("a.npz")):
         ...     raise PermissionError(13, "Permission denied", "a.npz.parts")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: a.npz cannot be written: a.npz.parts: Permission denied
+        likewise.app.errors.Mistake: a.npz cannot be written: a.npz.parts: Permission denied
     """
     try:
         yield

@@ -13,9 +13,7 @@ from typing import Any
 
 import yaml
 
-from likewise.cli.defaults import Tree, defaults_for, merged
-from likewise.cli.mistakes import Mistake, nearest, sentence
-from likewise.cli.objects import KINDS
+from likewise.app import KINDS, Mistake, Tree, defaults_for, merged, nearest, sentence
 from likewise.cli.trials import METRICS
 from likewise.data import aside
 from likewise.formula import whole_number
@@ -92,7 +90,7 @@ class StudyFile:
 
     def trials(self) -> list[Trial]:
         """Every training of the study, all of its methods for one seed and fold after the other."""
-        from likewise.cli.layers import with_paths
+        from likewise.app import with_paths
 
         chosen = self.chosen_protocol()
         combinations = list(itertools.product(*self.vary.values()))
@@ -113,8 +111,7 @@ class StudyFile:
 
     def _config(self, shared: Tree, changes: Tree, split: Tree, seed: int) -> Tree:
         """The complete configuration of one training."""
-        from likewise.cli.configuration import check
-        from likewise.cli.layers import with_paths
+        from likewise.app import check, with_paths
 
         changes = with_paths(changes)
         for path in self.vary:
@@ -201,7 +198,7 @@ def _check_vary(vary: Any) -> None:
 
 def _left_to_the_protocol(said: Any, split: Tree) -> None:
     """Refuse what a protocol would overrule, or what would change it."""
-    from likewise.cli.configuration import Split
+    from likewise.app import Split
 
     for key, value in said.items() if isinstance(said, Mapping) else ():
         own = key == "test" or (key == "seed" and "seed" not in split) or not hasattr(Split(), str(key))
@@ -273,7 +270,7 @@ def read_study(source: Path) -> StudyFile:
     Examples:
         >>> read_study(Path("nowhere.yaml"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no study nowhere.yaml
+        likewise.app.errors.Mistake: there is no study nowhere.yaml
     """
     try:
         said = yaml.safe_load(source.read_text(encoding="utf-8"))

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from likewise.app import Mistake, nearest
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, nearest
 from likewise.cli.pool import describe, fitting, interruptible, run_workers
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, StudyFile, begin, board_of, presets, read_study, with_aside
@@ -42,7 +42,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--preset", "smok"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no preset smok; did you mean smoke?
+        likewise.app.errors.Mistake: there is no preset smok; did you mean smoke?
     """
     options = Arguments("tournament", "Train every method in every setting with every seed, and rank them fairly.")
     options.add_argument("study", metavar="FILE", nargs="?", type=Path, help="a study in YAML")
@@ -82,7 +82,7 @@ def work(words: Sequence[str]) -> int:
     Examples:
         >>> work(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no study nowhere/study.yaml
+        likewise.app.errors.Mistake: there is no study nowhere/study.yaml
     """
     options = Arguments("work", "Run trials of a study, one after the other, until there is nothing left.")
     options.add_argument("study", metavar="STUDY", type=Path, help="the folder of a study")

@@ -1,53 +1,73 @@
-"""``likewise train``: from a configuration to a run."""
+"""``likewise train``: options, progress and results on the terminal."""
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
+from argparse import HelpFormatter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.cli.configuration import check, configure, print_config
-from likewise.cli.defaults import Tree
-from likewise.cli.layers import flags_of, read_request
-from likewise.cli.measured import report_on
-from likewise.cli.mistakes import EXPECTED, Mistake, ours, sentence
-from likewise.cli.parts import Parts, read_parts
-from likewise.cli.pieces import Machine, Pieces, make_pieces, make_settings, this_machine
-from likewise.cli.screen import bold, columns, note
+from likewise.app import (
+    Mistake,
+    Parser,
+    Pieces,
+    dump_configuration,
+    flags_of,
+    open_run,
+    parse_request,
+    read_request,
+    resume,
+    sentence,
+    this_machine,
+    train,
+)
+from likewise.cli.helping import help_of
+from likewise.cli.screen import bold, columns
 from likewise.train import Collapsed, NotFinite, Run
 
 PRINT = "--print_config"
 
 
+class HelpfulParser(Parser):
+    """The parser of a configuration, with a shorter help.
+
+    Examples:
+        >>> HelpfulParser(prog="likewise train", usage="likewise train").format_help().splitlines()[0]
+        'usage: likewise train'
+    """
+
+    def format_help(self, formatter: HelpFormatter | None = None) -> str:
+        """All options, each with what it means and its default."""
+        return help_of(self)
+
+
 def run(words: Sequence[str]) -> int:
-    """Train what a command line describes, or go on with a run.
+    """Train what a command line describes, or continue a run.
 
     Examples:
         >>> run(["--data", "Glyps"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no data set Glyps; did you mean Glyphs?
+        likewise.app.errors.Mistake: there is no data set Glyps; did you mean Glyphs?
     """
-    resumed = _resumed(words)
-    if resumed is not None:
-        return _go_on(resumed)
+    folder = _folder_to_resume(words)
+    if folder is not None:
+        begun = open_run(folder)
+        if begun.finished:
+            [*_, end] = begun.metrics("end")
+            print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
+            return 0
+        return _watch(lambda on_start: resume(folder, on_start=on_start))
     request = read_request([word for word in words if word != PRINT])
     if PRINT in words:
-        print_config(request)
+        print(dump_configuration(request), end="")
         return 0
-    config = configure(request)
-    make_settings(config)  # a mistake in them is told before data are read
-    machine, parts = this_machine(), read_parts(config["data"], config["split"])
-    if "sampler" not in request.given:
-        config = _fitting(config, parts, machine)
-    pieces = make_pieces(config, machine, parts)
-    folder = _agreed(config["out"] or _free_folder(config, pieces), machine)
-    return _train(pieces, config, folder, machine, resume=False)
+    config = parse_request(request, HelpfulParser)
+    return _watch(lambda on_start: train(config, shrink_batches="sampler" not in request.given, on_start=on_start))
 
 
-def _resumed(words: Sequence[str]) -> Path | None:
-    """The run that is to go on."""
+def _folder_to_resume(words: Sequence[str]) -> Path | None:
+    """The run that is to be continued."""
     if not any(word == "--resume" or word.startswith("--resume=") for word in words):
         return None
     flags = flags_of(words)
@@ -58,122 +78,30 @@ def _resumed(words: Sequence[str]) -> Path | None:
     return Path(flags[0].value)
 
 
-def _go_on(folder: Path) -> int:
-    begun = open_run(folder)
-    if begun.finished:
-        [*_, end] = begun.metrics("end")
-        print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
-        return 0
-    config, machine = config_of(begun), this_machine()
-    return _train(make_pieces(config, machine), config, str(folder), machine, resume=True)
+def _watch(start: Callable[[Callable[[Pieces, str], None]], Run]) -> int:
+    """Run a training, print what it is and what came out, and say how to continue it when it stops."""
+    machine, folders = this_machine(), list[str]()
 
-
-def open_run(folder: Path) -> Run:
-    """A run, or a mistake that says that there is none, or none that can be read.
-
-    Examples:
-        >>> open_run(Path("nowhere"))
-        Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a run, but it has no run.yaml
-    """
-    try:
-        begun = Run(folder)
-        _ = begun.description
-    except FileNotFoundError:
-        raise Mistake(f"{folder} must be the folder of a run, but it has no run.yaml") from None
-    except ValueError as error:  # of a schema that nobody here knows
-        raise Mistake(str(error)) from error
-    return begun
-
-
-def config_of(begun: Run) -> Tree:
-    """The configuration from which a run was made.
-
-    Examples:
-        >>> import tempfile
-        >>> config_of(Run.create(tempfile.mkdtemp() + "/run", {"config": {"data": "Glyphs", "loss": "CircleLoss"}}))[
-        ...     "seed"
-        ... ]
-        0
-    """
-    said = begun.description.get("config")
-    if not isinstance(said, dict):
-        raise Mistake(
-            f"{begun.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
-        )
-    return check(said)
-
-
-def _train(pieces: Pieces, config: Tree, folder: str, machine: Machine, *, resume: bool) -> int:
-    if machine.main:
-        _announce(pieces, folder)
-    try:
-        finished = _guarded(pieces, config, folder, machine, resume)
-    except KeyboardInterrupt:
+    def announce(pieces: Pieces, folder: str) -> None:
+        folders.append(folder)
         if machine.main:
-            print(f"stopped; go on with: likewise train --resume {folder}", file=sys.stderr)
+            _announce(pieces, folder)
+
+    try:
+        finished = start(announce)
+    except KeyboardInterrupt:
+        if not folders:
+            raise
+        if machine.main:
+            print(f"stopped; go on with: likewise train --resume {folders[0]}", file=sys.stderr)
         return 130
     except (NotFinite, Collapsed) as end:
         if machine.main:
             print(f"stopped: {sentence(end)}", file=sys.stderr)
         return 1
     if machine.main:
-        report_on(finished, config, machine, test=None)
         _conclude(finished)
     return 0
-
-
-def _guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool) -> Run:
-    """Train; what the library refuses before anything was measured is the user's mistake, what comes later is not."""
-    before = _measured(folder)
-    try:
-        return pieces.train(folder, config, machine, resume=resume)
-    except (*EXPECTED, RuntimeError) as refusal:
-        if _measured(folder) <= before and ours(refusal) and not isinstance(refusal, NotFinite | Collapsed):
-            raise Mistake(f"the training: {sentence(refusal)}") from refusal
-        raise
-
-
-def _measured(folder: str) -> int:
-    file = Path(folder, "metrics.jsonl")
-    return file.stat().st_size if file.exists() else 0
-
-
-def _fitting(config: Tree, parts: Parts, machine: Machine) -> Tree:
-    """The default batches, of fewer classes if there are not so many."""
-    there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
-    said = config["sampler"]["init_args"]
-    fit = there - there % machine.processes
-    if fit < 2:
-        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
-    if said["classes"] <= fit:
-        return config
-    if machine.main:
-        note(f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes")
-    return {**config, "sampler": {**config["sampler"], "init_args": {**said, "classes": fit}}}
-
-
-def _free_folder(config: Tree, pieces: Pieces) -> str:
-    """``runs/DATA-TRUNK-LOSS-NUMBER``, with the first number that is free."""
-    loss = config["loss"]["class_path"].rpartition(".")[2].removesuffix("Loss")
-    name = "-".join(_plain(each) for each in (pieces.name, config["model"]["trunk"], loss))
-    number = 1
-    while Path("runs", f"{name}-{number}").exists():
-        number += 1
-    return f"runs/{name}-{number}"
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.") or "images"
-
-
-def _agreed(folder: str, machine: Machine) -> str:
-    """The same folder in all processes: the first one's."""
-    if machine.processes == 1:
-        return folder
-    from accelerate.utils import broadcast_object_list
-
-    return str(broadcast_object_list([folder])[0])
 
 
 def _announce(pieces: Pieces, folder: str) -> None:

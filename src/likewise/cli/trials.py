@@ -11,9 +11,7 @@ import numpy as np
 import torch
 import yaml
 
-from likewise.cli.measured import Opening, model_file, parts_of
-from likewise.cli.mistakes import Mistake, sentence
-from likewise.cli.pieces import Machine, make_pieces, this_machine
+from likewise.app import Machine, Mistake, Opening, make_pieces, model_file, parts_of, sentence, this_machine
 from likewise.data import aside
 from likewise.protocols import TEST_SET_FILE, Result, Trial
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate

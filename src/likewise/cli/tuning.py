@@ -10,12 +10,8 @@ from typing import Any
 
 import yaml
 
+from likewise.app import Mistake, Tree, check, imported, making, nearest, parse_request, read_request
 from likewise.cli.arguments import Arguments
-from likewise.cli.configuration import check, configure
-from likewise.cli.defaults import Tree
-from likewise.cli.layers import read_request
-from likewise.cli.mistakes import Mistake, making, nearest
-from likewise.cli.objects import imported
 from likewise.cli.pool import fitting, run_workers
 from likewise.cli.screen import bold, columns, paragraph
 from likewise.cli.study import StudyFile, begin, board_of, with_aside, write_study
@@ -51,14 +47,14 @@ def repeat(words: Sequence[str]) -> int:
     Examples:
         >>> repeat(["--seeds", "0"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --seeds must be a whole number ≥ 1, but it is 0
+        likewise.app.errors.Mistake: --seeds must be a whole number ≥ 1, but it is 0
     """
     options = Arguments("repeat", "Train one method with several seeds. Other options are those of likewise train.")
     options.add_argument("--seeds", metavar="N", type=int, default=5, help="how many (default: 5)")
     _shared(options)
     given, rest = options.parse_known_args(list(words))
     _at_least("seeds", given.seeds, 1)
-    config = configure(read_request(rest))
+    config = parse_request(read_request(rest))
     method = given.name or _loss_name(config)
     study = StudyFile(
         f"repeat-{method}",
@@ -85,7 +81,7 @@ def tune(words: Sequence[str]) -> int:
     Examples:
         >>> tune(["--how", "bayes"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no search bayes; did you mean bayesian?
+        likewise.app.errors.Mistake: there is no search bayes; did you mean bayesian?
     """
     options = Arguments(
         "tune",
@@ -106,7 +102,7 @@ def tune(words: Sequence[str]) -> int:
     _at_least("rounds", given.rounds, 1)
     if given.how not in HOW:
         raise Mistake(f"there is no search {given.how}{nearest(given.how, HOW)}")
-    config = configure(read_request(rest))
+    config = parse_request(read_request(rest))
     config["out"] = None
     method = given.name or _loss_name(config)
     protocol = PROTOCOLS[given.protocol]

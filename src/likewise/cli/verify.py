@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import Mistake, chosen_model, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import chosen_model
 from likewise.cli.screen import bold, columns
 from likewise.data import RECIPES, BrokenImage
 from likewise.search import Calibration, Encoder
@@ -20,7 +19,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "a.jpg", "b.jpg"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     options = Arguments(
         "verify", "Do two images show the same? Needs a model that `likewise calibrate` has calibrated."

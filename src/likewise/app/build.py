@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from likewise.cli.defaults import cache_folder
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.objects import KINDS, imported, make, needed
-from likewise.cli.parts import Parts, read_parts
-from likewise.cli.screen import note
+from likewise.app.defaults import Config, cache_folder
+from likewise.app.errors import Mistake, making
+from likewise.app.objects import KINDS, imported, make, needed
+from likewise.app.parts import Parts, read_parts
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached, free_memory
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
@@ -26,8 +25,6 @@ from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddin
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
     from likewise.analysis import Recorder
-
-Tree = Mapping[str, Any]
 
 EVALUATED_AT_ONCE = 256
 """Images in a batch that is only embedded."""
@@ -98,7 +95,7 @@ class Pieces:
     def train(
         self,
         folder: str | Path,
-        config: Tree,
+        config: Config,
         machine: Machine,
         *,
         resume: bool = False,
@@ -122,13 +119,13 @@ class Pieces:
         )
 
 
-def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:
+def make_settings(config: Config) -> tuple[Optimizer, Schedule, Plan]:
     """The settings of a configuration, checked.
 
     Examples:
         >>> make_settings({"optimizer": {"lr": -1.0}, "schedule": {}, "plan": {}})
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --optimizer: lr must be a number > 0, but it is -1.0
+        likewise.app.errors.Mistake: --optimizer: lr must be a number > 0, but it is -1.0
     """
     with making("--optimizer"):
         optimizer = Optimizer(**config["optimizer"])
@@ -141,7 +138,7 @@ def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:
     return optimizer, schedule, plan
 
 
-def _make_beside(said: Tree) -> nn.Module | None:
+def _make_beside(said: Config) -> nn.Module | None:
     """The second loss of a lens: one that can do without being trained."""
     every, spec = whole_number("every", said.get("every", 0), 0), said.get("beside")
     if spec is None:
@@ -155,21 +152,21 @@ def _make_beside(said: Tree) -> nn.Module | None:
     return beside
 
 
-def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> Pieces:
+def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) -> Pieces:
     """Make everything that a configuration describes, and read what is not sealed.
 
     Args:
-        config: complete, as `likewise.cli.configuration.configure` makes it.
+        config: complete, as `likewise.app.configuration.configure` makes it.
         machine: where it is to be trained.
         parts: its data, where they have been read already.
 
     Examples:
-        >>> from likewise.cli.configuration import configure
-        >>> from likewise.cli.layers import read_request
-        >>> config = configure(read_request(["--data", "ImageFolder", "--data.root", "nowhere"]))
+        >>> from likewise.app.configuration import parse_request
+        >>> from likewise.app.layers import read_request
+        >>> config = parse_request(read_request(["--data", "ImageFolder", "--data.root", "nowhere"]))
         >>> make_pieces(config, Machine(torch.device("cpu")))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: the data set: root must be a folder with one folder for each class, but ...
+        likewise.app.errors.Mistake: the data set: root must be a folder with one folder for each class, but ...
     """
     settings = make_settings(config)
     parts = read_parts(config["data"], config["split"]) if parts is None else parts
@@ -191,7 +188,7 @@ def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> P
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
 
 
-def make_model(said: Tree) -> Embedder:
+def make_model(said: Config) -> Embedder:
     """The network of a configuration.
 
     Examples:
@@ -219,7 +216,7 @@ def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
         ) from missing
 
 
-def shown_as(config: Tree, model: Embedder) -> Recipe:
+def shown_as(config: Config, model: Embedder) -> Recipe:
     """How images are shown to a model.
 
     Examples:
@@ -233,7 +230,7 @@ def shown_as(config: Tree, model: Embedder) -> Recipe:
     return recipe.using(model.preprocessing, channels_last=bool(config["plan"]["channels_last"]))
 
 
-def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:
+def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module:
     """The loss of a configuration, for as many classes and dimensions as there are.
 
     Examples:
@@ -251,7 +248,7 @@ def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:
         return loss if config["memory"] is None else CrossBatchMemory(loss, **config["memory"])  # type: ignore[arg-type]
 
 
-def make_lens(config: Tree, loss: nn.Module) -> Recorder | None:
+def make_lens(config: Config, loss: nn.Module) -> Recorder | None:
     """What a configuration wants to look at the loss, if anything.
 
     Examples:
@@ -268,7 +265,7 @@ def make_lens(config: Tree, loss: nn.Module) -> Recorder | None:
         return Recorder(loss, said["every"], _make_beside(said))
 
 
-def make_sampler(config: Tree, train: ImageDataset, machine: Machine) -> Any:
+def make_sampler(config: Config, train: ImageDataset, machine: Machine) -> Any:
     """The sampler of a configuration.
 
     Examples:
@@ -293,7 +290,7 @@ class Store:
         32
     """
 
-    config: Tree
+    config: Config
     recipe: Recipe
     machine: Machine
 
@@ -322,8 +319,9 @@ class Store:
             if len(broken) == len(stored):
                 raise Mistake(f"none of the {len(stored):,} images of {dataset} can be read; the first is {broken[0]}")
             if self.machine.main:
-                note(
-                    f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}"
+                warnings.warn(
+                    f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}",
+                    stacklevel=2,
                 )
             rest = stored.without(broken)
             assert isinstance(rest, ImageCache)

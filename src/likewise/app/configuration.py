@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentError, HelpFormatter
-from collections.abc import Callable, Iterator
+import json
+from argparse import SUPPRESS, ArgumentError
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 from jsonargparse import ArgumentParser, Namespace
 
-from likewise.cli.defaults import Tree
-from likewise.cli.helping import help_of
-from likewise.cli.layers import Request, kind_of, with_paths
-from likewise.cli.mistakes import Mistake
-from likewise.cli.objects import imported, needed
-from likewise.cli.refusals import refusal
+from likewise.app.defaults import Tree
+from likewise.app.errors import Mistake
+from likewise.app.layers import Request, kind_of, read_request, with_paths
+from likewise.app.objects import imported, needed
+from likewise.app.refusals import refusal
 from likewise.data import RECIPES
 from likewise.schema import SCHEMA, upgrade
 from likewise.train import Optimizer, Plan, Schedule
@@ -106,7 +107,7 @@ given by its import path (--loss my_package.MyLoss), its options as flags (--los
 
 
 class Parser(ArgumentParser):
-    """jsonargparse's parser, with a shorter help, and a mistake behind every error.
+    """jsonargparse's parser, with a mistake behind every error.
 
     Examples:
         >>> Parser(prog="likewise train").error("unrecognized arguments: --sed 3")
@@ -119,23 +120,20 @@ class Parser(ArgumentParser):
         found = refusal(message, ex, self._actions)
         raise ArgumentError(None, str(found)) from found
 
-    def format_help(self, formatter: HelpFormatter | None = None) -> str:
-        """All options, each with what it means and its default."""
-        return help_of(self)
 
-
-def make_parser(request: Request) -> Parser:
+def make_parser(request: Request, kind: type[Parser] = Parser) -> Parser:
     """The parser of ``likewise train``, for what a command line asks for.
 
     Args:
         request: says which classes were chosen; their arguments that follow from other settings are no options.
+        kind: the class of the parser; the command line brings its own help.
 
     Examples:
-        >>> from likewise.cli.layers import read_request
+        >>> from likewise.app.layers import read_request
         >>> make_parser(read_request([])).prog
         'likewise train'
     """
-    parser = Parser(prog="likewise train", usage=USAGE, description=DESCRIPTION, allow_abbrev=False)
+    parser = kind(prog="likewise train", usage=USAGE, description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument("--config", action="config", metavar="FILE", help="a YAML file; may be given several times")
     _add_named(parser, "data", request, "a name that `likewise datasets` lists; --data.help NAME shows its options")
     _add_group(parser, Split, "split")
@@ -208,33 +206,55 @@ def _classes(tree: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
         yield from _classes(inner.get("loss") if isinstance(inner, dict) else None, depth + 1)
 
 
-def configure(request: Request) -> Tree:
+def configure(settings: Mapping[str, Any] | None = None, *, files: Sequence[str | Path] = ()) -> Tree:
+    """A complete configuration from settings, which are named like the options of ``likewise train``.
+
+    Args:
+        settings: values by name, with dots for nesting; a class is given by its name or import path.
+        files: YAML files, later ones over earlier ones; settings win over files.
+
+    Examples:
+        >>> config = configure({"data": "Glyphs", "loss": "CircleLoss", "loss.gamma": 64})
+        >>> config["loss"]["class_path"], config["loss"]["init_args"]["gamma"]
+        ('likewise.losses.CircleLoss', 64.0)
+    """
+    words = [word for file in files for word in ("--config", str(file))]
+    words += [f"--{name}={_spell(value)}" for name, value in (settings or {}).items()]
+    return parse_request(read_request(words))
+
+
+def _spell(value: Any) -> str:
+    """A value as a word of a command line."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def parse_request(request: Request, kind: type[Parser] = Parser) -> Tree:
     """The complete configuration that a command line asks for, in plain values.
 
     Examples:
-        >>> from likewise.cli.layers import read_request
-        >>> configure(read_request(["--data", "Glyphs", "--loss.alpha", "3"]))["loss"]["init_args"]["alpha"]
+        >>> from likewise.app.layers import read_request
+        >>> parse_request(read_request(["--data", "Glyphs", "--loss.alpha", "3"]))["loss"]["init_args"]["alpha"]
         3.0
     """
-    return _complete(_parsed(*_parse(request)))
+    return _complete(_parsed(*_parse(request, kind)))
 
 
-def print_config(request: Request) -> None:
-    """Print the configuration that a command line asks for, in the form that ``--config`` takes.
+def dump_configuration(request: Request) -> str:
+    """The configuration that a command line asks for as YAML, in the form that ``--config`` takes.
 
     Examples:
-        >>> from likewise.cli.layers import read_request
-        >>> print_config(read_request(["--data", "Glyphs"]))
+        >>> from likewise.app.layers import read_request
+        >>> print(dump_configuration(read_request(["--data", "Glyphs"])))
         schema: 2
         data:
           class_path: likewise.data.Glyphs
         ...
     """
-    print(yaml.safe_dump(_parsed(*_parse(request)), sort_keys=False, allow_unicode=True), end="")
+    return str(yaml.safe_dump(_parsed(*_parse(request, Parser)), sort_keys=False, allow_unicode=True))
 
 
-def _parse(request: Request) -> tuple[Parser, Callable[[], Namespace]]:
-    parser = make_parser(request)
+def _parse(request: Request, kind: type[Parser]) -> tuple[Parser, Callable[[], Namespace]]:
+    parser = make_parser(request, kind)
     below = ["--config", yaml.safe_dump(request.below)]
     return parser, lambda: parser.parse_args([*below, *request.flags])
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.cli.mistakes import Mistake, making, nearest
+from likewise.app.errors import Mistake, making, nearest
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def resolve(kind: Kind, name: str) -> str:
         'likewise.losses.CircleLoss'
         >>> resolve(KINDS["loss"], "MultiSimilartyLoss")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
+        likewise.app.errors.Mistake: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
     """
     if "." not in name:
         names = kind.names()

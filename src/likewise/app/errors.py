@@ -47,7 +47,7 @@ def making(what: str) -> Iterator[None]:
         >>> with making("the loss"):
         ...     raise ValueError("alpha must be a number > 0, but it is 0.0")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: the loss: alpha must be a number > 0, but it is 0.0
+        likewise.app.errors.Mistake: the loss: alpha must be a number > 0, but it is 0.0
     """
     try:
         yield

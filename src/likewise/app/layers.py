@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from likewise.cli.defaults import Tree, defaults_for, merged, other_class
-from likewise.cli.mistakes import Mistake, nearest, sentence
-from likewise.cli.objects import KINDS, Kind, resolve
+from likewise.app.defaults import Tree, defaults_for, merged, other_class
+from likewise.app.errors import Mistake, nearest, sentence
+from likewise.app.objects import KINDS, Kind, resolve
 from likewise.schema import upgrade
 
 
@@ -124,7 +124,7 @@ def read_file(name: str | None) -> Tree:
     Examples:
         >>> read_file("nowhere.yaml")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --config: there is no file nowhere.yaml
+        likewise.app.errors.Mistake: --config: there is no file nowhere.yaml
     """
     import yaml
 

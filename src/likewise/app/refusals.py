@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from likewise.cli.mistakes import Mistake, nearest
+from likewise.app.errors import Mistake, nearest
 
 
 class Refusal(Mistake):
