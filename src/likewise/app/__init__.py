@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from likewise.app.defaults import merged as merged
     from likewise.app.errors import EXPECTED as EXPECTED
     from likewise.app.errors import Mistake
+    from likewise.app.errors import Note as Note
     from likewise.app.errors import making as making
     from likewise.app.errors import nearest as nearest
     from likewise.app.errors import sentence as sentence
@@ -70,6 +71,7 @@ _PLACES = {
     "Kind": "objects",
     "Machine": "build",
     "Mistake": "errors",
+    "Note": "errors",
     "Opening": "evaluation",
     "Parser": "configuration",
     "Pieces": "build",

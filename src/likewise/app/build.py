@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from likewise.app.defaults import Config, cache_folder
-from likewise.app.errors import Mistake, making
+from likewise.app.errors import Mistake, Note, making
 from likewise.app.objects import KINDS, imported, make, needed
 from likewise.app.parts import Parts, read_parts
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached, free_memory
@@ -321,6 +321,7 @@ class Store:
             if self.machine.main:
                 warnings.warn(
                     f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}",
+                    Note,
                     stacklevel=2,
                 )
             rest = stored.without(broken)

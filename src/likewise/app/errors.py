@@ -16,6 +16,15 @@ class Mistake(Exception):  # noqa: N818 - it names what it is about
     """
 
 
+class Note(UserWarning):
+    """Something that the user should know about a result; the command line prints it as ``note: …``.
+
+    Examples:
+        >>> str(Note("batches are of 8 classes"))
+        'batches are of 8 classes'
+    """
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """The words that suggest the nearest of several names, or nothing if none is near.
 

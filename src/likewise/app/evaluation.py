@@ -10,7 +10,7 @@ from pathlib import Path
 
 from likewise.app.build import Machine, Store, shown_as, this_machine
 from likewise.app.defaults import Config
-from likewise.app.errors import Mistake, making
+from likewise.app.errors import Mistake, Note, making
 from likewise.app.parts import read_parts
 from likewise.app.training import config_of, open_run
 from likewise.data import ImageCache
@@ -212,6 +212,6 @@ def write(
     if find_spec("sklearn") is None:
         layout = "pca"
         warnings.warn(
-            "the report's map shows principal components; pip install 'likewise[report]' gets t-SNE", stacklevel=2
+            "the report's map shows principal components; pip install 'likewise[report]' gets t-SNE", Note, stacklevel=2
         )
     return write_report(run.folder, parts, layout=layout, out=out, baselines=baselines, comparison=comparison)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from likewise.app.build import Machine, Pieces, make_pieces, make_settings, this_machine
 from likewise.app.configuration import check
 from likewise.app.defaults import Tree
-from likewise.app.errors import EXPECTED, Mistake, ours, sentence
+from likewise.app.errors import EXPECTED, Mistake, Note, ours, sentence
 from likewise.app.parts import Parts, read_parts
 from likewise.train import Collapsed, NotFinite, Run
 
@@ -152,6 +152,7 @@ def _shrink_batches(config: Tree, parts: Parts, machine: Machine) -> Tree:
     if machine.main:
         warnings.warn(
             f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes",
+            Note,
             stacklevel=2,
         )
     return {**config, "sampler": {**config["sampler"], "init_args": {**said, "classes": fit}}}

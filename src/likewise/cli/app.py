@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from likewise import __version__
-from likewise.app import Mistake, nearest
+from likewise.app import Mistake, Note, nearest
 from likewise.cli.commands import COMMANDS
 from likewise.cli.screen import bold, columns
 
@@ -42,6 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
+            warnings.simplefilter("always", Note)
             return _run(words)
     except Mistake as mistake:
         if debug:
