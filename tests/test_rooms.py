@@ -64,7 +64,7 @@ MAY_IMPORT = {
             "schema",
             "search",
         ),
-        *("torch", "accelerate", "jsonargparse", "pyarrow", "yaml"),
+        *("torch", "accelerate", "docstring_parser", "jsonargparse", "pyarrow", "yaml"),
     },
     "cli": {
         *("app", "distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train"),

@@ -52,6 +52,7 @@ class Change:
 
 
 CHANGES = (
+    Change("hold", "cache_on", values={"device": "gpu", "memory": "ram"}),
     Change("loss.neighbours", "neighbors", of="ProxyGMLLoss"),
     Change("loss.backend", values={"streamed": "chunked", "fused": "triton"}),
     # margins of a distance are distances, and were its negatives

@@ -19,7 +19,7 @@ model: {trunk: convnet, dim: 8, weights: null, freeze_bn: false}
 sampler: {class_path: PerClassSampler, init_args: {classes: 4, per_class: 3}}
 optimizer: {lr: 0.003}
 plan: {epochs: 2, log_every: 1}
-hold: memory
+cache_on: ram
 """
 
 

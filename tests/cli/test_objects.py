@@ -119,3 +119,19 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
             parse_request(read_request(["--data", "Glyphs", "--loss", wrong]))
         assert str(mistake.value) == sentence
     sys.modules.pop("mine_own")
+
+
+def test_a_class_whose_options_cannot_be_known_is_left_to_the_parser(here: Path):
+    """Arguments without hints take what YAML reads; what only jsonargparse refuses is one sentence, too."""
+    (here / "mine_loose.py").write_text(
+        "from torch import nn\n"
+        "class Loose(nn.Module):\n"
+        "    def __init__(self, weights=None, when: 'Tomorrow' = None, **more):\n"
+        "        super().__init__()\n"
+    )
+    asked = ["--data", "Glyphs", "--loss", "mine_loose.Loose"]
+    config = parse_request(read_request([*asked, "--loss.weights", "[1, 2]", "--loss.when", "3"]))
+    assert config["loss"]["init_args"] == {"weights": [1, 2], "when": 3}
+    with pytest.raises(Mistake, match=r"^the configuration is not valid: [^\n]*zebra[^\n]*$"):
+        parse_request(read_request([*asked, "--loss.zebra", "3"]))
+    sys.modules.pop("mine_loose")

@@ -95,8 +95,9 @@ def make_older(run: Path) -> None:
     """Write a run's description as schema 1 did."""
     said = yaml.safe_load((run / "run.yaml").read_text())
     assert said.pop("schema") == said["config"].pop("schema") == SCHEMA
-    assert {**said["config"], "out": None, "loss": None} == {**old(), "loss": None}
-    said["config"] |= {"loss": old()["loss"]}
+    assert said["config"].pop("cache_on") == "ram"
+    assert {**said["config"], "out": None, "loss": None, "hold": "memory"} == {**old(), "loss": None}
+    said["config"] |= {"loss": old()["loss"], "hold": "memory"}
     (run / "run.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
 
 

@@ -39,7 +39,7 @@ BASE: dict[str, Any] = {
     "sampler": {"class_path": "PerClassSampler", "init_args": {"classes": 4, "per_class": 3, "steps": 4}},
     "optimizer": {"lr": 0.003},
     "plan": {"epochs": 2, "log_every": 1},
-    "hold": "memory",
+    "cache_on": "ram",
 }
 METHODS = {"contrastive": {"loss": "ContrastiveLoss"}, "circle": {"loss": "CircleLoss"}}
 OUT = ("--out", "study")

@@ -137,7 +137,7 @@ IGNORED = (
     "config.lens.",
     "config.out",
     "config.cache",
-    "config.hold",
+    "config.cache_on",
     "config.optimizer.lrs.proxies",
 )
 UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.gamma")

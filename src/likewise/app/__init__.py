@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from likewise.app.build import make_model as make_model
     from likewise.app.build import make_pieces as make_pieces
     from likewise.app.build import this_machine as this_machine
-    from likewise.app.configuration import Parser as Parser
     from likewise.app.configuration import Split as Split
+    from likewise.app.configuration import add_group as add_group
+    from likewise.app.configuration import add_settings as add_settings
     from likewise.app.configuration import check as check
     from likewise.app.configuration import configure
     from likewise.app.configuration import dump_configuration as dump_configuration
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     from likewise.app.objects import KINDS as KINDS
     from likewise.app.objects import Kind as Kind
     from likewise.app.objects import imported as imported
+    from likewise.app.objects import kind_of as kind_of
     from likewise.app.objects import needed as needed
+    from likewise.app.objects import resolve as resolve
     from likewise.app.training import open_run as open_run
     from likewise.app.training import resume, train
 
@@ -73,10 +76,11 @@ _PLACES = {
     "Mistake": "errors",
     "Note": "errors",
     "Opening": "evaluation",
-    "Parser": "configuration",
     "Pieces": "build",
     "Split": "configuration",
     "Tree": "defaults",
+    "add_group": "configuration",
+    "add_settings": "configuration",
     "asked_model": "models",
     "cache_folder": "defaults",
     "check": "configuration",
@@ -87,6 +91,7 @@ _PLACES = {
     "evaluate": "evaluation",
     "flags_of": "layers",
     "imported": "objects",
+    "kind_of": "objects",
     "make_model": "build",
     "make_pieces": "build",
     "making": "errors",
@@ -99,6 +104,7 @@ _PLACES = {
     "parts_of": "evaluation",
     "read_request": "layers",
     "report": "evaluation",
+    "resolve": "objects",
     "resume": "training",
     "scores": "evaluation",
     "sentence": "errors",

@@ -286,7 +286,7 @@ class Store:
     """Where decoded images are kept and held.
 
     Examples:
-        >>> Store({"cache": None, "hold": "disk"}, RECIPES["glyphs"], Machine(torch.device("cpu"))).recipe.cache
+        >>> Store({"cache": None, "cache_on": "disk"}, RECIPES["glyphs"], Machine(torch.device("cpu"))).recipe.cache
         32
     """
 
@@ -330,16 +330,16 @@ class Store:
 
     def held(self, images: ImageCache) -> ImageCache:
         """Images on the device, in memory or on the disk: where they were asked for, or where they fit."""
-        where = self.config["hold"]
+        where = self.config["cache_on"]
         if where is None:
-            devices = {"device": self.machine.device, "memory": torch.device("cpu")}
+            devices = {"gpu": self.machine.device, "ram": torch.device("cpu")}
             if self.machine.device.type != "cuda":
-                del devices["device"]
+                del devices["gpu"]
             where = next((name for name, device in devices.items() if _fits(images, device)), "disk")
         if where == "disk":
             return images
-        with making("--hold"):
-            return images.to(self.machine.device if where == "device" else "cpu")
+        with making("--cache-on"):
+            return images.to(self.machine.device if where == "gpu" else "cpu")
 
     def in_order(self, images: ImageCache) -> BatchLoader:
         """All images once, shown as in a test."""

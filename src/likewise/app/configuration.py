@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from argparse import SUPPRESS, ArgumentError
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ArgumentParser
+from torch import nn
 
-from likewise.app.defaults import Tree
-from likewise.app.errors import Mistake
-from likewise.app.layers import Request, kind_of, read_request, with_paths
-from likewise.app.objects import imported, needed
-from likewise.app.refusals import refusal
+from likewise.app.defaults import PHOTOGRAPHS, Tree, defaults_for, merged
+from likewise.app.errors import Mistake, sentence
+from likewise.app.layers import stack, with_paths
+from likewise.app.objects import imported, kind_of, needed
+from likewise.app.options import check_options, flag
 from likewise.data import RECIPES
 from likewise.schema import SCHEMA, upgrade
 from likewise.train import Optimizer, Plan, Schedule
-
-Hold = Literal["device", "memory", "disk"]
 
 
 @dataclass(frozen=True)
@@ -98,103 +96,121 @@ class Memory:
     warmup: int = 0
 
 
-USAGE = "likewise train [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN"
-DESCRIPTION = """Train an embedding on a data set's training classes, choose it on validation classes, write a report.
-
-Options can be given as flags, or under the same names in YAML files (--config); flags win over files, later files over
-earlier ones. --print_config shows the whole configuration, in the form that --config takes. A class of your own is
-given by its import path (--loss my_package.MyLoss), its options as flags (--loss.alpha 2)."""
-
-
-class Parser(ArgumentParser):
-    """jsonargparse's parser, with a mistake behind every error.
-
-    Examples:
-        >>> Parser(prog="likewise train").error("unrecognized arguments: --sed 3")
-        Traceback (most recent call last):
-        argparse.ArgumentError: there is no option --sed
-    """
-
-    def error(self, message: str, ex: Exception | None = None) -> Any:
-        """Raise what parsers raise, with a mistake behind it that says what is wrong in one sentence."""
-        found = refusal(message, ex, self._actions)
-        raise ArgumentError(None, str(found)) from found
-
-
-def make_parser(request: Request, kind: type[Parser] = Parser) -> Parser:
-    """The parser of ``likewise train``, for what a command line asks for.
+@dataclass(frozen=True)
+class Setting:
+    """A setting of a configuration, or a group of them.
 
     Args:
-        request: says which classes were chosen; their arguments that follow from other settings are no options.
-        kind: the class of the parser; the command line brings its own help.
+        hint: its type; a dataclass is a group of settings.
+        help: what it means; that of a group is its docstring.
+        default: its value where nothing is given.
 
     Examples:
-        >>> from likewise.app.layers import read_request
-        >>> make_parser(read_request([])).prog
-        'likewise train'
+        >>> SETTINGS["seed"].default
+        0
     """
-    parser = kind(prog="likewise train", usage=USAGE, description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--config", action="config", metavar="FILE", help="a YAML file; may be given several times")
-    _add_named(parser, "data", request, "a name that `likewise datasets` lists; --data.help NAME shows its options")
-    _add_group(parser, Split, "split")
-    parser.add_argument(
-        "--images",
-        type=Literal[tuple(RECIPES)],
-        help=f"how images are cropped and shown: {', '.join(RECIPES)} (cub128; glyphs for Glyphs)",
-    )
-    _add_group(parser, Model, "model")
-    _add_named(
-        parser,
-        "loss",
-        request,
-        "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)",
-    )
-    parser.add_argument("--memory", type=Memory | None, help="compare with earlier batches, too (--memory.size 1024)")
-    _add_named(
-        parser,
-        "sampler",
-        request,
-        "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)",
-    )
-    _add_group(parser, Optimizer, "optimizer")
-    _add_group(parser, Schedule, "schedule")
-    _add_group(parser, Plan, "plan")
-    parser.add_argument(
-        "--lens.every",
-        type=int,
-        default=0,
-        help="steps between two looks at where the loss puts its weight, such as 50; 0 for none",
-    )
-    _add_named(parser, "lens.beside", request, "a second loss, whose gradient is compared with that of the loss")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is left to chance")
-    parser.add_argument("--out", type=str | None, help="the run's folder (default: runs/DATA-TRUNK-LOSS-NUMBER)")
-    parser.add_argument(
-        "--cache", type=str | None, help="where decoded images are kept (default: LIKEWISE_CACHE, or ~/.cache/likewise)"
-    )
-    parser.add_argument(
-        "--hold", type=Hold | None, help="where pixels are during training (default: the first that they fit into)"
-    )
-    return parser
+
+    hint: Any
+    help: str = ""
+    default: Any = None
 
 
-def _add_group(parser: Parser, settings: type, key: str) -> None:
-    parser.add_class_arguments(settings, key)
+SETTINGS: Mapping[str, Setting] = {
+    "data": Setting(Any, "a name that `likewise datasets` lists; --data.help NAME shows its options"),
+    "split": Setting(Split),
+    "images": Setting(
+        Literal[tuple(RECIPES)],
+        f"how images are cropped and shown: {', '.join(RECIPES)} (cub128; glyphs for Glyphs)",
+    ),
+    "model": Setting(Model),
+    "loss": Setting(
+        Any, "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)"
+    ),
+    "memory": Setting(Memory | None, "compare with earlier batches, too (--memory.size 1024)"),
+    "sampler": Setting(
+        Any, "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
+    ),
+    "optimizer": Setting(Optimizer),
+    "schedule": Setting(Schedule),
+    "plan": Setting(Plan),
+    "lens.every": Setting(
+        int, "steps between two looks at where the loss puts its weight, such as 50; 0 for none", default=0
+    ),
+    "lens.beside": Setting(nn.Module | None, "a second loss, whose gradient is compared with that of the loss"),
+    "seed": Setting(int, "of everything that is left to chance", default=0),
+    "out": Setting(str | None, "the run's folder (default: runs/DATA-TRUNK-LOSS-NUMBER)"),
+    "cache": Setting(str | None, "where decoded images are kept (default: LIKEWISE_CACHE, or ~/.cache/likewise)"),
+    "cache_on": Setting(
+        Literal["gpu", "ram", "disk"] | None,
+        "where pixels are during training: gpu, ram or disk (default: the first that they fit into)",
+    ),
+}
+"""Every setting by its name, in the order in which it is printed."""
+
+HINTS: Mapping[str, Any] = {
+    **{name: each.hint for name, each in SETTINGS.items() if "." not in name},
+    "lens": {name.partition(".")[2]: each.hint for name, each in SETTINGS.items() if name.startswith("lens.")},
+}
+"""The types of all settings, nested like a configuration."""
+
+CLASSES = {key: PHOTOGRAPHS[key] for key in ("loss", "sampler")}
+"""The classes whose options can be given although they are not named."""
+
+
+def add_settings(parser: ArgumentParser, tree: Tree) -> None:
+    """Add every setting to a parser.
+
+    Args:
+        parser: jsonargparse's parser.
+        tree: a configuration: arguments of its classes that follow from other settings are no options.
+
+    Examples:
+        >>> parser = ArgumentParser()
+        >>> add_settings(parser, {})
+        >>> parser.get_defaults().plan.epochs
+        20
+    """
+    for name, setting in SETTINGS.items():
+        path = tuple(name.split("."))
+        if kind_of(path) is not None:
+            _add_class(parser, path, tree, setting.help)
+        elif is_dataclass(setting.hint):
+            add_group(parser, name, setting.hint)
+        else:
+            parser.add_argument(flag(path), type=setting.hint, default=setting.default, help=setting.help)
+
+
+def add_group(parser: ArgumentParser, key: str, thing: Any, left_out: Collection[str] = ()) -> None:
+    """Add the arguments of a class to a parser, as options below a key.
+
+    Examples:
+        >>> parser = ArgumentParser()
+        >>> add_group(parser, "split", Split, left_out={"seed"})
+        >>> parser.get_defaults().split.test
+        0.2
+    """
+    parser.add_class_arguments(thing, key, skip=set(left_out), fail_untyped=False)
     for action in parser._actions:
         if action.dest == key:
-            action.help = SUPPRESS  # a file for one group is possible, and one for all is enough
+            action.help = SUPPRESS  # its options are listed one by one
 
 
-def _add_named(parser: Parser, key: str, request: Request, help: str) -> None:
-    words = tuple(key.split("."))
-    kind, chosen = kind_of(words), request.chosen
+def _add_class(parser: ArgumentParser, path: tuple[str, ...], tree: Tree, help: str) -> None:
+    kind, chosen = kind_of(path), tree
     assert kind is not None
-    for word in words:
+    for word in path:
         chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
     skip = set(kind.filled)
-    for depth, path in _classes(chosen):
-        skip |= {"loss.init_args." * depth + name for name in needed(kind, imported(path))}
+    for depth, name in _classes(chosen):
+        skip |= {"loss.init_args." * depth + each for each in needed(kind, imported(name))}
     parser.add_subclass_arguments(
-        imported(kind.base), key, skip=skip, metavar="NAME", help=help, fail_untyped=False, as_group=len(words) == 1
+        imported(kind.base),
+        ".".join(path),
+        skip=skip,
+        metavar="NAME",
+        help=help,
+        fail_untyped=False,
+        as_group=len(path) == 1,
     )
 
 
@@ -207,7 +223,7 @@ def _classes(tree: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
 
 
 def configure(settings: Mapping[str, Any] | None = None, *, files: Sequence[str | Path] = ()) -> Tree:
-    """A complete configuration from settings, which are named like the options of ``likewise train``.
+    """A complete configuration from settings, which are named like those of a configuration file.
 
     Args:
         settings: values by name, with dots for nesting; a class is given by its name or import path.
@@ -218,29 +234,34 @@ def configure(settings: Mapping[str, Any] | None = None, *, files: Sequence[str 
         >>> config["loss"]["class_path"], config["loss"]["init_args"]["gamma"]
         ('likewise.losses.CircleLoss', 64.0)
     """
-    words = [word for file in files for word in ("--config", str(file))]
-    words += [f"--{name}={_spell(value)}" for name, value in (settings or {}).items()]
-    return parse_request(read_request(words))
+    pairs = [(tuple(name.split(".")), value) for name, value in (settings or {}).items()]
+    return parse_request(stack(files, pairs))
 
 
-def _spell(value: Any) -> str:
-    """A value as a word of a command line."""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def parse_request(request: Request, kind: type[Parser] = Parser) -> Tree:
-    """The complete configuration that a command line asks for, in plain values.
+def parse_request(given: Tree) -> Tree:
+    """The complete configuration for what files and flags say, in plain values.
 
     Examples:
         >>> from likewise.app.layers import read_request
         >>> parse_request(read_request(["--data", "Glyphs", "--loss.alpha", "3"]))["loss"]["init_args"]["alpha"]
         3.0
     """
-    return _complete(_parsed(*_parse(request, kind)))
+    return _require(complete(given))
 
 
-def dump_configuration(request: Request) -> str:
-    """The configuration that a command line asks for as YAML, in the form that ``--config`` takes.
+def complete(given: Tree) -> Tree:
+    """What files and flags say, checked, over the defaults that go with it; data need not be given.
+
+    Examples:
+        >>> complete({})["model"]["trunk"]
+        'efficientnet_lite0'
+    """
+    checked = check_options(merged(CLASSES, given), HINTS)
+    return _parse(merged(defaults_for(checked), checked))
+
+
+def dump_configuration(given: Tree) -> str:
+    """The configuration for what files and flags say as YAML, in the form that ``--config`` takes.
 
     Examples:
         >>> from likewise.app.layers import read_request
@@ -250,13 +271,7 @@ def dump_configuration(request: Request) -> str:
           class_path: likewise.data.Glyphs
         ...
     """
-    return str(yaml.safe_dump(_parsed(*_parse(request, Parser)), sort_keys=False, allow_unicode=True))
-
-
-def _parse(request: Request, kind: type[Parser]) -> tuple[Parser, Callable[[], Namespace]]:
-    parser = make_parser(request, kind)
-    below = ["--config", yaml.safe_dump(request.below)]
-    return parser, lambda: parser.parse_args([*below, *request.flags])
+    return str(yaml.safe_dump(complete(given), sort_keys=False, allow_unicode=True))
 
 
 def check(tree: Tree) -> Tree:
@@ -271,22 +286,21 @@ def check(tree: Tree) -> Tree:
     except ValueError as error:
         raise Mistake(str(error)) from error
     del present["schema"]
-    resolved = with_paths(present)
-    parser = make_parser(Request(resolved, (), resolved, resolved))
-    return _complete(_parsed(parser, lambda: parser.parse_object(resolved)))
+    return _require(_parse(check_options(with_paths(present), HINTS)))
 
 
-def _parsed(parser: Parser, parse: Callable[[], Namespace]) -> Tree:
-    """A configuration as plain values."""
+def _parse(tree: Tree) -> Tree:
+    """A configuration with every default in it, as plain values."""
+    parser = ArgumentParser(exit_on_error=False)
+    add_settings(parser, tree)
     try:
-        tree: Tree = yaml.safe_load(parser.dump(parse(), skip_unset=False))
-    except ArgumentError as error:
-        raise error.__cause__ if isinstance(error.__cause__, Mistake) else Mistake(str(error)) from None
-    tree.pop("config", None)
-    return {"schema": SCHEMA, **tree}
+        parsed: Tree = yaml.safe_load(parser.dump(parser.parse_object(tree), skip_unset=False))
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise Mistake(f"the configuration is not valid: {sentence(error)}") from error
+    return {"schema": SCHEMA, **parsed}
 
 
-def _complete(tree: Tree) -> Tree:
+def _require(tree: Tree) -> Tree:
     """A configuration that says at least what is to be learned from what."""
     for key, example in (("data", "--data ImageFolder --data.root photos"), ("loss", "--loss CircleLoss")):
         if tree[key] is None:

@@ -1,4 +1,4 @@
-"""From a command line to one configuration: defaults, then files, then flags, each over the ones before.
+"""What files and flags say, as one tree: files first, flags over them, later ones over earlier ones.
 
 Flags win over files wherever they stand.  Where a class is changed, the arguments of the class before it go, and with a
 loss the learning rates of its own parameters: an alpha that was chosen for one loss says nothing about another.
@@ -7,63 +7,38 @@ loss the learning rates of its own parameters: an alpha that was chosen for one 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from likewise.app.defaults import Tree, defaults_for, merged, other_class
+from likewise.app.defaults import Tree, merged, other_class
 from likewise.app.errors import Mistake, nearest, sentence
-from likewise.app.objects import KINDS, Kind, resolve
+from likewise.app.objects import kind_of, resolve
 from likewise.schema import upgrade
 
 
-@dataclass(frozen=True)
-class Flag:
-    """A word of a command line that begins with two dashes, with its value.
+class Flag(NamedTuple):
+    """A word of a command line that begins with two dashes, and its value.
 
     Examples:
-        >>> [flag.words for flag in flags_of(["--loss.alpha=3", "--print_config"])]
-        [('--loss.alpha=3',), ('--print_config',)]
+        >>> flags_of(["--loss.alpha=3", "--cache-on", "ram"])
+        [Flag(key='loss.alpha', value='3'), Flag(key='cache-on', value='ram')]
     """
 
     key: str
     value: str | None
-    joined: bool
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of the command line again."""
-        if self.value is None:
-            return (f"--{self.key}",)
-        return (f"--{self.key}={self.value}",) if self.joined else (f"--{self.key}", self.value)
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The key without what jsonargparse may be told in between."""
-        return tuple(word for word in self.key.split(".") if word not in ("init_args", "class_path"))
+        """The setting: its first word has dashes on a command line, and underscores in a file."""
+        first, *rest = self.key.split(".")
+        if "_" in first:
+            raise Mistake(f"there is no option --{self.key}; did you mean --{'.'.join([_dashed(first), *rest])}?")
+        return (first.replace("-", "_"), *rest)
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a command line asks for.
-
-    Args:
-        below: defaults and files, merged.
-        flags: the rest of the command line.
-        given: what files and flags say, as far as it can be read without knowing the options.
-        chosen: the same with the defaults below it.
-
-    Examples:
-        >>> request = read_request(["--data", "Glyphs"])
-        >>> "loss" in request.given, request.chosen["loss"]["class_path"]
-        (False, 'likewise.losses.MultiSimilarityLoss')
-    """
-
-    below: Tree
-    flags: tuple[str, ...]
-    given: Tree
-    chosen: Tree
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def flags_of(words: Sequence[str]) -> list[Flag]:
@@ -71,7 +46,7 @@ def flags_of(words: Sequence[str]) -> list[Flag]:
 
     Examples:
         >>> flags_of(["--seed", "3"])
-        [Flag(key='seed', value='3', joined=False)]
+        [Flag(key='seed', value='3')]
     """
     flags = []
     rest = list(words)
@@ -81,44 +56,55 @@ def flags_of(words: Sequence[str]) -> list[Flag]:
             raise Mistake(f"{word!r} must follow an option, such as --config {word}")
         key, equals, value = word[2:].partition("=")
         if equals:
-            flags.append(Flag(key, value, True))
-        elif rest and not rest[0].startswith("--"):
-            flags.append(Flag(key, rest.pop(0), False))
+            flags.append(Flag(key, value))
         else:
-            flags.append(Flag(key, None, False))
+            flags.append(Flag(key, rest.pop(0) if rest and not rest[0].startswith("--") else None))
     return flags
 
 
-def read_request(words: Sequence[str]) -> Request:
-    """Merge what files say, make room for what flags say, and put the defaults below.
+def read_request(words: Sequence[str]) -> Tree:
+    """What a command line and the files that it names say; texts of flags are not yet converted.
 
     Examples:
-        >>> read_request(["--loss", "ProxyAnchorLoss"]).flags
-        ('--loss', 'likewise.losses.ProxyAnchorLoss')
+        >>> read_request(["--loss", "ProxyAnchorLoss", "--loss.alpha", "16"])
+        {'loss': {'class_path': 'likewise.losses.ProxyAnchorLoss', 'init_args': {'alpha': '16'}}}
     """
-    files: Tree = {}
-    flags: list[Flag] = []
+    files, settings = [], []
     for flag in flags_of(words):
+        path = flag.path
+        if flag.value is None:
+            what = "the name of a file" if flag.key == "config" else "a value"
+            raise Mistake(f"--{flag.key} must be followed by {what}")
         if flag.key == "config":
-            above = read_file(flag.value)
-            if _another_loss(files, above):
-                files = _without_its_rates(files)
-            files = merged(files, above)
+            files.append(flag.value)
         else:
-            flags = _with(flags, _resolved(flag))
-    given = files
-    for flag in flags:
-        given = merged(given, _tree(flag))
-    below = merged(defaults_for(given), files)
-    for flag in flags:
-        if flag.value is not None and flag.path and kind_of(flag.path) is not None:
-            if _another_loss(below, _tree(flag)):
-                below = _without_its_rates(below)
-            below = _without_another(below, flag)
-    return Request(below, tuple(word for flag in flags for word in flag.words), given, merged(below, given))
+            settings.append((path, flag.value))
+    return stack(files, settings)
 
 
-def read_file(name: str | None) -> Tree:
+def stack(files: Iterable[str | Path], settings: Iterable[tuple[tuple[str, ...], Any]]) -> Tree:
+    """Files, later ones over earlier ones, and settings over them.
+
+    Args:
+        files: configuration files.
+        settings: values by path.
+
+    Examples:
+        >>> stack([], [(("model", "dim"), 8), (("loss",), "CircleLoss")])
+        {'model': {'dim': 8}, 'loss': {'class_path': 'likewise.losses.CircleLoss'}}
+    """
+    above: Tree = {}
+    for path, value in settings:
+        _place(above, path, value)
+    result: Tree = {}
+    for layer in (*map(read_file, files), above):
+        if _is_other_loss(result, layer):
+            result = _without_its_rates(result)
+        result = merged(result, layer)
+    return result
+
+
+def read_file(name: str | Path) -> Tree:
     """A configuration file in the present schema, with every class by its import path.
 
     Examples:
@@ -128,8 +114,6 @@ def read_file(name: str | None) -> Tree:
     """
     import yaml
 
-    if name is None:
-        raise Mistake("--config must be followed by the name of a file")
     try:
         content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -179,66 +163,46 @@ def _meant(word: str) -> str:
     return nearest(word, ["class_path", "init_args"]) or ": write it under init_args"
 
 
-def kind_of(path: tuple[str, ...]) -> Kind | None:
-    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.beside`` is a loss, too.
-
-    Examples:
-        >>> kind_of(("loss", "miner")).what, kind_of(("lens", "beside")).what, kind_of(("plan", "epochs"))
-        ('miner', 'loss', None)
-    """
-    if path[:2] == ("lens", "beside"):
-        path = ("loss", *path[2:])
-    inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner"))
-    return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
-
-
-def _resolved(flag: Flag) -> Flag:
-    key = flag.path[:-1] if flag.path and flag.path[-1] == "help" else flag.path
-    kind = kind_of(key) if key else None
-    by_name = flag.value is not None and flag.value not in ("null", "None") and not flag.value.startswith("{")
-    if kind is None or not by_name or flag.value is None or flag.value.endswith((".yaml", ".yml", ".json")):
-        return flag
-    return Flag(flag.key, resolve(kind, flag.value), flag.joined)
+def _place(tree: Tree, path: tuple[str, ...], value: Any) -> None:
+    """Put a setting into a tree; a class keeps the arguments that stand there, unless they are of another class."""
+    node = tree
+    for place, word in enumerate(path[:-1]):
+        node = _inside(node, word)
+        if kind_of(path[: place + 1]) is not None:
+            node = _inside(node, "init_args")
+    last = path[-1]
+    value = _read_mapping(value)
+    if kind_of(path) is not None:
+        value = with_paths({last: None if value in ("null", "None") else value}, path[:-1])[last]
+    elif isinstance(value, Mapping):
+        value = with_paths(value, path)
+    node[last] = merged({last: node.get(last)}, {last: value})[last]
 
 
-def _with(flags: list[Flag], new: Flag) -> list[Flag]:
-    """The flags with one more; a class stands before its arguments.
-
-    Given a second time, it takes the place of the first one, and of that one's arguments.
-    """
-    if new.value is None or not new.path or kind_of(new.path) is None:
-        return [*flags, new]
-    inside = [flag for flag in flags if flag.path[: len(new.path)] == new.path]
-    before = [flag for flag in inside if flag.path == new.path]
-    others = [flag for flag in flags if flag not in inside]
-    if before and before[-1].value != new.value:
-        return [*others, new]
-    return [*others, new, *(flag for flag in inside if flag not in before)]
+def _inside(node: Tree, word: str) -> Tree:
+    if not isinstance(node.get(word), dict):
+        node[word] = {}
+    inner: Tree = node[word]
+    return inner
 
 
-def _tree(flag: Flag) -> Tree:
-    """A flag as a tree, as far as defaults depend on it."""
+def _read_mapping(value: Any) -> Any:
+    """The mapping that a text in braces is; any other value as it is."""
     import yaml
 
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
     try:
-        value: Any = None if flag.value is None else yaml.safe_load(flag.value)
+        return yaml.safe_load(value)
     except yaml.YAMLError:
-        value = flag.value
-    path = flag.path[:-1] if flag.path[-1:] == ("help",) else flag.path
-    if path and kind_of(path) is not None and isinstance(value, str):
-        value = {"class_path": value}
-    for place in range(len(path) - 1, -1, -1):
-        value = {path[place]: value}
-        if place and kind_of(path[:place]) is not None:
-            value = {"init_args": value}
-    return value if isinstance(value, dict) else {}
+        return value
 
 
 GROUPS = ("trunk", "head", "model", "loss")
 """Learning rates that are not those of one loss's own parameters."""
 
 
-def _another_loss(below: Tree, above: Tree) -> bool:
+def _is_other_loss(below: Tree, above: Tree) -> bool:
     old, new = below.get("loss"), above.get("loss")
     return isinstance(old, dict) and isinstance(new, dict) and other_class(old, new)
 
@@ -249,21 +213,4 @@ def _without_its_rates(tree: Tree) -> Tree:
     optimizer = result.get("optimizer")
     if isinstance(optimizer, dict) and isinstance(optimizer.get("lrs"), dict):
         optimizer["lrs"] = {name: rate for name, rate in optimizer["lrs"].items() if name in GROUPS}
-    return result
-
-
-def _without_another(tree: Tree, flag: Flag) -> Tree:
-    """The tree without the entry that a flag replaces by one of another class."""
-    *inside, last = [
-        word
-        for place, word in enumerate(flag.path)
-        for word in (("init_args", word) if place and kind_of(flag.path[:place]) is not None else (word,))
-    ]
-    result = copy.deepcopy(tree)
-    node: Any = result
-    for word in inside:
-        node = node.get(word) if isinstance(node, dict) else None
-    old = node.get(last) if isinstance(node, dict) else None
-    if isinstance(old, dict) and old.get("class_path") != flag.value:
-        del node[last]
     return result

@@ -91,6 +91,19 @@ KINDS: Mapping[str, Kind] = {
 """Everything that a configuration gives by name, by the last word of its key: ``loss``, ``loss.miner``, ``loss.loss``."""
 
 
+def kind_of(path: tuple[str, ...]) -> Kind | None:
+    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.beside`` is a loss, too.
+
+    Examples:
+        >>> kind_of(("loss", "miner")).what, kind_of(("lens", "beside")).what, kind_of(("plan", "epochs"))
+        ('miner', 'loss', None)
+    """
+    if path[:2] == ("lens", "beside"):
+        path = ("loss", *path[2:])
+    inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner"))
+    return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
+
+
 def imported(path: str) -> Any:
     """What an import path leads to.
 

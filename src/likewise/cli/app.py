@@ -72,7 +72,7 @@ def _run(words: list[str]) -> int:
     command = COMMANDS[name]
     try:
         code: int = getattr(importlib.import_module(command.module), command.function)(rest)
-    except SystemExit as end:  # after --help and --print_config
+    except SystemExit as end:  # after --help and --print-config
         return int(end.code or 0)
     return code
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
-from argparse import HelpFormatter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from jsonargparse import ArgumentParser
+
 from likewise.app import (
     Mistake,
-    Parser,
     Pieces,
+    add_group,
+    add_settings,
     dump_configuration,
     flags_of,
+    imported,
+    kind_of,
+    needed,
     open_run,
     parse_request,
     read_request,
+    resolve,
     resume,
     sentence,
     this_machine,
@@ -26,20 +32,19 @@ from likewise.cli.helping import help_of
 from likewise.cli.screen import bold, columns
 from likewise.train import Collapsed, NotFinite, Run
 
-PRINT = "--print_config"
+PRINT = "--print-config"
+USAGE = "likewise train [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN"
+DESCRIPTION = f"""Train an embedding on a data set's training classes, choose it on validation classes, write a report.
 
-
-class HelpfulParser(Parser):
-    """The parser of a configuration, with a shorter help.
-
-    Examples:
-        >>> HelpfulParser(prog="likewise train", usage="likewise train").format_help().splitlines()[0]
-        'usage: likewise train'
-    """
-
-    def format_help(self, formatter: HelpFormatter | None = None) -> str:
-        """All options, each with what it means and its default."""
-        return help_of(self)
+Options can be given as flags, or under the same names in YAML files (--config); flags win over files, later files over
+earlier ones. {PRINT} shows the whole configuration, in the form that --config takes. A class of your own is
+given by its import path (--loss my_package.MyLoss), its options as flags (--loss.alpha 2)."""
+SWITCHES = {
+    "--config": "a YAML file; may be given several times",
+    PRINT: "print the whole configuration, in the form that --config takes, and stop",
+    "--resume": "continue the run in this folder; given alone",
+}
+"""Options that are no settings."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -58,12 +63,43 @@ def run(words: Sequence[str]) -> int:
             print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
             return 0
         return _watch(lambda on_start: resume(folder, on_start=on_start))
-    request = read_request([word for word in words if word != PRINT])
-    if PRINT in words:
-        print(dump_configuration(request), end="")
+    if _print_help(words):
         return 0
-    config = parse_request(request, HelpfulParser)
-    return _watch(lambda on_start: train(config, shrink_batches="sampler" not in request.given, on_start=on_start))
+    given = read_request([word for word in words if word != PRINT])
+    if PRINT in words:
+        print(dump_configuration(given), end="")
+        return 0
+    config = parse_request(given)
+    return _watch(lambda on_start: train(config, shrink_batches="sampler" not in given, on_start=on_start))
+
+
+def _print_help(words: Sequence[str]) -> bool:
+    """Print the help that a command line asks for: of the command, or with ``--loss.help NAME`` of a class."""
+    if "--help" in words or "-h" in words:
+        parser = ArgumentParser(usage=USAGE, description=DESCRIPTION, add_help=False)
+        for name, what in SWITCHES.items():
+            parser.add_argument(name, help=what)
+        add_settings(parser, {})
+        print(help_of(parser), end="")
+        return True
+    for flag in flags_of(words):
+        if flag.key.endswith(".help"):
+            print(_help_of_class(flag.key, flag.value), end="")
+            return True
+    return False
+
+
+def _help_of_class(key: str, name: str | None) -> str:
+    path = tuple(key.split(".")[:-1])
+    kind = kind_of(path)
+    if kind is None:
+        raise Mistake(f"there is no option --{key}; data, loss, loss.miner, sampler and lens.beside have a help")
+    if name is None:
+        raise Mistake(f"--{key} must be followed by the name of a {kind.what}")
+    thing = imported(resolve(kind, name))
+    parser = ArgumentParser(add_help=False)
+    add_group(parser, ".".join(path), thing, {*kind.filled, *needed(kind, thing)})
+    return help_of(parser)
 
 
 def _folder_to_resume(words: Sequence[str]) -> Path | None:
