@@ -11,7 +11,7 @@ DOCS := .venv/.stamp-docs
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check lint types demo docs docs-serve lens bench format clean
+.PHONY: help setup test check lint types demo docs docs-serve lens catalog bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ lens: $(DEV) ## Print the losses of the lens page, and make the pictures of docs
 
 bench: $(DEV) ## Measure the losses: speed and memory
 	$(BIN)/python benchmarks/losses.py
+
+catalog: $(DEV) ## Write the table that `likewise losses`, `datasets` and `trunks` print
+	$(BIN)/python tools/write_catalog.py
 
 format: $(DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -57,15 +57,14 @@ def options_of(thing: Any) -> dict[str, Option]:
 
 def _hints(thing: Any) -> dict[str, Any]:
     """Type hints by argument; those that cannot be resolved, because a name is not imported, are left out."""
+    bases = inspect.getmro(thing)
     if not is_dataclass(thing):
         try:
             return typing.get_type_hints(thing.__init__)
         except (NameError, AttributeError, TypeError):
             return {}
     hints: dict[str, Any] = {}
-    for base in reversed(
-        inspect.getmro(thing)
-    ):  # each in the names of its own module, unlike those of the made __init__
+    for base in reversed(bases):  # each in the names of its own module, unlike those of the made __init__
         if is_dataclass(base):
             try:
                 hints |= inspect.get_annotations(base, eval_str=True)
