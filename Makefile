@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+TRAIN := .venv/.stamp-train
 DEV := .venv/.stamp-dev
 DOCS := .venv/.stamp-docs
 
@@ -31,7 +32,8 @@ lint: $(DEV) ## Style and formatting, without changing a file
 types: $(DEV) ## mypy, strict, over src
 	$(BIN)/mypy
 
-demo: $(DEV) ## See it work
+# Where everything is installed, the demo asks for nothing less.
+demo: $(if $(wildcard $(DEV)),$(DEV),$(TRAIN)) ## See it work; installs what it needs and no more
 	$(BIN)/likewise demo
 
 docs: $(DOCS) ## Build the pages into site/
@@ -61,6 +63,10 @@ clean: ## Remove caches and built files; .venv stays
 # .venv/bin/python links to a file of its own age, so the stamps only ask that it exists.
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
+
+$(TRAIN): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[train,report]'
+	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e '.[dev]'

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from likewise import __version__
 from likewise.app import Mistake, Note, nearest
 from likewise.cli.commands import COMMANDS
+from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
 
 EXAMPLES = (
@@ -70,11 +71,23 @@ def _run(words: list[str]) -> int:
     if name not in COMMANDS:
         raise Mistake(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
     command = COMMANDS[name]
+    lacking = missing_packages(command.extra) if command.extra is not None else []
+    if lacking:
+        raise Mistake(_describe_missing(name, lacking[0]))
     try:
         code: int = getattr(importlib.import_module(command.module), command.function)(rest)
-    except SystemExit as end:  # after --help and --print-config
+    except SystemExit as end:  # after --help
         return int(end.code or 0)
+    except ModuleNotFoundError as missing:
+        package = find_package(missing.name or "")
+        if package is None:
+            raise
+        raise Mistake(_describe_missing(name, package)) from missing
     return code
+
+
+def _describe_missing(command: str, package: Package) -> str:
+    return f"likewise {command} needs {package.name}: {package.get}"
 
 
 def overview() -> str:
