@@ -140,7 +140,7 @@ def _check_group(
 
 def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -> Tree | None:
     """A class that is given by its name, with its options."""
-    if value is None and (len(path) == 1 or NoneType in members):
+    if value is None and (len(path) == 1 or NoneType in members or Any in members):
         return None  # whether data and a loss are there is asked of the whole configuration
     said = value if isinstance(value, Mapping) else {}
     arguments = said.get("init_args") or {}
@@ -201,6 +201,8 @@ def _meaning(thing: Any, name: str) -> str:
 
 def _unknown_setting(key: str, value: Any, settings: Mapping[str, Any]) -> Mistake:
     """The error about a name that is no setting and no group of settings."""
+    if key.replace("-", "_") in settings:
+        return Mistake(f"{key} must be written {key.replace('-', '_')} outside of a command line")
     name = _first_leaf((key,), value)
     known = [flag(path) for path in _paths(settings)]
     close = nearest(name, known)

@@ -92,6 +92,8 @@ def _is_plain(hint: Any) -> bool:
 
 def _readings(value: Any, members: Sequence[Any]) -> Iterator[Any]:
     """What a value may mean: a choice or null as it is spelled, then what YAML reads in it, then the text itself."""
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if not isinstance(value, str):
         yield value
         return
