@@ -27,8 +27,8 @@ from likewise.data.aside import aside
 from likewise.formula.similarities import unit
 from likewise.metrics import geometry
 from likewise.protocols.combine import TEST_SET_FILE
-from likewise.protocols.file_board import FileBoard
 from likewise.protocols.repeats import summarize
+from likewise.protocols.study import STUDY_DATABASE, Study
 from likewise.protocols.trial import Result
 from likewise.report.layout import lay_out
 from likewise.train import Embedded, Run, evaluate
@@ -95,7 +95,7 @@ def embedded(folder: Path, result: Result, *, train: bool) -> tuple[Tensor, Tens
 
 def train_again(folder: Path, result: Result) -> None:
     """The same configuration once more; a GPU need not give the same bits."""
-    from likewise.cli.trials import run_trial
+    from likewise.app.trials import run_trial
 
     print(f"training {result.trial.method} again", flush=True)
     again = run_trial(result.trial, lambda _: True, folder=folder)
@@ -292,7 +292,7 @@ def look(embeddings: Tensor, labels: Tensor, kept: Tensor, rows: Tensor) -> dict
 
 def report(folder: Path, *, train: bool = False, before: bool = False, initial: Path | None = None) -> dict[str, Any]:
     """Everything that the pictures need."""
-    wanted = chosen(FileBoard(folder / "board").results())
+    wanted = chosen(Study(folder / STUDY_DATABASE).results())
     models: list[dict[str, Any]] = []
     labels: Tensor | None = None
     kept = rows = torch.zeros(0)

@@ -44,10 +44,10 @@ LARGEST = 6 * MIB
 METRIC = "test MAP@R"
 COMMANDS = """\
 python benchmarks/birds_search.py plan SEARCH --root BIRDS
-likewise work SEARCH --workers 4
+likewise study run SEARCH --workers 4
 python benchmarks/birds_search.py report SEARCH --at-once 4
 python benchmarks/birds_verdict.py plan VERDICT --root BIRDS
-likewise work VERDICT --workers 4
+likewise study run VERDICT --workers 4
 python benchmarks/birds_verdict.py join VERDICT
 python benchmarks/birds_verdict.py report VERDICT --at-once 4
 python benchmarks/birds_models.py VERDICT --train --before -o benchmarks/results/birds-models.json

@@ -1,7 +1,7 @@
 """Do our losses train a network as well as pytorch-metric-learning's?  On real birds, on the same batches and seeds.
 
     python benchmarks/birds_parity.py plan FOLDER      CUB-200-2011 at 128 px in data/CUB_200_2011 (or --root)
-    PYTHONPATH=benchmarks likewise work FOLDER         here, or where FOLDER is taken to; several workers at once
+    PYTHONPATH=benchmarks likewise study run FOLDER    here; or pack, execute elsewhere and merge
     python benchmarks/birds_parity.py report FOLDER    writes results/birds-parity.json, which plot_birds.py shows
 
 The recipe is recipes/cub128.yaml: no validation, the last epoch, nothing tuned.  Every loss is trained three times by
@@ -20,7 +20,7 @@ import yaml
 from birds_rows import ROWS
 from machine import write
 
-from likewise.cli.study import StudyFile, begin, board_of, read_study
+from likewise.cli.study import StudyFile, begin, open_study
 from likewise.metrics import t_interval
 
 HERE = Path(__file__).parent
@@ -49,9 +49,8 @@ def study(root: str, weights: str) -> StudyFile:
 
 def report(folder: Path) -> dict[str, Any]:
     """For each loss and metric: both means, and the difference of the same seed with its interval."""
-    board = board_of(folder, read_study(folder / "study.yaml"))
     found: dict[tuple[str, str], dict[int, Any]] = {}
-    for result in board.results():
+    for result in open_study(folder).results():
         if result.status == "done":
             row, library = result.trial.method.rsplit(", ", 1)
             found.setdefault((row, library), {})[result.trial.seed] = result

@@ -1,4 +1,4 @@
-"""Results on birds as rows of a file, and a board that begins with them: whatever was trained before is not trained again.
+"""Results on birds as rows of a file, and a study that begins with them: whatever was trained before is not trained again.
 
 A row is known by its trial, and a trial by its configuration.  Where the birds and the weights lie is no part of that: it is
 another place on every machine.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from likewise.protocols.board import Board
 from likewise.protocols.space import at_point
+from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
 
 JOINED = "joined.jsonl"
@@ -83,23 +83,23 @@ def merged(*records: Mapping[str, Any] | None) -> dict[str, list[Row]]:
 
 
 def not_planned(rows: Iterable[Row], there: Iterable[Row]) -> list[Row]:
-    """Rows of a record that are not among those of a board: what they are a part of may be planned later, and they stay."""
+    """Rows of a record that are not among those of a study: what they are a part of may be planned later, and they stay."""
     keys = {row["key"] for row in there}
     return [row for row in rows if row["status"] == "done" and row["key"] not in keys]
 
 
-def restore(board: Board, rows: Iterable[Row]) -> int:
-    """Give trials that wait the results that are on record; returns how many it gave.
+def restore(table: Study, rows: Iterable[Row]) -> int:
+    """Give missing trials the results that are on record; returns how many it gave.
 
     What failed is tried again: it may have been the machine.
     """
     known = {row["key"]: row for row in rows if row["status"] == "done"}
-    waiting = [standing.trial for standing in board.states() if standing.state == "waiting"]
-    found = [result_of(trial, known[key]) for trial in waiting if (key := key_of(trial)) in known]
-    return sum(board.finish(result) for result in found)
+    missing = table.missing()
+    found = [result_of(trial, known[key]) for trial in missing if (key := key_of(trial)) in known]
+    return sum(table.finish(result) for result in found)
 
 
-# ---- models of several folds together, which are on no board
+# ---- models of several folds together, which are in no study
 
 
 def together(trial: Trial) -> Trial:

@@ -1,7 +1,7 @@
 """A fair search on birds: every loss gets the same rounds, the same budget and the same freedom, on validation classes.
 
     python benchmarks/birds_search.py plan FOLDER      the next round of trials of every loss
-    likewise work FOLDER                               here, or where FOLDER is taken to; stop and go on at will
+    likewise study run FOLDER                          here; or pack, execute elsewhere and merge
     python benchmarks/birds_search.py report FOLDER    writes results/birds-search.json: what was tried, and the best
 
 CUB-200-2011 at 128 px, the recipe of recipes/cub128.yaml, but a tenth of the training classes is held out (the thesis'
@@ -23,13 +23,13 @@ import yaml
 from machine import write
 
 from likewise import losses, miners
-from likewise.cli.study import StudyFile, board_of, read_study, write_study
+from likewise.cli.study import StudyFile, open_study, read_study, write_study
 from likewise.cli.tuning import defaults_first
 from likewise.protocols.bayes import Random
-from likewise.protocols.board import Board
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.protocols.search import Search, best, history, is_over, plan
 from likewise.protocols.space import Range, Setting, space_of
+from likewise.protocols.study import Study
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "birds-search.json"
@@ -166,23 +166,23 @@ def searches(chosen: StudyFile) -> dict[str, Search]:
     return made
 
 
-def report(found: Mapping[str, Search], board: Board, at_once: int = 1) -> Tree:
+def report(found: Mapping[str, Search], table: Study, at_once: int = 1) -> Tree:
     """What was tried of each loss, and the best of it; so many trainings shared a GPU."""
     rows = []
     for name, search in found.items():
-        tried = history(search, board)
+        tried = history(search, table)
         chosen = best(tried)
         rows.append(
             {
                 "method": name,
                 "rounds": len(tried),
-                "over": is_over(search, board),
+                "over": is_over(search, table),
                 "searched": sorted(search.space),
                 "points": [{"point": dict(one.point), "val MAP@R": one.value} for one in tried],
                 "best": None if chosen is None else {"point": dict(chosen.point), "val MAP@R": chosen.value},
             }
         )
-    results = [each for each in board.results() if each.trial.stage == "search" and each.trial.method in found]
+    results = [each for each in table.results() if each.trial.stage == "search" and each.trial.method in found]
     return {
         "recipe": "recipes/cub128.yaml",
         "protocol": "fixed-validation",
@@ -208,14 +208,14 @@ def main() -> None:
     if not file.exists():
         write_study(given.folder, study(given.root, given.weights))
     chosen = read_study(file)
-    board = board_of(given.folder, chosen)
+    table = open_study(given.folder)
     found = searches(chosen)
     if given.what == "plan":
-        added = sum(len(plan(search, board)) for search in found.values())
-        print(f"{added} trials added; {sum(is_over(search, board) for search in found.values())} searches are over")
-        print(board.counts())
+        added = sum(len(plan(search, table)) for search in found.values())
+        print(f"{added} trials added; {sum(is_over(search, table) for search in found.values())} searches are over")
+        print(table.counts())
     else:
-        write(report(found, board, given.at_once), RESULTS)
+        write(report(found, table, given.at_once), RESULTS)
 
 
 if __name__ == "__main__":

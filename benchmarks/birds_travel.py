@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
+import sys
 import time
 import zipfile
 from pathlib import Path
@@ -24,9 +24,11 @@ from machine import write
 from page import read
 from safetensors.torch import save_file
 
-from likewise.cli.pool import run_workers
-from likewise.protocols.file_board import FileBoard
+from likewise.app.execute import execute
+from likewise.protocols.executor import ExecutorBroken
+from likewise.protocols.packing import PACK_FILE
 from likewise.protocols.space import at_point
+from likewise.protocols.study import STUDY_DATABASE, Study
 from likewise.trunks import TRUNKS, class_embeddings, prompts, read_state
 
 HERE = Path(__file__).parent
@@ -53,7 +55,7 @@ def pack(folder: Path, birds: Path) -> None:
     """The birds, the trunk's weights in half precision, what the language model says of the birds' names, and the study."""
     (folder / STUDY).unlink(missing_ok=True)
     found, _ = opened(folder, PLACES["data.root"], PLACES["model.weights"])
-    shutil.rmtree(folder / "board")
+    (folder / STUDY_DATABASE).unlink()
     (folder / METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))
     (folder / BIRDS).write_bytes(birds.read_bytes())
     state = read_state(TRUNKS["efficientnet_lite0"].published["imagenet"].source.locate())
@@ -81,13 +83,14 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
     # to find them in study.yaml takes more than a bare machine has
     methods = json.loads((folder / METHODS).read_text())
     found = {name: Configured(name, at_point(config, places)) for name, config in methods.items()}
-    board = FileBoard(study / "board")
+    table = Study(study / STUDY_DATABASE)
     shutil.copy(folder / STUDY, study)
-    board.again()  # what failed may do so no more
+    (study / PACK_FILE).write_text(json.dumps({"metric": "MAP@R"}))
+    table.retry()  # what failed may do so no more
 
     def tell() -> None:
         join(study)
-        told = report(study, search, board, known, at_once)
+        told = report(study, search, table, known, at_once)
         for place in (study / RESULTS.name, out):
             write(told, place)
 
@@ -95,24 +98,22 @@ def work(folder: Path, study: Path, seconds: float, at_once: int, out: Path) -> 
 
     def go_on() -> None:
         nonlocal told
-        plan(study, found, board, search, known)
+        plan(study, found, table, search, known)
         if time.monotonic() > told + TELL:
             tell()
             told = time.monotonic()
 
-    # workers find the sources and what was packed where this process does
-    here = (HERE.parent / "src", HERE, folder.absolute(), os.environ.get("PYTHONPATH", ""))
-    os.environ |= {"PYTHONPATH": os.pathsep.join(filter(None, map(str, here))), "OMP_NUM_THREADS": "2"}
+    # processes find the sources and what was packed where this one does
+    sys.path += [each for each in map(str, (HERE.parent / "src", HERE, folder.absolute())) if each not in sys.path]
     try:
-        code = run_workers(study, board, at_once, seconds=until - time.monotonic(), plan=go_on)
-    finally:
-        plan(study, found, board, search, known)
-        tell()
-    if code == 1:  # this machine may be gone before anybody looks
+        execute(study, seconds=until - time.monotonic(), workers=at_once, plan=go_on)
+    except ExecutorBroken:  # this machine may be gone before anybody looks
         for log in sorted(study.glob("worker-*.log")):
             print(f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}")
-    if code:
-        raise SystemExit(code)
+        raise
+    finally:
+        plan(study, found, table, search, known)
+        tell()
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The verdict on birds: the best setting of every method, five seeds, on test classes that no choice has looked at.
 
     python benchmarks/birds_verdict.py plan FOLDER --root BIRDS    final trials of what results/birds-search.json found
-    likewise work FOLDER                                           here, or where FOLDER is taken to
+    likewise study run FOLDER                                      here; or pack, execute elsewhere and merge
     python benchmarks/birds_verdict.py join FOLDER                 where the runs are: the reality check's folds together
     python benchmarks/birds_verdict.py report FOLDER               writes results/birds-verdict.json; plot_verdict.py shows it
 
@@ -40,12 +40,11 @@ from machine import write
 from page import read
 
 from likewise.metrics import t_interval
-from likewise.protocols.board import Board
 from likewise.protocols.combine import TEST_SET_FILE, concatenated
-from likewise.protocols.file_board import FileBoard
 from likewise.protocols.protocol import PROTOCOLS
 from likewise.protocols.repeats import summarize
 from likewise.protocols.space import at_point
+from likewise.protocols.study import STUDY_DATABASE, Study
 from likewise.protocols.tournament import tournament
 from likewise.protocols.trial import Result, Stage, Trial
 
@@ -164,7 +163,7 @@ def join(folder: Path) -> None:
     """
     done = [
         result
-        for result in FileBoard(folder / "board").results()
+        for result in Study(folder / STUDY_DATABASE).results()
         if result.status == "done" and result.trial.labels.get("part") == "folds"
     ]
     here = [result for result in done if (folder / result.run / TEST_SET_FILE).exists()]
@@ -172,17 +171,17 @@ def join(folder: Path) -> None:
     print(f"{len(found)} of {len(done) // 4} joined")
 
 
-def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Configured], Board]:
-    """The methods and the board of a folder, which is made if it is not there."""
+def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Configured], Study]:
+    """The methods and the table of a folder, which is made if it is not there."""
     from birds_search import searches, study
 
-    from likewise.cli.study import board_of, read_study, write_study
+    from likewise.cli.study import open_study, read_study, write_study
 
     if not (folder / "study.yaml").exists():
         write_study(folder, study(root, weights))
     chosen = read_study(folder / "study.yaml")
     found = {name: Configured(name, search.config) for name, search in searches(chosen).items()}
-    return found, board_of(folder, chosen)
+    return found, open_study(folder)
 
 
 def searched() -> Report:
@@ -193,29 +192,33 @@ def searched() -> Report:
     return search
 
 
-def plan(folder: Path, found: Mapping[str, Configured], board: Board, search: Report, known: Report) -> None:
-    """Put on the board what is missing, and what is on record beside it; that may tell what comes next."""
+def plan(folder: Path, found: Mapping[str, Configured], study_table: Study, search: Report, known: Report) -> None:
+    """Add what is missing, and what is on record beside it; that may tell what comes next."""
     together = {(row["method"], row["seed"]) for row in recorded(known, "joined")}
     rows = [  # folds that nobody has joined are of no use: their embeddings are gone
         row for row in recorded(known, "rows") if row["part"] != "folds" or (row["method"], row["seed"]) in together
     ]
 
     def add() -> int:
-        there = {key_of(trial) for trial in board.trials()}  # wherever they say that the birds are
-        return len(board.add([each for each in planned(found, search, board.results()) if key_of(each) not in there]))
+        there = {key_of(trial) for trial in study_table.trials()}  # wherever they say that the birds are
+        return len(
+            study_table.add(
+                [each for each in planned(found, search, study_table.results()) if key_of(each) not in there]
+            )
+        )
 
     added = add()
-    while restore(board, rows):
+    while restore(study_table, rows):
         added += add()
-    restore_joined(folder, board.trials(), recorded(known, "joined"))
+    restore_joined(folder, study_table.trials(), recorded(known, "joined"))
     if added:
-        print(f"{added} trials added; {board.counts()}", flush=True)
+        print(f"{added} trials added; {study_table.counts()}", flush=True)
 
 
-def report(folder: Path, search: Report, board: Board, known: Report, at_once: int = 1) -> dict[str, Any]:
-    """Tables and claims of what is complete, cost; and every row, also those of the record that are not on the board."""
-    results, together = board.results(), joined(folder)
-    complete = settled(board)
+def report(folder: Path, search: Report, study_table: Study, known: Report, at_once: int = 1) -> dict[str, Any]:
+    """Tables and claims of what is complete, cost; and every row, also those of the record that are not in the study."""
+    results, together = study_table.results(), joined(folder)
+    complete = settled(study_table)
     shared = {
         row["key"]: row["at once"]
         for what in ("rows", "joined")
@@ -238,7 +241,7 @@ def report(folder: Path, search: Report, board: Board, known: Report, at_once: i
         "tournament": ranking(of_all),
         "claims": claims(complete, search),
         "cost": cost(rows, search),
-        "waiting": board.counts()["waiting"],
+        "waiting": study_table.counts()["missing"],
         "rows": rows,
         "joined": joined_rows,
         "rows, not planned": not_planned(recorded(known, "rows"), rows),
@@ -255,14 +258,14 @@ def ranking(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return tournament(whole, "test MAP@R", experiment=("dim",)).to_dict() if whole else {"standings": []}
 
 
-def settled(board: Board) -> list[Result]:
+def settled(study_table: Study) -> list[Result]:
     """Results of settings of which nothing is missing: of some seeds alone there is nothing to say."""
 
     def setting(trial: Trial) -> tuple[Any, ...]:
         return trial.method, trial.labels.get("part"), trial.labels.get("dim")
 
-    missing = {setting(each.trial) for each in board.states() if each.state in ("waiting", "running")}
-    return [result for result in board.results() if setting(result.trial) not in missing]
+    missing = {setting(trial) for trial in study_table.missing()}
+    return [result for result in study_table.results() if setting(result.trial) not in missing]
 
 
 def table(rows: Sequence[Mapping[str, Any]], by: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -302,12 +305,12 @@ def main() -> None:
     if given.what == "join":
         join(given.folder)
         return
-    found, board = opened(given.folder, given.root, given.weights)
+    found, study_table = opened(given.folder, given.root, given.weights)
     if given.what == "plan":
-        plan(given.folder, found, board, searched(), read(RESULTS) or {})
-        print(board.counts())
+        plan(given.folder, found, study_table, searched(), read(RESULTS) or {})
+        print(study_table.counts())
     else:
-        write(report(given.folder, searched(), board, read(RESULTS) or {}, given.at_once), given.out)
+        write(report(given.folder, searched(), study_table, read(RESULTS) or {}, given.at_once), given.out)
 
 
 if __name__ == "__main__":

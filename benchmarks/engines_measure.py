@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import unittest.mock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -224,13 +225,10 @@ def measure_small(bench: Bench, key: Row) -> Row:
 
 def without_graphs(step: Step, seconds: float) -> Row:
     """The same call where nothing is replayed: every kernel is launched by itself."""
-    limit, graphs.UP_TO = graphs.UP_TO, 0
-    try:
+    with unittest.mock.patch.object(graphs, "accepts", return_value=False):
         replayed = step.value
         step()
         row = take_turns({"step": step}, seconds)["step"]
-    finally:
-        graphs.UP_TO = limit
     return row | {"difference": relative(replayed, step.value)}
 
 

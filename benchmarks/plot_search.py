@@ -19,7 +19,8 @@ NAMES = {"exact": "exact", "hnsw": "HNSW", "ivfpq": "IVF-PQ"}
 def main() -> None:
     """Fill the page."""
     found = json.loads((RESULTS / "search-cpu.json").read_text())
-    fill(ROOT / "docs" / "look-alikes.md", {"search-table": table(found)})
+    updates = json.loads((RESULTS / "index-updates-cpu.json").read_text())
+    fill(ROOT / "docs" / "look-alikes.md", {"search-table": table(found), "updates-table": updates_table(updates)})
 
 
 def table(report: dict[str, Any]) -> str:
@@ -46,6 +47,35 @@ def table(report: dict[str, Any]) -> str:
         "",
         f"{first['items']:,} synthetic vectors of {first['dim']} dimensions, in classes of fifty; {about['cpu']}, {about['cores']} "
         f"cores, all in one run. Opening the index took {1000 * first['open_s']:.0f} ms.",
+    ]
+    return "\n".join(lines)
+
+
+UPDATES = {
+    "open_ms": "open",
+    "update_1_percent_s": "replace or add 1% of the items",
+    "remove_1_percent_s": "remove 1%",
+    "add_one_s": "add one item",
+    "calibrate_s": "keep a calibration (all files are shared)",
+    "restore_s": "restore a version (checksums compared)",
+    "filter_ms": "filter by a text and a number",
+}
+
+
+def updates_table(report: dict[str, Any]) -> str:
+    """How long each change takes, and what kills left."""
+    found, kills, about = report["update"], report["kills"], report["machine"]
+    lines = ["| | |", "| :-- | --: |"]
+    for key, name in UPDATES.items():
+        lines.append(f"| {name} | {number(found[key])} {'ms' if key.endswith('_ms') else 's'} |")
+    lines += [
+        "",
+        f"{found['items']:,} items x {found['dim']} in {found['storage']}, with thumbnails of {found['thumbnail_bytes']:,} bytes: "
+        f"{found['index_mb'] / 1e3:.1f} GB, and {found['kept_versions_mb'] / 1e3:.1f} GB with all versions that are kept; {about['cpu']}, "
+        f"{about['cores']} cores, which other programs used, too (load {report['load_average'][0]:.0f}); the fastest of three (`python "
+        f"benchmarks/index_updates.py`). A writer that "
+        f"was killed {kills['kills']} times, {kills['while_writing']} of them in the middle of a version, left no damaged file and lost "
+        "nothing that it had been told to be written.",
     ]
     return "\n".join(lines)
 

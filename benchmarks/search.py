@@ -69,9 +69,9 @@ def share(found: Found, truth: Found) -> float:
     return sum(hits) / truth.ids.size
 
 
-def size(index: Index, *begins: str) -> float:
-    """Megabytes of files whose names begin so."""
-    return round(sum(file.stat().st_size for file in index.folder.iterdir() if file.name.startswith(begins)) / 1e6, 1)
+def size(index: Index, *names: str) -> float:
+    """Megabytes of some files of the newest version."""
+    return round(sum(entry.bytes for name, entry in index.card.files.items() if name in names) / 1e6, 1)
 
 
 def compare(folder: Path, items: int, dim: int, storage: Any, queries: int) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def compare(folder: Path, items: int, dim: int, storage: Any, queries: int) -> d
     _, added = timed(lambda: index.add(vectors, names))
     asked = make(queries, dim, 2, classes)
     reopened, opened = timed(lambda: Index.open(folder))
-    loss = index.manifest.loss
+    loss = index.loss
     row: dict[str, Any] = {
         "items": items,
         "dim": dim,
@@ -91,23 +91,23 @@ def compare(folder: Path, items: int, dim: int, storage: Any, queries: int) -> d
         "storage_recall": None if loss is None else loss.recall,
         "add_s": round(added, 1),
         "open_s": round(opened, 4),
-        "vectors_mb": size(index, "vectors-", "scales-"),
+        "vectors_mb": size(index, "vectors.npy", "scales.npy"),
     }
     single = min(100, queries)
     truth, row["exact"] = speed(reopened, asked, True, single)
     say(f"exact, {storage}", row["exact"], 1.0)
     for kind in ("hnsw", "ivfpq"):
         _, built = timed(lambda kind=kind: index.rebuild(approximate=kind))
-        near = index.manifest.near
+        near = index.near
         assert near is not None
         found, measured = speed(index, asked, False, single)
         measured |= {
             "recall": round(share(found, truth), 4),
-            "recall_in_manifest": round(near.recall, 4),
+            "recall_in_card": round(near.recall, 4),
             "times_exact": round(measured["queries_a_second"] / row["exact"]["queries_a_second"], 1),
             "times_exact_alone": round(row["exact"]["alone_ms_median"] / measured["alone_ms_median"], 1),
             "build_s": round(built, 1),
-            "structure_mb": size(index, "near-"),
+            "structure_mb": size(index, "near.faiss"),
             "settings": dict(near.settings),
         }
         row[kind] = measured

@@ -28,14 +28,14 @@ from typing import Any
 
 from machine import machine, versions, write
 
-from likewise.protocols.file_board import FileBoard
+from likewise.protocols.study import Study
 from likewise.train import Run
 
 RESULTS = Path(__file__).parent / "results" / "tournament-kills.json"
 NOT_COMPARED = ("seconds", "command", "openings")
 KILLS, PRESET = 20, "smoke"
-LATEST = {"smoke": 40.0, "tiny": 5.0}
-"""Seconds after a start within which it is killed: long enough for every process to get somewhere."""
+LATEST = 40.0
+"""Seconds after a start within which it is killed, or most of what an undisturbed study takes, if that is less."""
 
 
 def start(folder: Path, preset: str, workers: int | None, cache: Path) -> subprocess.Popen[bytes]:
@@ -44,28 +44,29 @@ def start(folder: Path, preset: str, workers: int | None, cache: Path) -> subpro
     command = [sys.executable, "-m", "likewise.cli", "tournament", "--preset", preset, "--out", str(folder)]
     command += [] if workers is None else ["--workers", str(workers)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(command, env=environment, start_new_session=True, **pipes)  # type: ignore[call-overload, no-any-return]
+    folder.parent.mkdir(exist_ok=True)
+    return subprocess.Popen(command, env=environment, start_new_session=True, cwd=folder.parent, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
 def workers_of(folder: Path) -> list[int]:
-    """The processes that work for a study; they are in sessions of their own."""
+    """The processes that work for a study; they are in sessions of their own, and in the folder above it."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = place.read_bytes().decode(errors="replace").split("\0")
+            here = os.readlink(place.with_name("cwd")) == str(folder.parent.resolve())
         except OSError:  # it has ended since
             continue
-        if words[1:5] == ["-m", "likewise.cli", "work", str(folder)]:
+        if here and words[1:3] == ["-m", "likewise.protocols.worker_process"]:
             found.append(int(place.parent.name))
     return found
 
 
 def doing(folder: Path) -> str:
     """What a study that was killed had been doing, by what it has left behind."""
-    if not (folder / "board" / "trials.jsonl").exists():
+    if not (folder / "study.db").exists():
         return "planning"
-    board = FileBoard(folder / "board")
-    keys = [each.trial.key for each in board.states() if each.state == "running"]
+    keys = [trial.key for trial in Study(folder / "study.db").missing()]
     runs = [Run(folder / "runs" / key) for key in keys if (folder / "runs" / key / "run.yaml").exists()]
     if any((each.folder / "test.npz").exists() or each.openings() for each in runs if not each.evaluations()):
         return "measuring the test set"
@@ -73,7 +74,7 @@ def doing(folder: Path) -> str:
         return "writing a model or a checkpoint"
     if any(each.metrics() and not each.finished for each in runs):
         return "training"
-    return "beginning or ending a training" if keys else "starting processes"
+    return "beginning or ending a training" if runs else "starting processes"
 
 
 def killed(process: subprocess.Popen[bytes], folder: Path, seconds: float) -> bool:
@@ -82,7 +83,7 @@ def killed(process: subprocess.Popen[bytes], folder: Path, seconds: float) -> bo
         process.communicate(timeout=seconds)
         return False
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)  # the parent first, which would replace them
+        os.killpg(process.pid, signal.SIGKILL)  # the driver first, which would replace them
         process.communicate()
     while left := workers_of(folder):
         for each in left:
@@ -124,12 +125,12 @@ def disturb(place: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Disturb one study after the other until there were enough kills, and compare each with one left alone."""
     chance, moments, starts, studies = random.Random(options.seed), Counter[str](), 0, 0
     begun = time.monotonic()
-    finish(start(place / "alone", options.preset, options.workers, place / "cache"))
+    finish(start(place / "alone" / "study", options.preset, options.workers, place / "cache"))
     alone = time.monotonic() - begun
     found: list[str] = []
     again = 0
     while moments.total() < options.kills:  # a study has an end: then another one is disturbed
-        folder = place / f"disturbed-{studies}"
+        folder = place / f"disturbed-{studies}" / "study"
         studies += 1
         while True:
             process = start(folder, options.preset, options.workers, place / "cache")
@@ -137,23 +138,23 @@ def disturb(place: Path, options: argparse.Namespace) -> dict[str, Any]:
             if moments.total() == options.kills:
                 finish(process)
                 break
-            if not killed(process, folder, chance.uniform(0.5, LATEST[options.preset])):
+            if not killed(process, folder, chance.uniform(0.5, min(LATEST, 0.8 * alone))):
                 if process.returncode:
                     raise SystemExit(f"the tournament ended with {process.returncode}")
                 break
             moment = doing(folder)
             moments[moment] += 1
-            counts = FileBoard(folder / "board").counts() if (folder / "board").exists() else {}
+            counts = Study(folder / "study.db").counts() if (folder / "study.db").exists() else {}
             done = f"{counts.get('done', 0)} done, {counts.get('failed', 0)} failed"
             print(f"kill {moments.total()}, while {moment}: {done}", flush=True)
-        found += differences(place / "alone", folder)
+        found += differences(place / "alone" / "study", folder)
         again += sum(int(row["openings"]) - 1 for row in rows_of(folder))
     return {
         "kills": moments.total(),
         "while": dict(moments.most_common()),
         "studies": studies,
         "starts": starts,
-        "trainings in a study": len(rows_of(place / "alone")),
+        "trainings in a study": len(rows_of(place / "alone" / "study")),
         "differences": found,
         "test sets opened again after a kill": again,
         "not compared": list(NOT_COMPARED),
@@ -164,7 +165,7 @@ def disturb(place: Path, options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     """Disturb one study, leave another alone, and compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", choices=tuple(LATEST), default=PRESET, help="which study")
+    parser.add_argument("--preset", choices=("smoke", "tiny"), default=PRESET, help="which study")
     parser.add_argument("--kills", type=int, default=KILLS, help="how many")
     parser.add_argument("--workers", type=int, help="processes (default: as many as fit)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")

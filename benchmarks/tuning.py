@@ -3,7 +3,7 @@
 The defaults are the first of the twenty settings.
 
     python benchmarks/tuning.py plan FOLDER      the next round, or, when the search is over, the final trials
-    likewise work FOLDER                         runs what was planned; here, or on a bare GPU machine that FOLDER is taken to
+    likewise study run FOLDER                    here; or pack, execute elsewhere and merge
     python benchmarks/tuning.py report FOLDER    writes results/tuning.json when all is done
 
 Planning and running are apart: the folder travels.  The search sees validation characters alone; the final trials open the
@@ -23,13 +23,13 @@ from page import fill
 from likewise import losses
 from likewise.app.configuration import parse_request
 from likewise.app.layers import read_request
-from likewise.cli.study import StudyFile, board_of, write_study
+from likewise.cli.study import StudyFile, open_study, write_study
 from likewise.cli.tuning import defaults_first
 from likewise.protocols.bayes import Bayesian
-from likewise.protocols.board import Board
 from likewise.protocols.pairs import compare
 from likewise.protocols.search import Search, best, history, is_over, plan
 from likewise.protocols.space import Range, at_point, space_of
+from likewise.protocols.study import Study
 from likewise.protocols.trial import Trial
 
 RESULTS = Path(__file__).parent / "results" / "tuning.json"
@@ -74,9 +74,9 @@ def searches(with_defaults: bool) -> dict[str, Search]:
     return made
 
 
-def finals(search: Search, board: Board) -> list[Trial]:
+def finals(search: Search, table: Study) -> list[Trial]:
     """The best setting and the default one, with the same seeds."""
-    found = best(history(search, board))
+    found = best(history(search, table))
     assert found is not None
     made = []
     for seed in range(SEEDS):
@@ -86,23 +86,23 @@ def finals(search: Search, board: Board) -> list[Trial]:
     return made
 
 
-def planned(board: Board, with_defaults: bool) -> int:
+def planned(table: Study, with_defaults: bool) -> int:
     """Add what comes next."""
     count = 0
     for search in searches(with_defaults).values():
-        new = plan(search, board)
-        if not new and is_over(search, board):
-            new = board.add(finals(search, board))
+        new = plan(search, table)
+        if not new and is_over(search, table):
+            new = table.add(finals(search, table))
         count += len(new)
     return count
 
 
-def report(board: Board, with_defaults: bool) -> dict[str, Any]:
+def report(table: Study, with_defaults: bool) -> dict[str, Any]:
     """The improvement of MAP@R on the sealed characters, with its interval."""
-    rows = [result.row() for result in board.results() if result.trial.stage == "final" and result.status == "done"]
+    rows = [result.row() for result in table.results() if result.trial.stage == "final" and result.status == "done"]
     found = []
     for name, search in searches(with_defaults).items():
-        tried = history(search, board)
+        tried = history(search, table)
         chosen = best(tried)
         assert chosen is not None
         difference = compare(rows, f"{name}, tuned", f"{name}, default", "test MAP@R")
@@ -122,7 +122,7 @@ def report(board: Board, with_defaults: bool) -> dict[str, Any]:
                 "sentence": str(difference),
             }
         )
-    machines = sorted({result.machine for result in board.results()})
+    machines = sorted({result.machine for result in table.results()})
     return {"flags": " ".join(FLAGS), "rounds": ROUNDS, "seeds": SEEDS, "machines": machines, "losses": found}
 
 
@@ -134,12 +134,12 @@ def main() -> None:
     parser.add_argument("--without-defaults", action="store_true", help="let the search find its own beginning")
     options = parser.parse_args()
     write_study(options.folder, study())
-    board = board_of(options.folder, study())
+    table = open_study(options.folder)
     with_defaults = not options.without_defaults
     if options.what == "plan":
-        print(f"{planned(board, with_defaults)} new trials; {board.counts()}")
+        print(f"{planned(table, with_defaults)} new trials; {table.counts()}")
         return
-    found = report(board, with_defaults)
+    found = report(table, with_defaults)
     write(found, RESULTS if with_defaults else RESULTS.with_name("tuning-without-defaults.json"))
     fill(PAGE, {"tuning" if with_defaults else "tuning-without-defaults": shown(found)})
 

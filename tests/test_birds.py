@@ -396,15 +396,15 @@ def leave_embeddings(run: Path, seed: int) -> None:
 
 def test_folds_are_joined_where_they_are_and_stay_joined(birds: Any, tmp_path: Path):
     """Two seeds on two machines, one after the other: the second knows nothing of the first one's runs."""
-    from likewise.protocols.file_board import FileBoard
+    from likewise.protocols.study import Study
 
-    board = FileBoard(tmp_path / "board")
+    study = Study(tmp_path / "study.db")
     for seed in (0, 1):
         for fold in range(4):
             trial = birds.further.Trial("ArcFace", {}, seed, fold, "final", {"part": "folds", "dim": 128})
-            board.add([trial])
+            study.add([trial])
             leave_embeddings(tmp_path / "runs" / trial.key, seed)
-            board.finish(birds.further.Result(trial, test={"MAP@R": 0.1, "R@1": 0.2}, run=f"runs/{trial.key}"))
+            study.finish(birds.further.Result(trial, test={"MAP@R": 0.1, "R@1": 0.2}, run=f"runs/{trial.key}"))
         birds.verdict.join(tmp_path)
         for run in (tmp_path / "runs").iterdir():  # the machine goes back
             (run / "test.npz").unlink()
@@ -428,22 +428,24 @@ def invented_search() -> dict[str, Any]:
     return {"rows": rows, "seconds": 100.0, "at once": 4, "trials": 21, "machines": ["a GPU"]}
 
 
-def train_all(folder: Path, board: Any) -> int:
-    """Give everything that waits a made-up result, by its method, setting and seed; models of folds leave embeddings."""
+def train(folder: Path, trial: Any) -> Any:
+    """A made-up result, by the trial's method, setting and seed; models of folds leave embeddings."""
     from likewise.protocols.trial import Result
 
-    waiting = [each.trial for each in board.states() if each.state == "waiting"]
-    for trial in waiting:
-        level = 0.1 + 0.01 * METHODS.index(trial.method.split(", ")[0]) + 0.001 * trial.seed
-        level += 0.02 if trial.labels.get("change") == "layer norm" else 0.0
-        level += 0.005 * (trial.labels.get("part") == "point 0")
-        measured = {"MAP@R": level, "RP": 1.5 * level, "R@1": 3 * level}
-        if trial.labels["part"] == "folds":
-            leave_embeddings(folder / "runs" / trial.key, trial.seed)
-        test = measured if trial.stage == "final" else {}
-        about = {"run": f"runs/{trial.key}", "seconds": 8.0, "machine": "a GPU", "openings": len(test) // 3}
-        board.finish(Result(trial, val=measured, test=test, **about))
-    return len(waiting)
+    level = 0.1 + 0.01 * METHODS.index(trial.method.split(", ")[0]) + 0.001 * trial.seed
+    level += 0.02 if trial.labels.get("change") == "layer norm" else 0.0
+    level += 0.005 * (trial.labels.get("part") == "point 0")
+    measured = {"MAP@R": level, "RP": 1.5 * level, "R@1": 3 * level}
+    if trial.labels["part"] == "folds":
+        leave_embeddings(folder / "runs" / trial.key, trial.seed)
+    test = measured if trial.stage == "final" else {}
+    about = {"run": f"runs/{trial.key}", "seconds": 8.0, "machine": "a GPU", "openings": len(test) // 3}
+    return Result(trial, val=measured, test=test, **about)
+
+
+def train_all(folder: Path, study: Any) -> int:
+    """Train everything that is missing."""
+    return sum(study.finish(train(folder, trial)) for trial in study.missing())
 
 
 def test_the_verdict_from_plan_to_report_and_again_elsewhere(
@@ -453,23 +455,23 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     verdict, search = birds.verdict, invented_search()
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(verdict, "LOOKED_AT", METHODS[:2])
-    found, board = verdict.opened(tmp_path / "one", "here/birds", "here/weights.pth")
-    assert verdict.report(tmp_path / "one", search, board, {})["rows"] == []
+    found, study = verdict.opened(tmp_path / "one", "here/birds", "here/weights.pth")
+    assert verdict.report(tmp_path / "one", search, study, {})["rows"] == []
     stages, known = [], None
     while True:
-        verdict.plan(tmp_path / "one", found, board, search, {})
-        count = train_all(tmp_path / "one", board)
+        verdict.plan(tmp_path / "one", found, study, search, {})
+        count = train_all(tmp_path / "one", study)
         if not count:
             break
         stages.append(count)
         if len(stages) == 2:  # before the folds are joined
-            known = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, {}, 4)))
+            known = json.loads(json.dumps(verdict.report(tmp_path / "one", search, study, {}, 4)))
     # 7 methods x 5 seeds x 2 sizes, 2 methods x 3 seeds x 4 folds, 2 points, 3 strengths of a miner; the 5 best x 5 seeds x
     # (2 sizes + the default), their folds, 2 methods x 7 changes x 3 seeds, the miner x 5 seeds; 2 methods x 5 seeds x (all
     # that helped, all classes)
     assert stages == [70 + 24 + 2 + 3, 75 + 60 + 42 + 5, 20]
     verdict.join(tmp_path / "one")
-    whole = json.loads(json.dumps(verdict.report(tmp_path / "one", search, board, {}, 4)))
+    whole = json.loads(json.dumps(verdict.report(tmp_path / "one", search, study, {}, 4)))
     assert whole["best by validation"] == list(reversed(METHODS))[:5]
     assert len(whole["joined"]) == 21
     assert whole["waiting"] == 0
@@ -490,10 +492,10 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
     # folds that were not joined are trained again; so is what failed, and what follows from all of its kind waits for it
     for number, (before, left) in enumerate(((whole, 0), (known, 84 + 20), (failed, 1))):
         there = tmp_path / f"elsewhere {number}"
-        found, board = verdict.opened(there, "there/birds", "imagenet")
-        verdict.plan(there, found, board, search, before)
-        assert board.counts()["waiting"] == left
-        again = json.loads(json.dumps(verdict.report(there, search, board, before, 1)))
+        found, study = verdict.opened(there, "there/birds", "imagenet")
+        verdict.plan(there, found, study, search, before)
+        assert study.counts()["missing"] == left
+        again = json.loads(json.dumps(verdict.report(there, search, study, before, 1)))
         assert left or again == whole
         done = {row["key"] for row in before["rows"] if row["status"] == "done"}
         assert done <= {row["key"] for row in again["rows"] + again["rows, not planned"]}, "nothing is lost"
@@ -501,37 +503,27 @@ def test_the_verdict_from_plan_to_report_and_again_elsewhere(
         shown = [row["method"] for row in again["table"] if row["dim"] == 512]
         assert (METHODS[0] in shown) == (before is not failed), "what lacks a seed is in no table"
         assert (METHODS[0] in json.dumps(again["tournament"])) == (before is not failed)
-    train_all(there, board)
-    verdict.plan(there, found, board, search, again)
-    assert verdict.report(there, search, board, again, 1)["rows, not planned"] == []
+    train_all(there, study)
+    verdict.plan(there, found, study, search, again)
+    assert verdict.report(there, search, study, again, 1)["rows, not planned"] == []
 
 
 def test_a_journey_goes_on_until_nothing_is_left(birds: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Workers that finish everything at once and leave: what follows from it is planned, and told."""
+    """Trials that take no time: what follows from them is planned, and told."""
     import zipfile
 
-    from likewise.protocols.file_board import FileBoard
+    from likewise.protocols.executor import SerialExecutor
 
-    class Quick:
-        """A worker that is done before it is waited for."""
-
-        returncode = 0
-
-        def poll(self) -> int:
-            return 0
-
-    def start(folder: Path, number: int) -> Quick:
-        train_all(folder, FileBoard(folder / "board"))
-        return Quick()
+    def start(_run: Any, report: Any, *, workers: int, per_gpu: int, logs: Path) -> SerialExecutor:
+        return SerialExecutor(lambda trial, _: train(logs, trial), report)
 
     pack, study, out = tmp_path / "pack", tmp_path / "study", tmp_path / "verdict.json"
     monkeypatch.setattr(birds.search, "METHODS", {name: birds.search.METHODS[name] for name in METHODS})
     monkeypatch.setattr(birds.verdict, "LOOKED_AT", METHODS[:2])
     for name, value in {"searched": lambda: invented_search(), "RESULTS": out}.items():
         monkeypatch.setattr(birds.travel, name, value)
-    monkeypatch.setattr("likewise.cli.pool._start", start)
-    monkeypatch.setattr("likewise.cli.pool.POLL", 0.0)
-    monkeypatch.setattr(birds.travel.os, "environ", dict(birds.travel.os.environ))
+    monkeypatch.setattr("likewise.app.execute.LocalExecutor", start)
+    monkeypatch.setattr(birds.travel.sys, "path", list(birds.travel.sys.path))
     found, _ = birds.verdict.opened(pack, "data/CUB_200_2011", "imagenet")
     (pack / birds.travel.METHODS).write_text(json.dumps({name: each.config for name, each in found.items()}))
     with zipfile.ZipFile(pack / birds.travel.BIRDS, "w") as archive:

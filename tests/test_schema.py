@@ -138,7 +138,7 @@ def test_a_trial_of_an_older_schema_is_another_one():
     new = Trial("gml", {"schema": SCHEMA, "loss": NEW, "seed": 1}, 1, labels={"loss.neighbors": 4, "dim": 8})
     assert old.upgrade() == new == new.upgrade()
     assert old.upgrade().key == new.key != old.key
-    assert Trial.from_dict(old.to_dict()).key == old.key  # a board finds its files by it
+    assert Trial.from_dict(old.to_dict()).key == old.key  # a study finds its trials by it
 
 
 def test_the_table_names_what_there_is():

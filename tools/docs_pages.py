@@ -14,7 +14,7 @@ from likewise import losses, miners
 from likewise.formula import hyperparameters
 
 ROOMS = {"losses": losses, "miners": miners}
-BASES = {"PairLoss", "ProxyLoss", "Between", "Miner", "PairMiner", "TripletMiner"}
+BASES = {"PairLoss", "ProxyLoss", "Between", "MinedCounts", "Miner", "PairMiner", "TripletMiner"}
 
 
 def described(room: str) -> list[type]:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
 
 # The base class of modes that see every operation.  The tutorials of PyTorch import it from here, because no public module
 # exports it (torch 1.13 to 2.13).
@@ -26,3 +31,60 @@ def assume_constant_result(function: F) -> F:
     # (torch 2.1 to 2.13).
     vars(function)["_dynamo_marked_constant"] = True
     return function
+
+
+def is_inside_func() -> bool:
+    """Whether a transform of ``torch.func`` (``grad``, ``jvp``, ``vmap``, …) is active.
+
+    Examples:
+        >>> import torch
+        >>> is_inside_func(), torch.vmap(lambda x: x * is_inside_func())(torch.ones(1))
+        (False, tensor([1.]))
+    """
+    return torch._C._are_functorch_transforms_active()  # since torch 2.0; torch.compile evaluates it while it traces
+
+
+def is_transformed() -> bool:
+    """Whether a transform of ``torch.func`` or forward-mode differentiation is active.
+
+    Both need plain operations: they do not differentiate a `torch.autograd.Function` that only has a ``backward``.
+
+    Examples:
+        >>> import torch
+        >>> from torch.autograd import forward_ad
+        >>> with forward_ad.dual_level():
+        ...     is_transformed()
+        True
+    """
+    return is_inside_func() or forward_ad._current_level >= 0  # since torch 1.11
+
+
+def is_mapped(tensor: Tensor) -> bool:
+    """Whether ``torch.vmap`` maps over a tensor, which then has many values, and none that can be read.
+
+    Examples:
+        >>> import torch
+        >>> torch.vmap(lambda x: x * is_mapped(x))(torch.ones(1))
+        tensor([1.])
+    """
+    if not is_inside_func():
+        return False
+    functorch = torch._C._functorch  # since torch 2.0
+    while functorch.is_functorch_wrapped_tensor(tensor):  # one wrapper for each transform around it
+        if functorch.is_batchedtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False
+
+
+def outside_func() -> AbstractContextManager[Any]:
+    """Suspend the transforms of ``torch.func``, for code whose tensors are not part of what is transformed.
+
+    Examples:
+        >>> import torch
+        >>> with outside_func():
+        ...     is_inside_func()
+        False
+    """
+    suspended: AbstractContextManager[Any] = torch._C._DisableFuncTorch()  # since torch 2.0
+    return suspended

@@ -26,6 +26,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from likewise._compat import is_inside_func, is_transformed
+
 
 @dataclass(frozen=True)
 class RowPartition:
@@ -188,33 +190,48 @@ def _pad(rows: Tensor, length: int) -> Tensor:
     return rows if len(rows) == length else torch.cat([rows, rows.new_zeros(length - len(rows), *rows.shape[1:])])
 
 
-class _Gather(torch.autograd.Function):
+class _Collective(torch.autograd.Function):
+    """A linear function of the tensors of all ranks, which each rank calls once: its tangent is the same function."""
+
+    @classmethod
+    def jvp(cls, ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+        result: Tensor = cls.apply(tangent, *ctx.others)  # type: ignore[no-untyped-call]
+        return result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.others = inputs[1:]
+
+    @staticmethod
+    def vmap(*_: Any) -> None:
+        raise RuntimeError("vmap cannot map over distributed batches, of which the ranks gather one at a time")
+
+
+class _Gather(_Collective):
     """Gather local rows into all rows; `_Scatter` is its adjoint."""
 
     @staticmethod
-    def forward(ctx: Any, local: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
-        ctx.rows, ctx.wire = rows, wire
+    def forward(local: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
         return wire.gather(local, rows.sizes)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Scatter.apply(grad, ctx.rows, ctx.wire), None, None  # type: ignore[no-untyped-call]
+        return _Scatter.apply(grad, *ctx.others), None, None  # type: ignore[no-untyped-call]
 
 
-class _Scatter(torch.autograd.Function):
+class _Scatter(_Collective):
     """Sum all rows over ranks and return the local rows of the sum; `_Gather` is its adjoint."""
 
     @staticmethod
-    def forward(ctx: Any, gathered: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
-        ctx.rows, ctx.wire = rows, wire
+    def forward(gathered: Tensor, rows: RowPartition, wire: _Wire) -> Tensor:
         return wire.scatter(gathered, rows.sizes, rows.rank)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Gather.apply(grad, ctx.rows, ctx.wire), None, None  # type: ignore[no-untyped-call]
+        return _Gather.apply(grad, *ctx.others), None, None  # type: ignore[no-untyped-call]
 
 
-class _Total(torch.autograd.Function):
+class _Total(_Collective):
     """Sum over ranks; the operation is self-adjoint.
 
     The last argument requires a gradient and gets none.  It makes this rank join the collective of the backward pass
@@ -222,15 +239,18 @@ class _Total(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, local: Tensor, wire: _Wire, _joins: Tensor) -> Tensor:
-        ctx.wire = wire
+    def forward(local: Tensor, wire: _Wire, _joins: Tensor | None) -> Tensor:
         total = local.clone()
         dist.all_reduce(total, group=wire.group)
         return total
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.others = inputs[1], None
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Total.apply(grad, ctx.wire, grad.new_zeros(())), None, None  # type: ignore[no-untyped-call]
+        return _Total.apply(grad, *ctx.others), None, None  # type: ignore[no-untyped-call]
 
 
 class TorchProcessGroup(ProcessGroup):
@@ -283,7 +303,8 @@ class TorchProcessGroup(ProcessGroup):
 
     def gather(self, local: Tensor, rows: RowPartition) -> Tensor:
         """All-gather rows; the rows of the batch are gathered once and cached."""
-        if rows is not self._batch:
+        # what is gathered inside a transform does not exist outside of it
+        if rows is not self._batch or is_transformed():
             return self._gather(local, rows)
         key = id(local), torch.is_grad_enabled()
         if key not in self._gathered:
@@ -305,7 +326,8 @@ class TorchProcessGroup(ProcessGroup):
         if not local:
             return []
         stacked = torch.stack([number.double() for number in local])
-        joins = stacked.new_zeros((), requires_grad=torch.is_grad_enabled())
+        # inside a transform no tensor can be made to require a gradient, but there every number depends on its inputs
+        joins = None if is_inside_func() else stacked.new_zeros((), requires_grad=torch.is_grad_enabled())
         sums: Tensor = _Total.apply(stacked, self._wire, joins)  # type: ignore[no-untyped-call]
         return [total.to(number.dtype) for total, number in zip(sums, local, strict=True)]
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from likewise.analysis.catalog import Entry
 from likewise.analysis.weights import weigh
+from likewise.formula import as_similarity
 from likewise.miners import TripletMiner
 
 NODE = shutil.which("node")
@@ -48,7 +49,7 @@ const compared = (loss, batch) => {
   matrices.forEach((matrix, k) => {
     const other = said.matrices[k];
     const alike = other.between === matrix.between && other.rows === matrix.rows && other.columns === matrix.columns;
-    result.push(alike ? 0 : Infinity, apart(other.s, matrix.s), apart(other.slopes, matrix.slopes));
+    result.push(alike ? 0 : Infinity, apart(other.s, matrix.s), apart(other.derivatives, matrix.derivatives));
   });
   result.push(proxyGradient === null ? (said.proxyGradient === null ? 0 : Infinity) : apart(said.proxyGradient, proxyGradient));
   return result.map((each) => (Number.isFinite(each) ? each : String(each)));
@@ -161,23 +162,25 @@ def in_python(entry: Entry, parameters: list[Mapping[str, Any]], batch: Mapping[
             loss.proxies.copy_(batch["proxies"])
     if batch["ties"] and isinstance(getattr(loss, "miner", None), TripletMiner):
         # of several pairs at the chosen similarity a rule gives each its share, as on the page; a small batch names the first
-        declared = loss.declare().chosen_by(loss.miner.choice())
+        declared = loss.declare().chosen_by(loss.miner.choice(as_similarity(loss.similarity)))
         loss.miner, loss.declare = None, lambda: declared
     return said_by(loss, batch)
 
 
 def said_by(loss: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """Value, matrices, slopes and gradients of a loss."""
+    """Value, matrices, derivatives and gradients of a loss."""
     weighing = weigh(loss, batch["samples"], batch["labels"])
     by_proxies = None
     if batch["proxies"] is not None:
         value = loss(batch["samples"], batch["labels"])
         (by_proxies,) = torch.autograd.grad(value, [loss.proxies], allow_unused=True, materialize_grads=True)
-    # a matrix that the loss made several times is one matrix with the sum of the slopes
+    # a matrix that the loss made several times is one matrix with the sum of the derivatives
     matrices: dict[str, dict[str, Any]] = {}
     for matrix in weighing.matrices:
-        slopes = matrix.derivatives + (matrices[matrix.between]["slopes"] if matrix.between in matrices else 0.0)
-        matrices[matrix.between] = {"s": matrix.similarities, "slopes": slopes}
+        derivatives = matrix.derivatives + (
+            matrices[matrix.between]["derivatives"] if matrix.between in matrices else 0.0
+        )
+        matrices[matrix.between] = {"s": matrix.similarities, "derivatives": derivatives}
     return {
         "value": weighing.value.item(),
         "matrices": [

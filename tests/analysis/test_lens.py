@@ -38,7 +38,13 @@ from likewise.formula import (
 )
 from likewise.losses import MarginLoss, PairLoss, ProxyLoss, ProxyRepulsionLoss, RAWLoss, SoftmaxLoss, TripletLoss
 from likewise.losses.proxy_base import Between, cross_entropy
-from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner
+from likewise.miners import (
+    BatchEasyHardMiner,
+    DistanceWeightedMiner,
+    MultiSimilarityMiner,
+    TripletMarginMiner,
+    TripletMiner,
+)
 from tests.analysis.agreement import NODE, TIES_ARE_FREE, batches, evaluated, facts, gaps, in_python
 from tests.report.browser import CHROMIUM
 
@@ -136,12 +142,12 @@ def test_a_difference_would_be_seen(page: str, known: dict[str, Any], tmp_path: 
     entry = catalog()["Multi-similarity"]
     batch = batches(known[entry.name], 1, seed=0)[0]
     right = in_python(entry, known[entry.name]["parameters"], batch)
-    slopes = list(right["matrices"][0]["slopes"])
-    slopes[1] += 1e-6
+    derivatives = list(right["matrices"][0]["derivatives"])
+    derivatives[1] += 1e-6
     wrong = [
         {**right, "value": right["value"] * (1.0 + 1e-6)},
         {**right, "gradient": right["gradient"][:-1]},
-        {**right, "matrices": [{**right["matrices"][0], "slopes": slopes}]},
+        {**right, "matrices": [{**right["matrices"][0], "derivatives": derivatives}]},
         {**right, "matrices": [{**right["matrices"][0], "between": "samples against proxies"}]},
         {**right, "matrices": []},
     ]
@@ -153,7 +159,7 @@ def test_odd_batches_have_finite_numbers(page: str, tmp_path: Path):
     """One sample, points that are zero, all alike, opposite, huge or next to nothing."""
     program = """
     const numbers = (said) => [said.value, ...said.gradient, ...(said.proxyGradient || []),
-      ...said.matrices.flatMap((matrix) => [...matrix.s, ...matrix.slopes])];
+      ...said.matrices.flatMap((matrix) => [...matrix.s, ...matrix.derivatives])];
     const odd = {one: [[1, 2]], zero: [[0, 0], [1, 0], [0, 0]], alike: [[1, 2], [1, 2], [1, 2], [1, 2]],
       opposite: [[1, 2], [-1, -2], [1, 2], [-1, -2]], huge: [[1e100, 2e100], [3e100, -1e100], [1, 1]],
       tiny: [[1e-300, 2e-300], [3e-300, -1e-300], [1e-310, 0]]};
@@ -214,6 +220,16 @@ class SoftRank(PairLoss):
         return per_anchor(add_up(rank / (1.0 + rank), EACH_POSITIVE))
 
 
+class Learned(PairLoss):
+    """A scale and a bias that are learned; on the page they are numbers."""
+
+    scale: float = hyper(default=2.0, help="scale", above=0.0, search=(1.0, 20.0), learn=True)
+    bias: float = hyper(default=-1.0, help="bias", search=(-5.0, 0.0), learn=True)
+
+    def declare(self):
+        return per_pair(NEGATIVES, softplus(self.scale * s + self.bias))
+
+
 class Nearest(ProxyLoss):
     """A softmax over proxies whose scale is a square."""
 
@@ -247,6 +263,23 @@ def test_a_loss_with_a_miner_of_its_own(tmp_path: Path):
     _agrees(Entry("Mine", RAWLoss, (("miner", MultiSimilarityMiner),)), made.text(), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("miner", "sliders"),
+    [
+        (TripletMarginMiner(0.3), ["margin", "miner.margin"]),
+        (TripletMarginMiner(0.3, kind="semihard"), ["margin", "miner.margin"]),
+        (TripletMarginMiner(0.3, kind="easy"), ["margin", "miner.margin"]),
+        (BatchEasyHardMiner("semihard", "hard", positive_range=(-0.5, 0.9)), ["margin"]),
+        (BatchEasyHardMiner("all", "all", negative_range=(-0.5, 0.9)), ["margin"]),
+    ],
+    ids=repr,
+)
+def test_a_triplet_loss_with_a_rule(miner: TripletMiner, sliders: list[str], tmp_path: Path):
+    made = script_of(TripletLoss(0.5, miner=miner), name="Mine")
+    assert [each.name for each in made.parameters] == sliders
+    _agrees(Entry("Mine", TripletLoss, (("miner", lambda: miner),)), made.text(), tmp_path)
+
+
 def test_a_learned_number_begins_where_it_is(tmp_path: Path):
     made = script_of(MarginLoss(beta=0.9), name="Mine")
     assert [(each.name, pytest.approx(each.value)) for each in made.parameters] == [
@@ -255,6 +288,10 @@ def test_a_learned_number_begins_where_it_is(tmp_path: Path):
         ("nu", 0.0),
     ]
     _agrees(Entry("Mine", MarginLoss), made.text(), tmp_path)
+    made = script_of(Learned(scale=3.0))
+    assert [(each.name, pytest.approx(each.value)) for each in made.parameters] == [("scale", 3.0), ("bias", -1.0)]
+    assert "h_scale" in made.text()
+    assert "h_bias" in made.text()
 
 
 def _agrees(entry: Entry, text: str, folder: Path) -> None:
@@ -296,6 +333,10 @@ class Longest(PairLoss):
         (Longest(), "length of Longest is a Python function that has no JavaScript"),
         (MarginLoss(num_classes=5), "beta of MarginLoss is one number for each class, which has no JavaScript"),
         (
+            TripletLoss(similarity="poincare"),
+            "the similarity Poincare(normalize=False, curvature=0.1, clip=2.3) has no JavaScript",
+        ),
+        (
             TripletLoss(miner=DistanceWeightedMiner()),
             "the choice of DistanceWeightedMiner is not a formula of this loss",
         ),
@@ -310,13 +351,13 @@ def test_what_has_no_javascript_is_shown_by_its_python_curves(loss: Any, reason:
     program = f"""
     const points = Float64Array.of(1, 0, {math.cos(1.0)}, {math.sin(1.0)});
     const weights = [[0, 0], [0, 1]].map((labels) =>
-      LENS.Mine.run(points, Int32Array.from(labels), 2, 2, null, 2, []).matrices[0].slopes[1]);
+      LENS.Mine.run(points, Int32Array.from(labels), 2, 2, null, 2, []).matrices[0].derivatives[1]);
     """
     near, far = json.loads(evaluated(made.text() + program, "JSON.stringify(weights)", tmp_path))
     place = int((curve.similarities < math.cos(1.0)).sum())
-    for slope, weights, sign in ((near, curve.positive, -1.0), (far, curve.negative, 1.0)):
+    for derivative, weights, sign in ((near, curve.positive, -1.0), (far, curve.negative, 1.0)):
         ends = [sign * float(weights.mean(dim=0)[k]) for k in (place - 1, place)]
-        assert min(ends) - 1e-5 <= slope <= max(ends) + 1e-5
+        assert min(ends) - 1e-5 <= derivative <= max(ends) + 1e-5
 
 
 @pytest.mark.parametrize(
@@ -334,10 +375,10 @@ def test_proxies_without_javascript_are_shown_by_their_python_curves(loss: Any, 
     program = """
     const points = Float64Array.of(1, 0, 0, 1), proxies = Float64Array.of(0.6, 0.8, -0.8, 0.6);
     const labels = Int32Array.of(0, 1);
-    const {matrices: [{between, slopes}], proxyGradient} = LENS.Mine.run(points, labels, 2, 2, proxies, 2, []);
+    const {matrices: [{between, derivatives}], proxyGradient} = LENS.Mine.run(points, labels, 2, 2, proxies, 2, []);
     """
     found = json.loads(
-        evaluated(made.text() + program, "JSON.stringify([between, [...slopes], [...proxyGradient]])", tmp_path)
+        evaluated(made.text() + program, "JSON.stringify([between, [...derivatives], [...proxyGradient]])", tmp_path)
     )
     assert found[0] == "samples against proxies"
     assert found[1][0] < 0.0 <= found[1][1]

@@ -34,7 +34,7 @@ from likewise.losses import (
     TripletLoss,
     WeightedSum,
 )
-from likewise.miners import DistanceWeightedMiner, RandomMiner
+from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner
 from likewise.train import Data, Optimizer, Plan, Run, train
 from likewise.train.lens import Looks
 from tests.train.small import (
@@ -161,6 +161,17 @@ def test_the_numbers_of_a_batch(name: str):
     order = sorted(range(6), key=lambda label: -norms[label])[:5]
     assert [label for label, _ in seen["classes"]["largest"]] == order
     assert [norm for _, norm in seen["classes"]["largest"]] == pytest.approx([norms[label] for label in order])
+
+
+def test_what_a_miner_keeps_is_recorded():
+    embeddings, labels = batch()
+    generator = torch.Generator().manual_seed(3)
+    for miner in (MultiSimilarityMiner(), RandomMiner(7, generator=generator)):
+        before = generator.get_state()
+        seen = Recorder(TripletLoss(miner=miner))(embeddings, labels)["mined"]
+        assert torch.equal(generator.get_state(), before)
+        assert seen == miner.count(embeddings, labels)._asdict()
+    assert "mined" not in Recorder(TripletLoss())(embeddings, labels)
 
 
 def test_a_negative_weight_is_seen():

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from likewise.app.trials import run_trial
 from likewise.cli import main
+from likewise.cli.executing import Execution
+from likewise.protocols.executor import Executor, SerialExecutor, reporter
+from likewise.protocols.study import Study
 
 CLASSES, EACH, SIDE = 12, 6, 36
 
@@ -57,6 +62,17 @@ def here(session_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "photos").symlink_to(session_folder / "photos")
     shutil.copy(session_folder / "quick.yaml", tmp_path)
     return tmp_path
+
+
+def run_serially(folder: Path, study: Study, how: Execution, metric: str) -> Executor:
+    """Trials run in this process: takes the place of `likewise.cli.executing.make_executor`."""
+    return SerialExecutor(partial(run_trial, folder=folder, metric=metric), reporter(study))
+
+
+@pytest.fixture
+def serial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands about studies run trials in this process."""
+    monkeypatch.setattr("likewise.cli.executing.make_executor", run_serially)
 
 
 TRAIN = ("train", "--config", "quick.yaml", "--data", "ImageFolder", "--data.root", "photos")

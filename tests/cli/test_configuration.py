@@ -27,6 +27,14 @@ def configured(*words: str) -> dict[str, Any]:
     [
         [],
         ["--loss.alpha", "3", "--loss.miner", "SemiHardMiner", "--loss.miner.margin", "0.2"],
+        [
+            "--loss.miner",
+            "BatchEasyHardMiner",
+            "--loss.miner.negatives",
+            "all",
+            "--loss.miner.positive_range",
+            "[0, 0.9]",
+        ],
         ["--loss", "ProxyAnchorLoss", "--optimizer.lrs.proxies", "0.01", "--memory.size", "100"],
         ["--loss", "MarginLoss", "--loss.num_classes", "7", "--plan.precision", "no", "--plan.graph", "false"],
         ["--loss", "Matryoshka", "--loss.loss", "CircleLoss", "--loss.dims", "[8, 64]", "--plan.clip", "1"],
@@ -150,8 +158,8 @@ MISTAKES = {
     "--loss Matryoshka --loss.loss CircleLoss --loss.loss.gama 3": "there is no option --loss.loss.gama; did you mean --loss.loss.gamma?",
     "--loss ProxyNCALoss --loss.num_classes 3": "there is no option --loss.num_classes: "
     "it follows from the rest of the configuration",
-    "--loss DirectionRegularized --loss.loss CircleLoss": "--loss.loss must be a TripletLoss or a MultiSimilarityLoss "
-    "or a ProxyNCALoss, but it is likewise.losses.CircleLoss",
+    "--loss DirectionRegularized --loss.loss Matryoshka": "--loss.loss must be a PairLoss or a ProxyLoss, "
+    "but it is likewise.losses.Matryoshka",
     "--loss DirectionRegularized --loss.loss ProxyNCALoss --loss.loss.scal 3": "there is no option --loss.loss.scal; "
     "did you mean --loss.loss.scale?",
     "--data Glyps": "there is no data set Glyps; did you mean Glyphs?",

@@ -226,3 +226,25 @@ def test_killed_for_good_it_goes_on(run: Path, here: Path):
     assert main(["embed", "run", "photos", "-o", "whole.npz", "--batch", "4"]) == 0
     assert np.array_equal(content()["embeddings"], content("whole.npz")["embeddings"])
     assert not list(here.glob("*.parts"))
+
+
+def test_parts_are_embedded_in_other_processes_and_resumed(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """The same file as in one process; a part that is there already is not embedded again."""
+    monkeypatch.setattr("likewise.cli.embed.PART", 16)
+    assert main(["embed", "run", "photos", "-o", "one.npz"]) == 0
+    assert main(["embed", "run", "photos", "-o", "several.npz", "--workers", "2"]) == 0
+    one, several = content("one.npz"), content("several.npz")
+    assert one.keys() == several.keys()
+    for name, value in one.items():
+        if name == "embeddings":
+            np.testing.assert_allclose(several[name], value, atol=1e-5)
+        else:
+            assert np.array_equal(several[name], value), name
+    assert not Path("several.npz.parts").exists()
+    capsys.readouterr()
+    assert main(["embed", "run", "photos", "-o", "e.npz", "--on", "local"]) == 2
+    assert "--on: address must be auto or host:port, but it is 'local'" in capsys.readouterr().err
+    assert main(["embed", "run", "photos", "-o", "e.npz", "--workers", "0"]) == 2
+    assert "--workers must be a whole number ≥ 1, but it is 0" in capsys.readouterr().err

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from PIL import Image
 
 from likewise.cli import index as command
 from likewise.cli import main
 from likewise.cli.collection import typed
-from likewise.search import Encoder, Index
+from likewise.search import Encoder, Index, list_versions
 from likewise.search.encoder import Embedding
 
 
@@ -49,8 +50,8 @@ def test_a_folder_becomes_an_index(run: Path, capsys: pytest.CaptureFixture[str]
     assert index.root == Path("photos").resolve()
     by_hand = Encoder.load("run/best.safetensors", "glyphs").embed(files)
     assert np.allclose(index.vectors(), by_hand, atol=1e-5)
-    assert index.manifest.model is not None
-    assert (index.manifest.model.name, index.manifest.model.images) == ("best.safetensors", "glyphs")
+    assert index.model is not None
+    assert (index.model.name, index.model.images) == ("best.safetensors", "glyphs")
     small = index.thumbnail(5)
     assert small is not None
     assert Image.open(BytesIO(small)).size == (36, 36)  # never larger than it was
@@ -194,8 +195,8 @@ def test_slices_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]
     assert np.allclose(merged.vectors()[order], whole.vectors(), atol=1e-5)
     assert merged.column("label")[0] == "c00"
     assert [merged.thumbnail(each) for each in merged.ids[order]] == [whole.thumbnail(each) for each in whole.ids]
-    assert merged.manifest.model == whole.manifest.model
-    assert len(merged.manifest.segments) == 1
+    assert merged.model == whole.model
+    assert [each.card.rows for each in list_versions("all.index")] == [72]
     assert main(["index", "run/model.safetensors", "photos", "-o", "other.index"]) == 0
     assert main(["index", "--merge", "1.index", "other.index", "-o", "bad.index"]) == 2
     assert "other must be of the same model, best.safetensors, but it is of another one" in capsys.readouterr().err
@@ -208,7 +209,7 @@ def test_an_approximate_structure_is_measured_and_said(run: Path, capsys: pytest
     assert "search HNSW: finds 100.0% of the ten nearest" in out
     assert "of the ten nearest that float32 finds, measured with 72" in out
     assert main(["index", "run", "photos", "-o", "a.index", "--overwrite", "--name", "stripes"]) == 0
-    assert Index.open("a.index").manifest.near is None
+    assert Index.open("a.index").near is None
     assert Index.open("a.index").name == "stripes"
 
 
@@ -291,14 +292,77 @@ def test_a_folder_of_photographs_is_never_replaced(run: Path, some: Path, capsys
     assert sorted(some.rglob("*")) == before
 
 
-def test_killed_between_moving_the_old_index_and_placing_the_new(run: Path, some: Path):
+def test_versions_are_listed_restored_checked_and_purged(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
-    for words in (["run", "some", "-o", "a.index", "--overwrite"], ["--update", "some", "-o", "a.index"]):
-        Path("a.index.parts").mkdir()
-        Path("a.index").rename("a.index.parts/old")
-        assert main(["index", *words]) == 0
-        assert len(Index.open("a.index")) == 6
-        shutil.rmtree("a.index.parts", ignore_errors=True)
+    shutil.copy("photos/c05/0.png", some / "c1" / "new.png")
+    assert main(["index", "--update", "some", "-o", "a.index"]) == 0
+    shutil.rmtree(some / "c0")
+    assert main(["index", "run", "some", "-o", "a.index", "--overwrite"]) == 0  # the next version, by one rename
+    capsys.readouterr()
+    assert main(["index", "--versions", "a.index"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:-1]]
+    assert [(row[0], row[3]) for row in rows] == [("4", "5"), ("3", "7"), ("2", "6")]
+    assert main(["index", "--restore", "2", "-o", "a.index"]) == 0
+    assert "a.index: version 2 is the newest again, 6 items" in capsys.readouterr().out
+    assert len(Index.open("a.index")) == 6
+    assert main(["search", "a.index", "photos/c00/0.png", "-k", "1"]) == 0
+    os.truncate("a.index/version-000005/items.arrow", 100)
+    assert main(["index", "--check", "a.index"]) == 1
+    assert "a.index/version-000005/items.arrow is not what was written" in capsys.readouterr().out
+    assert main(["search", "a.index", "photos/c00/0.png"]) == 2
+    assert "items.arrow is damaged: restore an older version with likewise index --restore" in capsys.readouterr().err
+    assert main(["index", "--restore", "4", "a.index"]) == 0
+    assert main(["index", "--purge", "a.index"]) == 0
+    assert "a.index: 3 older versions removed" in capsys.readouterr().out
+    assert main(["index", "--check", "a.index"]) == 0
+    assert [each.number for each in list_versions("a.index")] == [6]
+    for words in (["--purge"], ["--restore", "1"], ["--check"], ["--versions"]):
+        assert main(["index", *words, "some"]) == 2
+        assert "some must be the folder of an index, but it has no version" in capsys.readouterr().err
+    assert not (some / ".lock").exists()
+    assert main(["index", "--purge", "--versions", "a.index"]) == 2
+    assert main(["index", "--versions", "postgresql://me@host/x#y"]) == 2
+    said = capsys.readouterr().err
+    assert "give one of --versions and --purge" in said
+    assert "an index in a database has no versions" in said
+
+
+def test_vectors_from_elsewhere_and_for_elsewhere(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["index", "run", "some", "-o", "a.index"]) == 0
+    assert main(["embed", "run", "some", "-o", "e.npz"]) == 0
+    assert main(["index", "--vectors", "e.npz", "run", "-o", "b.index", "--storage", "float16"]) == 0
+    assert "b.index: 6 vectors indexed" in capsys.readouterr().out
+    one, other = Index.open("a.index"), Index.open("b.index")
+    assert (paths(other), other.column("label"), other.root, other.storage) == (
+        paths(one),
+        one.column("label"),
+        one.root,
+        "float16",
+    )
+    assert np.allclose(one.vectors(), other.vectors(), atol=1e-3)
+    assert other.search("some/c0/1.png", 1).ids.tolist() == [[1]]
+    np.savez("more.npz", embeddings=np.eye(3, 8), paths=["c0/0.png", "x", "y"], year=[1, 2, 3])
+    assert main(["index", "--update", "--vectors", "more.npz", "-o", "b.index"]) == 0
+    assert (len(Index.open("b.index")), Index.open("b.index").fields) == (8, {"year": "number"})
+    assert main(["index", "--to-parquet", "b.parquet", "b.index"]) == 0
+    table = pyarrow.parquet.read_table("b.parquet")
+    assert table.column_names == ["id", "path", "label", "year", "vector"]
+    assert table.num_rows == 8
+    capsys.readouterr()
+    np.savez("odd.npz", vectors=np.eye(3))
+    for words, sentence in (
+        (["--vectors", "odd.npz", "-o", "c.index"], "odd.npz must have an array embeddings (n, d), but it has vectors"),
+        (
+            ["--vectors", "e.npz", "run/model.safetensors", "-o", "c.index"],
+            "e.npz was made with another model than run",
+        ),
+        (["--vectors", "quick.yaml", "-o", "c.index"], "quick.yaml must be a NumPy file (.npz) of plain arrays"),
+        (["--vectors", "e.npz"], "likewise index needs a place for the index: -o birds.index"),
+        (["--to-parquet", "c.parquet"], "this needs one index, such as birds.index, but it was given none"),
+    ):
+        assert main(["index", *words]) == 2
+        assert sentence in capsys.readouterr().err
+    assert not Path("c.index").exists()
 
 
 def test_options_may_stand_between_places(run: Path, some: Path):
@@ -309,7 +373,7 @@ def test_options_may_stand_between_places(run: Path, some: Path):
 def test_a_slice_never_takes_the_others_for_gone(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
     assert main(["index", "--update", "some", "-o", "a.index", "--prune", "--shard", "1/2"]) == 2
-    assert "--prune needs all images: leave --shard out" in capsys.readouterr().err
+    assert "--prune needs all images: leave --shard and --vectors out" in capsys.readouterr().err
     assert len(Index.open("a.index")) == 6
 
 

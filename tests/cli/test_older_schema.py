@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 import yaml
@@ -17,9 +18,9 @@ from safetensors.torch import save_file
 from likewise.app.configuration import check, parse_request
 from likewise.app.layers import read_request
 from likewise.cli import main
-from likewise.cli.study import begin, board_of, read_study
+from likewise.cli.study import begin, open_study, read_study
 from likewise.losses import ProxyGMLLoss
-from likewise.protocols.file_board import FileBoard
+from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
 from likewise.report.record import read_run
 from likewise.schema import SCHEMA
@@ -60,7 +61,7 @@ CARD = """{"format": 1, "trunk": {"name": "convnet", "in_channels": 1}, "dim": 8
 "order": "L", "size": 32}, "classes": ["$", "+"], "metrics": {"R@1": 0.25, "MAP@R": 0.125}, "torch": "2.13.0+cpu"}"""
 
 MANIFEST = """{"format": 1, "name": "idx", "dim": 8, "storage": "float32", "similarity": "cosine", "segments": [{"id": "SEGMENT",
-"rows": 3, "thumbnails": false}], "gone": null, "next_id": 3, "model": {"file": "model-e998f370.safetensors", "name":
+"rows": 4, "thumbnails": true}], "gone": "gone-0c.npy", "next_id": 4, "model": {"file": "model-e998f370.safetensors", "name":
 "best.safetensors", "sha256": "e998f37014fe54305cc56cd2100e3b1d8cad3fce5712438eb1c8993829e724a4", "images": "glyphs", "card":
 CARD}, "near": null, "loss": null, "calibration": null, "root": "photos", "created": 1794887897.7478378, "changed":
 1794887897.9552784, "revision": 1}"""
@@ -194,14 +195,30 @@ def test_a_model_is_read(here: Path):
 
 
 def test_an_index_is_read(here: Path):
-    folder, vectors = here / "old.index", np.eye(3, 8, dtype=np.float32)
-    Index.create(folder, dim=8).add(vectors, ["a.png", "b.png", "c.png"])
-    [segment] = json.loads((folder / "manifest.json").read_text())["segments"]
-    (folder / "manifest.json").write_text(MANIFEST.replace("SEGMENT", segment["id"]).replace("CARD", CARD))
+    """Format 1: segments, a list of removed items, and a manifest; it becomes the first version."""
+    folder, vectors = here / "old.index", np.eye(4, 8, dtype=np.float32)
+    folder.mkdir()
+    np.save(folder / "vectors-0a1b.npy", vectors)
+    items = pyarrow.table(
+        {"id": [0, 1, 2, 3], "path": list("abcd"), "label": [None, "wren", None, None], "year": [1, 2, 3, 4]}
+    )
+    items = items.set_column(2, "label", items.column("label").cast(pyarrow.string()))
+    with pyarrow.ipc.new_file(str(folder / "items-0a1b.arrow"), items.schema) as file:
+        file.write_table(items)
+    (folder / "thumbs-0a1b.bin").write_bytes(b"onethree")
+    np.save(folder / "thumbs-0a1b.npy", np.array([0, 3, 3, 8, 8]))
+    np.save(folder / "gone-0c.npy", np.array([0]))
+    (folder / "manifest.json").write_text(MANIFEST.replace("SEGMENT", "0a1b").replace("CARD", CARD))
     write_model(folder / "model-e998f370.safetensors")
-    index = Index.open(folder)
-    assert (index.name, len(index)) == ("idx", 3)
-    assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
+    for _ in range(2):
+        index = Index.open(folder)
+        assert (index.name, len(index), index.fields) == ("idx", 3, {"year": "number"})
+        assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
+        assert (index.item(1).label, index.thumbnail(1), index.thumbnail(2)) == ("wren", None, b"three")
+        assert index.model is not None
+        assert (index.model.name, index.model.images) == ("best.safetensors", "glyphs")
+        assert sorted(each.name for each in folder.iterdir()) == [".lock", "version-000001"]
+    assert index.add(vectors[:1], ["e"]).tolist() == [4]
 
 
 # ---- a study
@@ -219,25 +236,26 @@ def trials() -> list[Trial]:
     return made
 
 
-def write_older_study(folder: Path, trials: list[Trial]) -> FileBoard:
-    folder.mkdir()
+def write_older_study(folder: Path, trials: list[Trial], result: Result) -> None:
+    """A study as earlier versions kept it: in a folder of small files."""
+    (folder / "board" / "results").mkdir(parents=True)
     (folder / "study.yaml").write_text(STUDY)
-    board = FileBoard(folder / "board")
-    board.add(trials)
-    return board
+    lines = [f"\n{json.dumps([trial.to_dict()])}\n" for trial in trials]
+    (folder / "board" / "trials.jsonl").write_text("".join(lines))
+    (folder / "board" / "results" / f"{result.key}.json").write_text(json.dumps(result.to_dict()))
 
 
-def test_a_study_goes_on_where_it_was(here: Path, trials: list[Trial], capsys: pytest.CaptureFixture[str]):
+def test_a_study_goes_on_where_it_was(
+    here: Path, trials: list[Trial], serial: None, capsys: pytest.CaptureFixture[str]
+):
     """One of two trainings was done: the other one is trained now, and neither is planned again."""
-    board = write_older_study(here / "study", trials)
     measured = dict.fromkeys(("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP"), 0.5)
-    board.finish(Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1))
+    done = Result(trials[0], val=measured, test=measured, run="runs/elsewhere", openings=1)
+    write_older_study(here / "study", trials, done)
     assert main(["tournament", "study/study.yaml", "--out", "study", "--workers", "0"]) == 0
-    assert [trial.key for trial in board_of(here / "study", read_study(here / "study/study.yaml")).trials()] == [
-        trial.key for trial in trials
-    ]
-    assert main(["work", "study"]) == 0
-    first, second = board.results()
+    assert [trial.key for trial in open_study(here / "study").trials()] == [trial.key for trial in trials]
+    assert main(["tournament", "study/study.yaml", "--out", "study"]) == 0
+    first, second = open_study(here / "study").results()
     assert (first.test["MAP@R"], second.status, second.run) == (0.5, "done", f"runs/{trials[1].key}")
     assert Run(here / "study" / second.run).description["config"] == now("--loss.neighbors", "8")
     capsys.readouterr()
@@ -256,7 +274,7 @@ def test_a_study_that_is_begun_again_is_the_same(here: Path):
     (here / "old.yaml").write_text(STUDY)
     study = read_study(here / "old.yaml")
     begin(here / "study", study)
-    assert begin(here / "study", study).counts()["waiting"] == 2
+    assert begin(here / "study", study).counts()["missing"] == 2
     assert yaml.safe_load((here / "study" / "study.yaml").read_text())["schema"] == SCHEMA
     assert read_study(here / "study" / "study.yaml").to_dict() == study.to_dict()
 
@@ -271,15 +289,15 @@ def test_a_configuration_inside_a_study_may_say_its_own_schema(here: Path):
 
 def test_a_search_goes_on_where_it_was(here: Path, make_search: Callable[[], Any]):
     search = make_search()
-    board = FileBoard(here / "board")
+    study = Study(here / "study.db")
     config = old()
     config["loss"]["init_args"]["neighbours"] = 9
     trial = Trial("gml", config, 0, 0, "search", {"loss.neighbours": 9})
-    board.add([trial])
-    board.finish(Result(trial, val={"MAP@R": 0.5}))
+    study.add([trial])
+    study.finish(Result(trial, val={"MAP@R": 0.5}))
     from likewise.protocols.search import history
 
-    assert [(dict(one.point), one.value) for one in history(search, board)] == [({"loss.neighbors": 9}, 0.5)]
+    assert [(dict(one.point), one.value) for one in history(search, study)] == [({"loss.neighbors": 9}, 0.5)]
 
 
 @pytest.fixture

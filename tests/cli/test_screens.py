@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,64 @@ def test_data_sets_and_trunks_are_described(command: str, name: str, capsys: pyt
     assert main([command, name.upper()]) == 0
     text = capsys.readouterr().out
     assert {"CUB200": "--data.root", "resnet50": "He et al. 2016", "convnet": "none published"}[name] in text
+
+
+OWN = """
+from torch import nn
+from likewise.formula import NEGATIVES, hyper, per_pair, relu, s
+from likewise.losses import PairLoss
+
+class PushApart(PairLoss):
+    margin: float = hyper(default=0.25, help="where negatives stop to matter", at_least=-1.0, search=(0.0, 1.0))
+
+    def declare(self):
+        return per_pair(NEGATIVES, relu(s - self.margin))
+
+class Pull(nn.Module):
+    "Pulls everything to the origin."
+
+    def __init__(self, num_classes: int, strength: float = 1.0):
+        super().__init__()
+        self.strength = strength
+
+    def forward(self, embeddings, labels):
+        return self.strength * embeddings.square().mean()
+
+class Twice(nn.Module):
+    def __init__(self, inner: str = "mean"):
+        super().__init__()
+        self.loss = PushApart(reduction=inner)
+
+    def forward(self, embeddings, labels):
+        return 2.0 * self.loss(embeddings, labels)
+"""
+
+
+def test_a_loss_of_ones_own_is_described_and_shown(here: Path, capsys: pytest.CaptureFixture[str]):
+    """By its import path, from a file in the current folder; with what the library says of inherited options."""
+    (here / "own_for_screens.py").write_text(OWN)
+    assert main(["losses", "own_for_screens.PushApart"]) == 0
+    described = " ".join(capsys.readouterr().out.split())
+    assert "own_for_screens.PushApart options" in described  # no docstring, and no signature in its place
+    assert "--loss.margin 0.25 where negatives stop to matter; ≥ -1" in described
+    assert "--loss.miner none a miner of likewise.miners" in described
+    assert described.endswith("likewise train --loss own_for_screens.PushApart")
+    assert main(["losses", "own_for_screens.Pull"]) == 0
+    described = " ".join(capsys.readouterr().out.split())
+    assert "Pulls everything to the origin. options" in described
+    assert "num_classes" not in described
+    assert main(["losses", "own_for_screens.Nothing"]) == 2
+    assert capsys.readouterr().err == "likewise: own_for_screens has no Nothing\n"
+
+    words = ["lens", "own_for_screens.PushApart", "circle", "own_for_screens.Twice", "--no-open"]
+    assert main(words) == 0
+    page = (here / "lens.html").read_text()
+    assert "<title>PushApart and Circle · likewise lens</title>" in page
+    assert "h_margin" in page.partition('"PushApart": {')[2]  # the formula, with its slider
+    assert "It is shown by the weight curves" in page.partition('"Twice": {')[2]
+    capsys.readouterr()
+    assert main(["lens", "own_for_screens.Pull", "--no-open"]) == 2
+    assert capsys.readouterr().err.startswith("likewise: the loss own_for_screens.Pull: Pull computed no similarity")
 
 
 def test_an_unknown_name(capsys: pytest.CaptureFixture[str]):

@@ -158,7 +158,7 @@ def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):
     ("words", "sentence"),
     [
         (["nowhere.index", "a.jpg"], "the index: there is no index nowhere.index"),
-        (["photos", "a.jpg"], "the index: photos must be the folder of an index, but it has no manifest.json"),
+        (["photos", "a.jpg"], "the index: photos must be the folder of an index, but it has no version"),
         (["birds.index"], "give one of these: QUERY pictures, --item ID, --duplicates SIMILARITY or --clusters N"),
         (["birds.index", "a.jpg", "--item", "3"], "give one of these"),
         (["birds.index", "gone.jpg"], "cannot read the image gone.jpg: there is no such file"),

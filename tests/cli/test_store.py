@@ -10,7 +10,7 @@ import pytest
 
 from likewise.cli import main
 from likewise.search import Index
-from tests.search.test_postgres import running, url
+from tests.search.conftest import running, url
 
 __all__ = ["running", "url"]  # fixtures
 

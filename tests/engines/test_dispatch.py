@@ -13,11 +13,23 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from likewise import engines, losses
+from likewise import engines, losses, miners
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines import BACKENDS, ChunkedEngine, DenseEngine, map_rows
-from likewise.engines.dispatch import Plan
-from likewise.formula import NEGATIVES, SNR, Cosine, Dot, Euclidean, Labels, PairBatch, SquaredEuclidean, per_pair, s
+from likewise.engines.dispatch import Plan, choose_in_graph
+from likewise.formula import (
+    NEGATIVES,
+    SNR,
+    Cosine,
+    Dot,
+    Euclidean,
+    Labels,
+    PairBatch,
+    SquaredEuclidean,
+    as_similarity,
+    per_pair,
+    s,
+)
 
 DISPATCH = sys.modules["likewise.engines.dispatch"]
 
@@ -234,3 +246,29 @@ def test_decisions_are_found(tmp_path: Path) -> None:
         "f: 'dense'",
         "f: x.is_cuda",
     }
+
+
+MANY = DISPATCH.KERNELS_IN_GRAPH[0]
+
+
+@pytest.mark.parametrize(
+    ("loss", "dtype", "pairs", "plan"),
+    [
+        (losses.MultiSimilarityLoss(), torch.float32, MANY - 1, "dense"),
+        (losses.MultiSimilarityLoss(), torch.float32, MANY, "triton"),
+        (losses.MultiSimilarityLoss(), torch.bfloat16, MANY, "triton"),
+        (losses.MultiSimilarityLoss(), DOUBLE, MANY, "dense"),
+        (losses.MultiSimilarityLoss(), torch.float32, DISPATCH.KERNELS_IN_GRAPH[1], "dense"),
+        (losses.MultiSimilarityLoss(similarity=Own()), torch.float32, MANY, "dense"),
+        (losses.MultiSimilarityLoss(miner=miners.MultiSimilarityMiner()), torch.float32, MANY, "triton"),
+        (losses.MultiSimilarityLoss(miner=miners.BatchHardMiner()), torch.float32, MANY, "dense"),
+        (losses.TripletLoss(), torch.float32, MANY, "dense"),  # kernels would need the number of positives
+        (losses.FastAPLoss(), torch.float32, MANY, "dense"),
+    ],
+)
+def test_graphs_run_kernels_where_they_need_not_ask(
+    loss: losses.PairLoss, dtype: torch.dtype, pairs: int, plan: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
+    similarity = as_similarity(loss.similarity)
+    assert choose_in_graph(loss.declarations(), similarity, loss.miner, dtype, pairs).value == plan

@@ -187,7 +187,6 @@ def test_a_second_derivative_outlives_its_recording() -> None:
     same(outcome(slope.sum(), X, W), outcome(expected.sum(), X, W))
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
 def test_transforms_take_the_plain_path() -> None:
     call = Caller()
     call.warm(X, W)

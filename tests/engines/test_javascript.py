@@ -27,6 +27,7 @@ from likewise.formula import (
     Mean,
     Min,
     PerAnchor,
+    PerPair,
     Sum,
     Term,
     Total,
@@ -36,6 +37,7 @@ from likewise.formula import (
     logsumexp,
     mean,
     mean_over_batch,
+    pair_entries,
     relu,
     s,
     s_p,
@@ -101,9 +103,11 @@ def printed(functions: list[str], cases: list[dict[str, Any]], folder: Path) -> 
     const cases = {json.dumps(cases)};
     const answers = cases.map(({{ S, labels, h }}, k) => {{
       const n = labels.length, matrix = matrixOf(n, n, Float64Array.from(S));
-      const given = [matrixOf(n, 1, Float64Array.from(labels, (_, i) => i / n))];
-      const found = functions[k](matrix, relate(labels, labels, true), h, given);
-      return typeof found === "number" ? {{ value: found, slopes: Array.from(matrix.grad), given: Array.from(given[0].grad) }} : Array.from(found.kinds);
+      const places = Float64Array.from(labels, (_, i) => i / n), numbers = Float64Array.from(S, (_, ij) => ((ij * ij) % 5) / 5);
+      const inputs = [matrixOf(n, 1, places), matrixOf(n, n, numbers)];
+      const found = functions[k](matrix, relate(labels, labels, true), h, inputs);
+      if (typeof found !== "number") return Array.from(found.kinds);
+      return {{ value: found, derivatives: [matrix, ...inputs].map(({{ grad }}) => Array.from(grad)) }};
     }});"""
     return list(json.loads(evaluated(program, "JSON.stringify(answers)", folder)))
 
@@ -116,14 +120,14 @@ def test_values_and_derivatives_are_those_of_the_dense_engine(tmp_path: Path):
         loss.formula = formula
         leaf = S.clone().requires_grad_()
         value = loss.from_similarity(leaf, labels)
-        slopes = torch.autograd.grad(value, leaf)[0] if value.requires_grad else torch.zeros_like(S)
+        derivatives = torch.autograd.grad(value, leaf)[0] if value.requires_grad else torch.zeros_like(S)
         functions.append(print_value(Total(formula)))
         cases.append({"S": S.flatten().tolist(), "labels": labels.tolist(), "h": {"alpha": 2.0}})
-        expected.append((value.item(), slopes.flatten()))
-    for name, found, (value, slopes) in zip(FORMULAS, printed(functions, cases, tmp_path), expected, strict=True):
+        expected.append((value.item(), derivatives.flatten()))
+    for name, found, (value, derivatives) in zip(FORMULAS, printed(functions, cases, tmp_path), expected, strict=True):
         assert found["value"] == pytest.approx(value, rel=1e-12, abs=1e-12), name
         torch.testing.assert_close(
-            torch.tensor(found["slopes"], dtype=torch.float64), slopes, rtol=1e-10, atol=1e-12, msg=name
+            torch.tensor(found["derivatives"][0], dtype=torch.float64), derivatives, rtol=1e-10, atol=1e-12, msg=name
         )
 
 
@@ -132,17 +136,23 @@ def test_every_operation_and_every_fold_is_spelled():
     assert set(FOLDS) == {LogSumExp, Sum, Mean, Max, Min, Count}
 
 
-def test_what_is_given_to_anchors_gets_its_derivative(tmp_path: Path):
+def test_numbers_per_anchor_and_per_pair_get_their_derivatives(tmp_path: Path):
     S, labels = batch(1)
-    given = PerAnchor("given", lambda batch: None)
-    text = print_value(Total(given * add_up(s, NEGATIVES)), [given])
+    place = (torch.arange(7, dtype=torch.float64) / 7).requires_grad_()
+    number = (torch.arange(49, dtype=torch.float64).square() % 5 / 5).view(7, 7).requires_grad_()
+    per_anchor = PerAnchor("place", lambda batch: place)
+    per_pair = PerPair("number", lambda batch, rows, columns: pair_entries(number, rows, columns))
+    ranks = add_up(sigmoid(per_pair * s - s_p), BOTH)
+    formula = per_anchor * add_up(per_pair * s, NEGATIVES) + add_up(per_pair.at_positive * ranks, EACH_POSITIVE)
+    loss, leaf = Mine(reduction="sum", backend="dense"), S.clone().requires_grad_()
+    loss.formula = formula
+    value = loss.from_similarity(leaf, labels)
+    expected = torch.autograd.grad(value, (leaf, place, number))
+    text = print_value(Total(formula), [per_anchor, per_pair])
     [found] = printed([text], [{"S": S.flatten().tolist(), "labels": labels.tolist(), "h": {}}], tmp_path)
-    negative = labels[:, None] != labels[None, :]
-    sums = torch.where(negative, S, 0.0).sum(dim=1)
-    place = torch.arange(7, dtype=torch.float64) / 7
-    assert found["value"] == pytest.approx(float((place * sums).sum()))
-    torch.testing.assert_close(torch.tensor(found["given"], dtype=torch.float64), sums)
-    torch.testing.assert_close(torch.tensor(found["slopes"], dtype=torch.float64).view(7, 7), place[:, None] * negative)
+    assert found["value"] == pytest.approx(value.item())
+    for derivatives, gradient in zip(found["derivatives"], expected, strict=True):
+        torch.testing.assert_close(torch.tensor(derivatives, dtype=torch.float64), gradient.flatten())
 
 
 def test_conditions_keep_pairs(tmp_path: Path):

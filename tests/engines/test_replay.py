@@ -15,7 +15,21 @@ from torch import Tensor, nn
 
 from likewise import distributed, losses, miners
 from likewise.engines import graphs
-from likewise.formula import NEGATIVES, Labels, check_values, hyper, per_pair, relu, s, similarity_hook
+from likewise.formula import (
+    NEGATIVES,
+    ClassWeighted,
+    Labels,
+    PerPair,
+    Reduction,
+    Thresholded,
+    check_values,
+    hyper,
+    pair_entries,
+    per_pair,
+    relu,
+    s,
+    similarity_hook,
+)
 from likewise.formula.similarities import Cosine, Dot
 from likewise.losses import PairLoss
 from tests.engines.fake_recorder import FakeRecorder
@@ -96,16 +110,28 @@ def test_other_references(recorder: FakeRecorder) -> None:
     assert recorder.replays == 2
 
 
-@pytest.mark.parametrize("reduction", ["mean", "nonzero", "sum", "none"])
-def test_every_reduction(reduction: str, recorder: FakeRecorder) -> None:
+@pytest.mark.parametrize(
+    ("reduction", "captures"),
+    [
+        ("mean", 1),
+        ("nonzero", 1),
+        ("sum", 1),
+        ("none", 0),
+        ("mean_per_anchor", 0),
+        (Thresholded(low=0.2), 1),
+        (ClassWeighted([1.0, 2.0, 0.5, 3.0]), 0),  # a tensor is not a constant
+    ],
+    ids=str,
+)
+def test_every_reduction(reduction: Reduction, captures: int, recorder: FakeRecorder) -> None:
     loss = losses.ContrastiveLoss(reduction=reduction)
-    embeddings, labels = batch()
-    for _ in range(3):
+    plain = losses.ContrastiveLoss(reduction=reduction, backend="dense")
+    for seed in range(3):
+        embeddings, labels = batch(seed)
         leaf = embeddings.clone().requires_grad_()
-        (slope,) = torch.autograd.grad(loss(leaf, labels).sum(), leaf)
-        expected = plainly(losses.ContrastiveLoss(reduction="sum" if reduction == "none" else reduction), *batch())
-        torch.testing.assert_close(slope, expected[1])
-    assert recorder.captures == (reduction != "none")
+        found, expected = (torch.autograd.grad(each(leaf, labels).sum(), leaf) for each in (loss, plain))
+        torch.testing.assert_close(found, expected)
+    assert recorder.captures == captures
 
 
 # ------------------------------------------------------------------------------------------------ what changes
@@ -417,3 +443,19 @@ def test_wrappers_replay_what_they_wrap(recorder: FakeRecorder) -> None:
         found.append([outcome(loss, *batch(seed)) for seed in range(3)])
     torch.testing.assert_close(*found)
     assert recorder.replays == 4
+
+
+def test_numbers_per_pair_are_not_captured(recorder: FakeRecorder) -> None:
+    """Their function may read another tensor at the next call."""
+
+    class Targets(PairLoss):
+        def declare(self):
+            target = PerPair("target", lambda batch, rows, columns: pair_entries(targets[-1], rows, columns))
+            return per_pair(NEGATIVES, target * s)
+
+    targets: list[Tensor] = []
+    loss = Targets()
+    for seed in range(4):
+        targets.append(torch.rand(12, 12, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+        check(loss, *batch(seed))
+    assert recorder.captures == 0

@@ -43,7 +43,14 @@ from likewise.formula import (
     where,
 )
 from likewise.losses import MarginLoss, TripletLoss
-from likewise.miners import BatchHardMiner, EasyPositiveMiner, SemiHardMiner, TripletMiner
+from likewise.miners import (
+    BatchEasyHardMiner,
+    BatchHardMiner,
+    EasyPositiveMiner,
+    SemiHardMiner,
+    TripletMarginMiner,
+    TripletMiner,
+)
 
 DENSE, DISPATCH, RECOMPUTE = (sys.modules[f"likewise.engines.{name}"] for name in ("dense", "dispatch", "recompute"))
 
@@ -93,6 +100,9 @@ MATCHES = [
     (number_of(relu(s - s_p + 0.5) > 0.0), Hinge("active", 0.5, None)),
     (number_of(BAND & (relu(s - s_p + 0.5) > 0.0)), Hinge("active", 0.5, 0.3)),
     (number_of(BAND), Hinge("inside", 0.0, 0.3)),
+    (over_triplets(where(s_p - 0.3 < s, relu(s - s_p + 0.5), 0.0)), Hinge("total", 0.5, 0.3, below=False)),
+    (number_of((s_p - 0.3 < s) & (relu(s - s_p + 0.5) > 0.0)), Hinge("active", 0.5, 0.3, below=False)),
+    (number_of(s_p < s), Hinge("inside", 0.0, 0.0, below=False)),
 ]
 LEARNED = Number(torch.tensor(0.0, requires_grad=True))
 DIFFERENT = [
@@ -122,7 +132,7 @@ DIFFERENT = [
     over_triplets(where(s < s_p, relu(s - s_p + 0.5), 0.0)),
     over_triplets(where((s_p - 0.3 < s) & (s < s_p + 0.1), relu(s - s_p + 0.5), 0.0)),
     over_triplets(where((2.0 * s_p - 0.3 < s) & (s < s_p), relu(s - s_p + 0.5), 0.0)),
-    number_of(s_p < s),
+    number_of(s_p < 2.0 * s),
     number_of(relu(s - s_p) > 0.5),
     number_of((s < s_p) & (relu(s - s_p + 0.5) > 0.0)),
 ]
@@ -142,10 +152,14 @@ def test_triplet_losses_are_forms_that_sorting_takes() -> None:
     everything = TripletLoss(0.2).declare()
     assert match_hinge(everything.total) == Hinge("total", 0.2, None)
     assert match_hinge(everything.nonzero) == Hinge("active", 0.2, None)
-    semihard = everything.chosen_by(SemiHardMiner(0.3).choice())
+    semihard = everything.chosen_by(SemiHardMiner(0.3).choice(Cosine()))
     assert match_hinge(semihard.total) == Hinge("total", 0.2, 0.3)
     assert match_hinge(semihard.nonzero) == Hinge("active", 0.2, 0.3)
     assert match_hinge(semihard.units) == Hinge("inside", 0.0, 0.3)
+    violated = everything.chosen_by(TripletMarginMiner(0.3).choice(Cosine()))
+    assert match_hinge(violated.total) == Hinge("total", 0.2, 0.3, below=False)
+    assert match_hinge(violated.nonzero) == Hinge("active", 0.2, 0.3, below=False)
+    assert match_hinge(violated.units) == Hinge("inside", 0.0, 0.3, below=False)
 
 
 @pytest.mark.parametrize("backend", ["dense", "chunked", "auto"])
@@ -159,7 +173,8 @@ def test_sorting_gives_what_loops_give(backend: str, ties: bool, monkeypatch: py
     kind = torch.randint(3, S.shape, generator=generator)
     kind[5], kind[6] = 0, 1  # one without negatives, one without positives
     relation = Masks(kind == 0, kind == 1)
-    band = (s_p - 0.25 < s) & (s < s_p)
+    violated = s_p - 0.25 < s
+    band = violated & (s < s_p)
     values: dict[Formula, Callable[[float, float], float]] = {}
     for margin in (0.5, 0.25, 0.0, -0.25):
         hinge = relu(s - s_p + margin)
@@ -170,11 +185,17 @@ def test_sorting_gives_what_loops_give(backend: str, ties: bool, monkeypatch: py
         def inside(n: float, p: float) -> bool:
             return p - 0.25 < n < p
 
+        def above(n: float, p: float) -> bool:
+            return p - 0.25 < n
+
         values[over_triplets(hinge)] = plain
         values[number_of(hinge > 0.0)] = lambda n, p, plain=plain: plain(n, p) > 0.0
         values[over_triplets(where(band, hinge, 0.0))] = lambda n, p, plain=plain: inside(n, p) * plain(n, p)
         values[number_of(band & (hinge > 0.0))] = lambda n, p, plain=plain: inside(n, p) and plain(n, p) > 0.0
+        values[over_triplets(where(violated, hinge, 0.0))] = lambda n, p, plain=plain: above(n, p) * plain(n, p)
+        values[number_of(violated & (hinge > 0.0))] = lambda n, p, plain=plain: above(n, p) and plain(n, p) > 0.0
     values[number_of(band)] = inside
+    values[number_of(violated)] = above
     batch = PairBatch(relation, matrix=S)
     for formula, value in values.items():
         found = run([Term(formula, count(POSITIVES), count(POSITIVES))], batch, "sum", backend)[0].total
@@ -190,7 +211,9 @@ def test_sorting_gives_what_loops_give(backend: str, ties: bool, monkeypatch: py
 
 
 @pytest.mark.parametrize("backend", ["dense", "chunked"])
-@pytest.mark.parametrize("miner", [None, SemiHardMiner(0.4)], ids=["all", "semihard"])
+@pytest.mark.parametrize(
+    "miner", [None, SemiHardMiner(0.4), TripletMarginMiner(0.1), TripletMarginMiner(-0.1)], ids=repr
+)
 def test_gradients_by_sorting(backend: str, miner: TripletMiner | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """First and second derivatives are those of the general way."""
     found = []
@@ -201,7 +224,7 @@ def test_gradients_by_sorting(backend: str, miner: TripletMiner | None, monkeypa
         relation = Masks(*Labels(MANY).masks())
         batch = PairBatch(relation, Cosine(), anchors=leaf)
         term = TripletLoss(0.3).declare()
-        term = term if miner is None else term.chosen_by(miner.choice())
+        term = term if miner is None else term.chosen_by(miner.choice(Cosine()))
         total = evaluate_declaration(term, batch, "mean", backend)
         (gradient,) = torch.autograd.grad(total, leaf, create_graph=True)
         found.append([total, gradient, torch.autograd.grad(gradient.square().sum(), leaf)[0]])
@@ -281,6 +304,15 @@ RULES: list[TripletMiner] = [
     BatchHardMiner(),
     EasyPositiveMiner(),
     EasyPositiveMiner(negatives="hard"),
+    TripletMarginMiner(0.3),
+    TripletMarginMiner(-0.1),
+    TripletMarginMiner(0.3, kind="hard"),
+    TripletMarginMiner(0.3, kind="easy"),
+    BatchEasyHardMiner("semihard", "easy", positive_range=(-0.6, 1.1)),
+    BatchEasyHardMiner("hard", "semihard", positive_range=(-0.6, 1.1)),
+    BatchEasyHardMiner("all", "hard", positive_range=(-0.6, 1.1)),
+    BatchEasyHardMiner("easy", "all", negative_range=(-0.5, 1.3)),
+    BatchEasyHardMiner("all", "all", positive_range=(-0.6, 1.1)),
 ]
 LOSSES = [partial(TripletLoss, 0.4), partial(TripletLoss, 0.4, soft=True), partial(MarginLoss, 0.3, 1.1)]
 
@@ -300,9 +332,7 @@ def test_a_rule_chooses_the_triplets_that_its_miner_names(
     for reduction in ("mean", "nonzero", "sum", "none"):
         plain = make(reduction=reduction, backend="dense").double()
         S = similarity_of(plain)(embeddings)
-        named = (
-            miner.mine(S, *Labels(labels).masks(), PairBatch(Labels(labels), matrix=S)).with_shape(*S.shape).compact()
-        )
+        named = miner.choose(map_rows(PairBatch(Labels(labels), similarity_of(plain), matrix=S)))
         assert len(named.anchors)
         leaf = embeddings.clone().requires_grad_()
         expected = gradient_of(plain(leaf, relation=named), leaf)
@@ -323,7 +353,9 @@ def test_a_rule_as_folds_is_the_rule_by_index(miner: TripletMiner, make: Callabl
     for relation in (Labels(FEW), Masks(*Labels(FEW).masks())):
         for backend in ("dense", "chunked"):
             for reduction in ("mean", "nonzero"):
-                values = run([term.chosen_by(miner.choice())], batch.under(relation), reduction, backend)[0]
+                values = run(
+                    [term.chosen_by(miner.choice(similarity_of(make())))], batch.under(relation), reduction, backend
+                )[0]
                 torch.testing.assert_close(values.total, named.total, check_dtype=False)
                 counted, expected = (
                     (values.units, named.units) if reduction == "mean" else (values.nonzero, named.nonzero)

@@ -16,9 +16,11 @@ from likewise.formula import (
     Labels,
     Mined,
     PerAnchor,
+    PerPair,
     PerReference,
     Term,
     Total,
+    acosh,
     add_up,
     apply,
     at_least,
@@ -27,6 +29,7 @@ from likewise.formula import (
     exp,
     hyper,
     largest,
+    log,
     logsumexp,
     mean,
     mean_over_batch,
@@ -41,12 +44,14 @@ from likewise.formula import (
     sqrt,
     square,
     stop_gradient,
+    tanh,
     where,
 )
 from likewise.formula.expressions import Folded, Formula, Number, walk
 from likewise.formula.folds import Fold, Sum
 from likewise.formula.operations import OPERATIONS
 from likewise.losses import PairLoss
+from tests.engines.test_pair_numbers import DIM, Guided, Relevant, alternate
 from tests.engines.triton_common import WAYS, batch, check, declare_loss, make_miner, take
 from tests.test_outside import MeanVersusHardest
 
@@ -93,6 +98,12 @@ def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pyt
             "less": lambda: where(x < 0.3, x, 2.0),
             "nonzero": lambda: where(apply("nonzero", x), x, 2.0),
             "both": lambda: where((x < 0.6) & (x > -0.6), x, 2.0),
+            "either": lambda: where((x < -0.6) | (x > 0.6), x, 2.0),
+            "abs": lambda: abs(x - 0.1),
+            "power": lambda: (x + 0.1) ** 1.7,
+            "log": lambda: log(x + 0.2),
+            "tanh": lambda: tanh(3.0 * x),
+            "acosh": lambda: acosh(1.3 + x),
             "relu": lambda: relu(x - 0.1),
             "square": lambda: square(x + 2.0),
             "sqrt": lambda: sqrt(x - 0.1),
@@ -262,7 +273,10 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
             embeddings.double(),
         ),
         "has no product fold": (declare_loss(per_anchor(Folded(fold, NEGATIVES, s)), backend="triton"), embeddings),
-        "does not know Shifted": (MeanVersusHardest(backend="triton", similarity=Shifted()), embeddings),
+        "has no formula of the similarity Shifted": (
+            MeanVersusHardest(backend="triton", similarity=Shifted()),
+            embeddings,
+        ),
     }
     for words, (loss, given) in cases.items():
         for _ in range(2):  # what was refused once is refused again
@@ -273,3 +287,17 @@ def test_refusals_are_one_sentence(way: str, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(TypeError, match="needs embeddings, but only their similarities are known") as caught:
         MeanVersusHardest(backend="triton").from_similarity(embeddings @ embeddings.T, labels)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("references", [False, True])
+@pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
+def test_numbers_per_pair(way: str, m: int, references: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels read them from a matrix, also inside a miner's conditions, and their gradient reaches a parameter."""
+    take(monkeypatch, way)
+    embeddings, labels = batch(m, d=DIM)[0], torch.arange(m) % 6
+    others = [torch.randn(29, DIM, generator=torch.Generator().manual_seed(1))] if references else []
+    options = {"labels": labels, **({"reference_labels": torch.arange(29) % 7} if references else {})}
+    check(Guided, [embeddings, *others], **options)
+    relevance = PerPair("relevance", alternate)
+    term = per_anchor(softplus(logsumexp(3.0 * s + relevance, NEGATIVES) - mean(relevance * s, POSITIVES)))
+    check(partial(declare_loss, term, miner=Relevant()), [embeddings, *others], **options)

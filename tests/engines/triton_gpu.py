@@ -18,16 +18,29 @@ from likewise.engines import evaluate_declaration
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    ClassWeighted,
     Labels,
     PairBatch,
+    PerPair,
     PerReference,
+    Thresholded,
+    acosh,
+    inner_products,
     largest,
+    log,
     logsumexp,
+    mean,
     per_anchor,
     per_pair,
+    per_triplet,
+    relu,
     s,
+    s_p,
     smallest,
+    softplus,
     square,
+    tanh,
+    where,
 )
 from likewise.formula.similarities import Cosine, SquaredEuclidean
 from likewise.losses import PairLoss
@@ -102,6 +115,44 @@ class Biased(PairLoss):
         return per_pair(NEGATIVES, square(s) * bias + square(bias)), per_anchor(logsumexp(s + bias, NEGATIVES))
 
 
+class Guided(PairLoss):
+    """A value per pair with a gradient: products of embeddings under a learned map."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.weight = nn.Parameter(torch.linspace(-0.2, 0.2, 128).view(64, 2))
+
+    def declare(self):
+        weight = self.weight
+        guide = PerPair(
+            "guide", lambda vectors, rows, columns: inner_products(*vectors, rows, columns), project(weight)
+        )
+        return (
+            per_anchor(softplus(logsumexp(4.0 * s - guide, NEGATIVES) - mean(guide * s, POSITIVES))),
+            per_triplet(relu(s - s_p + 0.1 * guide - 0.2 * guide.at_positive)),
+        )
+
+
+def project(weight: Tensor) -> Callable[[PairBatch], tuple[Tensor, Tensor]]:
+    def prepare(pair_batch: PairBatch) -> tuple[Tensor, Tensor]:
+        return tuple(each @ weight.to(each.dtype) for each in pair_batch.both_factors())
+
+    return prepare
+
+
+def directed(kind: type[PairLoss], **options: object) -> losses.DirectionRegularized:
+    return losses.DirectionRegularized(kind(**options))
+
+
+class Operations(PairLoss):
+    """The operations that are spelled as device functions, over the ranges where their plain forms lose digits."""
+
+    def declare(self):
+        condition = (abs(s) < 0.1) | (s > 0.8)
+        curve = tanh(3.0 * s) + log(s + 0.5) + acosh(1.0 + square(s)) + (1.1 + s) ** 1.7 + where(condition, s, 2.0)
+        return per_pair(NEGATIVES, square(curve)), per_anchor(square(tanh(1e-3 * logsumexp(s, NEGATIVES))))
+
+
 class HardestOnly(PairLoss):
     """Each gradient goes to one pair, which the backward pass must identify bit by bit; otherwise it is missing."""
 
@@ -122,10 +173,36 @@ def every_dtype_on_odd_sizes() -> None:
                 check(make, embeddings.to(dtype), labels)
 
 
+def operations_keep_their_digits() -> None:
+    embeddings, labels = batch(300)
+    check(Operations, embeddings, labels, slack=4e-6)
+
+
 def numbers_per_reference() -> None:
     embeddings, labels = batch(300)
     for dtype in DTYPES:
         check(Biased, embeddings.to(dtype), labels)
+
+
+def numbers_per_pair() -> None:
+    """Kernels read them from a matrix, in the order of the batch and in that of its labels."""
+    for m in (300, 1500):
+        embeddings, labels = batch(m)
+        for make in (
+            Guided,
+            partial(directed, losses.MultiSimilarityLoss),
+            partial(directed, losses.TripletLoss, reduction="mean"),
+        ):
+            check(make, embeddings, labels)
+
+
+def other_reductions() -> None:
+    """Few units, so that none lies within rounding of a threshold; the weights are on the device."""
+    embeddings, labels = batch(129, classes=10)
+    weights = torch.linspace(0.0, 2.0, 10).cuda()
+    for reduction in (Thresholded(low=1.0), Thresholded(high=1.0), ClassWeighted(weights)):
+        for kind in (losses.NTXentLoss, losses.MultiSimilarityLoss):
+            check(partial(kind, reduction=reduction), embeddings, labels)
 
 
 def the_hardest_pair_is_found_again() -> None:
@@ -305,7 +382,10 @@ def on_another_device() -> None:
 
 CHECKS = (
     every_dtype_on_odd_sizes,
+    operations_keep_their_digits,
     numbers_per_reference,
+    numbers_per_pair,
+    other_reductions,
     the_hardest_pair_is_found_again,
     kernels_fit_the_next_batch,
     the_same_bits_twice,

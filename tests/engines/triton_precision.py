@@ -169,7 +169,7 @@ def test_which_half_all_have() -> None:
         assert same_half(*others) is None
 
 
-@pytest.mark.parametrize("name", SIMILARITIES)
+@pytest.mark.parametrize("name", [name for name in SIMILARITIES if name != "poincare"])
 def test_two_sets_in_half_precision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (anchors, labels), (references, theirs) = batch(19, 17, 6), batch(37, 17, 6, seed=1)
     anchors[3], references[5] = 0.0, 0.0

@@ -8,6 +8,7 @@ import torch
 from likewise.engines import BACKENDS
 from likewise.formula import (
     POSITIVES,
+    Euclidean,
     Labels,
     Masks,
     Pairs,
@@ -26,6 +27,7 @@ from likewise.losses import (
     AngularLoss,
     CrossBatchMemory,
     DirectionRegularized,
+    EmbeddingNorm,
     FastAPLoss,
     HistogramLoss,
     LanguageGuidance,
@@ -74,7 +76,7 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             "weights must be one for each of the 1 dims and not all",
         ),
         (lambda: LanguageGuidance("x", E), "loss must be a loss, a torch module, but it is a str"),
-        (lambda: DirectionRegularized(TripletLoss())(E, Y, E, Y), "takes no references or relation"),
+        (lambda: DirectionRegularized(ProxyNCALoss(2, 3))(E, Y, E, Y), "takes no references or relation"),
         (
             lambda: DirectionRegularized(ProxyNCALoss(2, 7))(E, Y),
             "must have the 7 dimensions of the proxies, but have 3",
@@ -88,7 +90,6 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             lambda: logsumexp(s, "positives"),
             "over must be POSITIVES, NEGATIVES, BOTH or EACH_POSITIVE, but it is 'positives'",
         ),
-        (lambda: s**3, "a formula can be squared, but not raised to 3"),
         (lambda: sort_declaration(softplus(s)), r"declare\(\) must return terms.* but it returned softplus\(s\)"),
         (lambda: NTXentLoss(miner="hard"), "miner must be a miner of likewise.miners or None, but it is a str"),
         (lambda: HistogramLoss(similarity="dot"), "HistogramLoss: similarity must be Cosine, but it is 'dot'"),
@@ -120,12 +121,6 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             "loss must be a pair loss that takes references or a proxy loss whose",
         ),
         (lambda: CrossBatchMemory(NTXentLoss(), 0), "size must be a whole number ≥ 1, but it is 0"),
-        (
-            lambda: DirectionRegularized(NTXentLoss()),
-            "loss must be a TripletLoss, a MultiSimilarityLoss or a ProxyNCALoss",
-        ),
-        (lambda: DirectionRegularized(TripletLoss(), gamma=-1.0), "gamma must be a number ≥ 0, but it is -1.0"),
-        (lambda: DirectionRegularized(TripletLoss(soft=True)), "loss must have no miner and no soft margin"),
         (lambda: Matryoshka(NTXentLoss(), [])(E, Y), "dims must contain at least one whole number"),
         (
             lambda: Matryoshka(NTXentLoss(), [8])(E, Y),
@@ -159,6 +154,16 @@ E, Y = torch.randn(4, 3), torch.tensor([0, 0, 1, 1])
             lambda: TripletLoss(miner=DistanceWeightedMiner(), similarity="dot")(E, Y),
             "similarities do not determine Euclidean distances of unit vectors",
         ),
+        (lambda: NPairsLoss()(E, Y, 1e20 * E, Y), r"references must have norms of at most 1.3e\+19 .* row 0 has norm"),
+        (
+            lambda: TripletLoss(similarity=Euclidean(normalize=False))(1e19 * torch.eye(4), Y),
+            r"embeddings must have norms of at most 9.2e\+18 where they are not normalized, because float32 .* norm 1.0e\+19",
+        ),
+        (
+            lambda: NPairsLoss(l2=0.1, similarity="cosine")(1e20 * E, Y),
+            r"embeddings must have norms of at most 1.8e\+19",
+        ),
+        (lambda: EmbeddingNorm()(1e20 * E), r"embeddings must have norms of at most 1.8e\+19"),
     ],
 )
 def test_one_sentence(call, message):
@@ -179,6 +184,12 @@ def test_large_finite_embeddings_are_not_taken_for_broken_ones():
     embeddings = torch.full((4, 3), 3e38)
     embeddings[::2, 0] = -3e38
     assert torch.isfinite(MultiSimilarityLoss()(embeddings, Y))
+
+
+def test_norms_are_not_read_where_values_are_not():
+    with check_values(read=False):
+        assert not torch.isfinite(NPairsLoss()(1e30 * E, Y))
+    assert torch.isfinite(NPairsLoss()(1e30 * E.double(), Y))
 
 
 def test_hyperparameters_are_declared_once():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.formula import (
+    BOTH,
     EACH_POSITIVE,
     NEGATIVES,
     POSITIVES,
@@ -16,6 +19,7 @@ from likewise.formula import (
     PerAnchor,
     Rank,
     Total,
+    acosh,
     add_up,
     apply,
     at_least,
@@ -25,6 +29,7 @@ from likewise.formula import (
     evaluate,
     exp,
     largest,
+    log,
     logsumexp,
     mean,
     relu,
@@ -37,6 +42,7 @@ from likewise.formula import (
     square,
     stop_gradient,
     substitute,
+    tanh,
     where,
 )
 from likewise.formula.expressions import ingredients
@@ -52,6 +58,12 @@ CURVES = {
     "less": where(0.1 < s, s, 0.0),  # noqa: SIM300  the operand order is the point
     "nonzero": where(apply("nonzero", s), s, 0.0),
     "both": where((s < 0.5) & (s > -0.5), s, 2.0 * s),
+    "either": where((s < -0.5) | (s > 0.5), s, 2.0 * s),
+    "abs": abs(s - 0.1),
+    "power": (s + 0.1) ** 1.7,
+    "log": log(s + 0.3),
+    "tanh": tanh(3.0 * s),
+    "acosh": acosh(1.5 + s),
     "relu": relu(s - 0.1),
     "square": square(s),
     "sqrt": sqrt(1.0 - s * s),
@@ -76,8 +88,13 @@ def test_declared_slope_is_autograd(values: list[float], name: str):
     similarities = torch.tensor(values, dtype=torch.float64, requires_grad=True)
     value = evaluate(curve, {s: similarities})
     (expected,) = torch.autograd.grad(value.sum(), similarities)
-    declared = torch.as_tensor(evaluate(derivative(curve, s), {s: similarities.detach()}), dtype=torch.float64)
-    torch.testing.assert_close(declared.expand_as(expected), expected)
+    declared = evaluate(derivative(curve, s), {s: similarities})
+    torch.testing.assert_close(torch.as_tensor(declared, dtype=torch.float64).expand_as(expected), expected)
+    slope = torch.as_tensor(declared)
+    if slope.requires_grad:  # the second derivative, declared and by autograd
+        (expected,) = torch.autograd.grad(slope.sum(), similarities)
+        twice = evaluate(derivative(derivative(curve, s), s), {s: similarities.detach()})
+        torch.testing.assert_close(torch.as_tensor(twice, dtype=torch.float64).expand_as(expected), expected)
 
 
 def test_what_is_frozen_has_a_value_and_no_slope():
@@ -153,6 +170,35 @@ def test_safe_square_root_at_the_end_of_its_range():
     assert torch.isfinite(at.grad).all()
 
 
+def test_operations_are_finite_at_the_ends_of_their_ranges():
+    """Value and derivative, declared and by autograd, where the plain ones are infinite or not a number."""
+    ends = {"log": (log(s), -0.5, 0.0), "acosh": (acosh(s), 0.9, 1.0), "power": (s**0.5, -1.0, 0.0)}
+    for curve, *points in ends.values():
+        at = torch.tensor(points, requires_grad=True)
+        value = evaluate(curve, {s: at})
+        (slope,) = torch.autograd.grad(value.sum(), at)
+        assert torch.isfinite(value).all()
+        assert not slope.any()
+        assert not torch.as_tensor(evaluate(derivative(curve, s), {s: at.detach()})).any()
+    assert evaluate(acosh(s), {s: torch.tensor([1.0])}).item() == 0.0
+
+
+def test_powers():
+    at = torch.tensor([-2.0, 0.5, 3.0], dtype=torch.float64)
+    for exponent in (0, 1, 2, 3, 5.0, -1, -3):
+        value = torch.as_tensor(evaluate(s**exponent, {s: at}), dtype=torch.float64).expand(3)
+        torch.testing.assert_close(value, at**exponent)
+    exponent = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    learned = s**exponent
+    (by_autograd,) = torch.autograd.grad(evaluate(learned, {s: at}).sum(), exponent)
+    declared = evaluate(derivative(learned, learned.arguments[1]), {s: at})
+    torch.testing.assert_close(declared.sum(), by_autograd)
+    with pytest.raises(
+        TypeError, match=r"the exponent of a power must be a number, but it is s; write exp\(b \* log\(a\)\)"
+    ):
+        2.0 * s**s
+
+
 def test_softplus_is_exact_in_float64():
     x = torch.linspace(-60.0, 60.0, 25, dtype=torch.float64)
     torch.testing.assert_close(
@@ -164,6 +210,8 @@ def test_formulas_print_as_they_are_written():
     assert repr(softplus(50.0 * (s - 0.5)) / 50.0) == "softplus(50.0 * (s - 0.5)) / 50.0"
     assert repr(count(POSITIVES)) == "count[positives](1.0)"
     assert repr(-(s + 1.0)) == "-(s + 1.0)"
+    assert repr((s < 0.0) | (abs(s) > 0.5)) == "(s < 0.0) | (0.5 < abs(s))"
+    assert repr((1.0 - s) ** 1.5) == "(1.0 - s) ** 1.5"
 
 
 def test_a_formula_has_no_truth_value():
@@ -189,3 +237,19 @@ def test_formulas_are_immutable():
     formula: Formula = s + 1.0
     with pytest.raises(AttributeError):
         formula.operation = "sub"
+
+
+@pytest.mark.parametrize(
+    "operation", [log, softplus, sigmoid, sqrt, tanh, exp, lambda x: x / count(BOTH), lambda x: x**0.5]
+)
+def test_counts_are_real_numbers_where_an_operation_needs_them(operation: Callable[[Formula], Formula]):
+    """A count is an integer; ``log(count(…))`` is computed in the precision of the similarities."""
+    number = torch.tensor([[3]])
+    known = {
+        count(NEGATIVES): number,
+        count(BOTH): number + 2,
+        mean(s, NEGATIVES): torch.zeros(1, 1, dtype=torch.float64),
+    }
+    exact = {node: value.double() for node, value in known.items()}
+    found = evaluate(operation(count(NEGATIVES)), known)
+    torch.testing.assert_close(found, evaluate(operation(count(NEGATIVES)), exact), rtol=0.0, atol=0.0)

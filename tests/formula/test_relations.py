@@ -6,10 +6,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
-from likewise.formula import Labels, Masks, Mined, Pairs, Relation, Triplets, s
+from likewise.formula import Cosine, Euclidean, Labels, Masks, Mined, Pairs, Relation, Triplets, s
 from likewise.losses import (
     ContrastiveLoss,
+    LanguageGuidance,
     LiftedStructureLoss,
     MarginLoss,
     MultiSimilarityLoss,
@@ -138,10 +140,77 @@ def test_masks_are_checked():
         Masks(eye, eye[:1])
 
 
-def test_relation_or_labels_not_both():
-    labels = index(0, 0, 1)
-    with pytest.raises(ValueError, match="relation replaces labels"):
-        MultiSimilarityLoss()(torch.randn(3, 2), labels, relation=Labels(labels))
+TUPLES = {
+    "triplets": ((index(0, 4), index(1, 5), index(2, 0)), Triplets(index(0, 4), index(1, 5), index(2, 0))),
+    "pairs": ((index(0), index(1), index(0, 3), index(3, 2)), Pairs(index(0), index(1), index(0, 3), index(3, 2))),
+    "a list": ([index(0), index(1), index(2)], Triplets(index(0), index(1), index(2))),
+    "nothing": ((index().long(),) * 3, Triplets(*(index().long(),) * 3)),
+}
+
+
+@pytest.mark.parametrize("row", TUPLES)
+@pytest.mark.parametrize("loss", [TripletLoss(2.0), MultiSimilarityLoss(), LiftedStructureLoss()], ids=repr)
+def test_the_indices_of_a_miner_are_a_relation(loss: nn.Module, row: str):
+    """From embeddings, against references, and from similarities where the loss allows it; labels decide no pair."""
+    indices, relation = TUPLES[row]
+    embeddings, labels = make_batch("balanced")
+    expected = loss(embeddings, relation=relation)
+    torch.testing.assert_close(loss(embeddings, relation=indices), expected, rtol=0, atol=0)
+    torch.testing.assert_close(loss(embeddings, labels, relation=indices), expected, rtol=0, atol=0)
+    leaf = embeddings.clone().requires_grad_()
+    loss(leaf, labels, relation=indices).backward()
+    assert leaf.grad.isfinite().all()
+    assert bool(leaf.grad.any()) == (row != "nothing")
+    if loss.takes_references:
+        others, other_labels = make_batch("ragged")
+        found = loss(embeddings, labels, others, other_labels, relation=indices)
+        torch.testing.assert_close(found, loss(embeddings, references=others, relation=relation), rtol=0, atol=0)
+        torch.testing.assert_close(loss.from_similarity(Cosine()(embeddings), indices), expected)
+
+
+def test_labels_with_a_relation_are_read_per_class():
+    embeddings, labels = make_batch("balanced")
+    triplets = index(0, 4), index(1, 5), index(3, 0)
+    loss = MarginLoss(num_classes=4, learn_beta=False)
+    loss.beta.copy_(torch.linspace(0.5, 1.5, 4))
+    # ordinary labels: the same pairs, and each anchor with the β of its class
+    anchors, positives, negatives = triplets
+    S, beta = Euclidean()(embeddings), loss.beta[labels[anchors]].double()
+    terms = torch.cat([0.2 - S[anchors, positives] - beta, 0.2 + beta + S[anchors, negatives]]).relu()
+    expected = terms.sum() / (terms > 0).sum()
+    torch.testing.assert_close(loss(embeddings, labels, relation=triplets), expected)
+    torch.testing.assert_close(loss.from_similarity(S, triplets, labels=labels), expected)
+    guided = LanguageGuidance(loss, torch.eye(4, dtype=torch.float64), weight=0.0)
+    torch.testing.assert_close(guided(embeddings, labels, relation=triplets), expected)
+    with pytest.raises(
+        TypeError, match="labels must be given together with a relation where there is one beta per class"
+    ):
+        loss(embeddings, relation=triplets)
+
+
+@pytest.mark.parametrize(
+    ("relation", "options", "message"),
+    [
+        ((index(0), index(1)), {}, "3 index tensors .triplets. or 4 .pairs., but it is a tuple of 2"),
+        (index(0, 1, 2), {}, "relation must be a Relation .* but it is a Tensor"),
+        ((index(0), [1], index(2)), {}, r"relation\[1\] must be a tensor of indices, but it is a list"),
+        ((index(0), index(1), torch.ones(1)), {}, r"relation\[2\] must be 1-D integer indices"),
+        ((index(0), index(1), index(2, 3)), {}, "a triplet needs an anchor, a positive and a negative"),
+        ((index(0), index(1, 2), index(0), index(3)), {}, "anchors and positives must have one length"),
+        ((index(0), index(1), index(12)), {}, r"negatives must be indices in 0\.\.11 of the references"),
+        ((index(0), index(1), index(2)), {"labels": index(0)}, "labels must have one entry for each of the 12"),
+        ((index(0), index(1), index(2)), {"reference_labels": index(0)}, "references must be given together"),
+        (
+            (index(0), index(1), index(2)),
+            {"references": torch.ones(3, 5).double(), "reference_labels": index(0)},
+            "reference_labels must have one entry for each of the 3 references",
+        ),
+    ],
+)
+def test_wrong_indices_are_one_sentence(relation: object, options: dict[str, torch.Tensor], message: str):
+    embeddings, _ = make_batch("balanced")
+    with pytest.raises((TypeError, ValueError), match=message):
+        TripletLoss()(embeddings, relation=relation, **options)
 
 
 def test_a_relation_without_masks_says_so():

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+from operator import sub
+from statistics import pvariance as variance
+
 import pytest
 import torch
 
-from likewise.formula import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean, as_similarity, unit
+from likewise.formula import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean, as_similarity, unit
 from likewise.formula.similarities import SIMILARITIES
+from likewise.testing import SimilarityCase, SimilarityContract
 from tests.oracles import losses as oracles
-
-
-@pytest.mark.parametrize("name", sorted(SIMILARITIES))
-def test_equals_plain_loops(name: str):
-    generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64) for n in (3, 5))
-    expected = [[oracles.similarity(name, x, y) for y in b.tolist()] for x in a.tolist()]
-    torch.testing.assert_close(as_similarity(name)(a, b), torch.tensor(expected, dtype=torch.float64))
 
 
 class Halved(SquaredEuclidean):
@@ -25,9 +23,23 @@ class Halved(SquaredEuclidean):
         return 0.5 * super().link(products, anchor_squares, reference_squares)
 
 
-def test_a_link_of_ones_own_is_used():
-    a = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(Halved()(a), 0.5 * SquaredEuclidean()(a))
+class Shrunk(SquaredEuclidean):
+    """Another map of embeddings, under a class that promises unit norms."""
+
+    def prepare(self, embeddings):
+        return super().prepare(embeddings) / (1.0 + embeddings.square().sum(dim=1, keepdim=True))
+
+
+class Shifted(SquaredEuclidean):
+    """Unit vectors minus their mean."""
+
+    subtracts_mean = True
+
+
+def test_a_promise_of_unit_norm_is_not_inherited_by_another_preparation():
+    assert [kind.unit_norm for kind in (SquaredEuclidean, Halved, Shrunk, Shifted, Euclidean, Similarity)] == [
+        *(True, True, False, False, False, False)
+    ]
 
 
 def test_squared_distances_under_autocast_are_added_up_in_single_precision():
@@ -36,20 +48,32 @@ def test_squared_distances_under_autocast_are_added_up_in_single_precision():
         assert SquaredEuclidean()(a).dtype == torch.float32
 
 
-@pytest.mark.parametrize("name", sorted(SIMILARITIES))
-def test_nearer_is_higher(name: str):
-    anchor = torch.tensor([[1.0, 0.0, 0.5]])
-    near, far = torch.tensor([[1.0, 0.1, 0.5]]), torch.tensor([[-1.0, 2.0, 0.0]])
-    similarity = as_similarity(name)
-    assert similarity(anchor, near) > similarity(anchor, far)
+CASES = [
+    *(SimilarityCase(each, partial(oracles.similarity, name), name) for name, each in SIMILARITIES.items()),
+    SimilarityCase(
+        SquaredEuclidean(normalize=False), lambda a, b: -sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+    ),
+    SimilarityCase(Euclidean(normalize=False), lambda a, b: -math.dist(a, b)),
+    SimilarityCase(SNR(normalize=False), lambda a, b: -variance(list(map(sub, b, a))) / variance(a)),
+    SimilarityCase(
+        Poincare(1.0, 0.8, normalize=True), lambda a, b: -oracles.poincare_distance(*unit_of(a, b), 1.0, 0.8)
+    ),
+    SimilarityCase(Halved(), lambda a, b: 0.5 * oracles.similarity("squared_euclidean", a, b)),
+    SimilarityCase(Shrunk(), lambda a, b: -(math.dist(shrunk(a), shrunk(b)) ** 2)),
+    SimilarityCase(Shifted(), partial(oracles.similarity, "squared_euclidean")),
+]
 
 
-@pytest.mark.parametrize("similarity", [Cosine(), Dot(), SquaredEuclidean(False), Euclidean(False), SNR(False), SNR()])
-def test_gradient(similarity: Similarity):
-    generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(n, 4, generator=generator, dtype=torch.float64, requires_grad=True) for n in (3, 4))
-    assert torch.autograd.gradcheck(similarity, (a, b))
-    assert torch.autograd.gradcheck(lambda x: similarity(x).tril(-1), (a,))
+def unit_of(*vectors: list[float]) -> list[list[float]]:
+    return [oracles.normalized(vector) for vector in vectors]
+
+
+def shrunk(vector: list[float]) -> list[float]:
+    return [entry / (1.0 + oracles.dot(vector, vector)) for entry in oracles.normalized(vector)]
+
+
+class TestSimilarities(SimilarityContract):
+    cases = CASES
 
 
 def test_unit_vectors():
@@ -69,12 +93,36 @@ def test_unit_gradient_once_and_twice():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(dtype: torch.dtype):
+@pytest.mark.parametrize("similarity", [Euclidean(), Poincare()])
+def test_equal_embeddings_are_exactly_zero_apart_and_have_no_gradient(similarity: Similarity, dtype: torch.dtype):
     rows = torch.randn(1, 64, dtype=dtype).repeat(5, 1).requires_grad_()
-    distances = Euclidean()(rows)
+    distances = similarity(rows)
     distances.sum().backward()
     assert not distances.any()
     assert not rows.grad.any()
+
+
+def test_hyperbolic_distances_up_to_the_rim_and_at_any_norm():
+    """Near the rim the ball's coordinates round to 1 in float32; at 1e30 squared norms overflow."""
+    direction = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1e-30]])
+    rows = (torch.tensor([[1e30], [9.0], [1.0]]) * direction).requires_grad_()
+    value = Poincare(1.0, 9.0)(rows)
+    torch.testing.assert_close(value[0], torch.tensor([0.0, -36.0, -18.0]))
+    value.sum().backward()
+    assert torch.isfinite(rows.grad).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"curvature": 0.0}, "curvature must be a number > 0, but it is 0.0"),
+        ({"clip": float("nan")}, "clip must be a number > 0, but it is nan"),
+        ({"curvature": 100.0}, "clip must be at most 1 with curvature 100, but it is 2.3"),
+    ],
+)
+def test_a_ball_that_float32_cannot_hold_is_refused(options: dict[str, float], message: str):
+    with pytest.raises(ValueError, match=f"^Poincare: {message}$"):
+        Poincare(**options)
 
 
 def test_small_distances_do_not_drown():
@@ -110,7 +158,7 @@ def test_distances_of_unit_vectors():
     expected = torch.cdist(unit(rows), unit(rows))
     for similarity in (Cosine(), Euclidean(), SquaredEuclidean()):
         torch.testing.assert_close(similarity.distances(similarity(rows)), expected, atol=1e-7, rtol=1e-7)
-    for similarity in (Dot(), SNR(), Euclidean(normalize=False), SquaredEuclidean(normalize=False)):
+    for similarity in (Dot(), SNR(), Poincare(), Euclidean(normalize=False), SquaredEuclidean(normalize=False)):
         with pytest.raises(TypeError, match="do not determine Euclidean distances of unit vectors"):
             similarity.distances(rows)
 

@@ -44,7 +44,7 @@ def test_all_triplets_are_two_folds_and_their_number_is_a_product():
 
 def test_one_positive_and_one_negative_per_anchor_need_no_fold_per_positive():
     hardest = Choice(smallest(s, POSITIVES), largest(s, NEGATIVES))
-    for choice in (hardest, BatchHardMiner().choice(), EasyPositiveMiner().choice()):
+    for choice in (hardest, BatchHardMiner().choice(Cosine()), EasyPositiveMiner().choice(Cosine())):
         term = per_triplet(HINGE, choice=choice)
         assert not any(folds_each_positive(formula) for formula in (term.total, term.units, term.nonzero))
     assert repr(per_triplet(HINGE, choice=hardest).total) == "relu((max[negatives](s) - min[positives](s)) + 0.1)"
@@ -56,7 +56,7 @@ def test_a_value_of_the_positive_or_of_the_negative_needs_no_fold_per_positive()
     assert not any(folds_each_positive(formula) for formula in (term.total, term.units, term.nonzero))
 
 
-@pytest.mark.parametrize("choice", [Choice(), SemiHardMiner().choice(), SemiHardMiner(0.2).choice()])
+@pytest.mark.parametrize("choice", [Choice(), SemiHardMiner().choice(Cosine()), SemiHardMiner(0.2).choice(Cosine())])
 def test_every_formula_of_a_term_is_one_number_per_anchor(choice: Choice):
     term = per_triplet(HINGE, relu(1.0 - s_p), relu(s - 0.5), choice=choice)
     assert isinstance(term, TripletTerm)
@@ -66,14 +66,14 @@ def test_every_formula_of_a_term_is_one_number_per_anchor(choice: Choice):
 
 
 def test_another_choice_of_the_same_values():
-    term, rule = per_triplet(HINGE), BatchHardMiner().choice()
+    term, rule = per_triplet(HINGE), BatchHardMiner().choice(Cosine())
     assert term.chosen_by(rule).values == term.values
     assert repr(term.chosen_by(rule).total) == repr(per_triplet(HINGE, choice=rule).total) != repr(term.total)
 
 
 def test_a_miner_that_draws_has_no_rule():
-    assert DistanceWeightedMiner().choice() is None
-    assert RandomMiner().choice() is None
+    assert DistanceWeightedMiner().choice(Cosine()) is None
+    assert RandomMiner().choice(Cosine()) is None
 
 
 def test_the_inputs_of_a_loss_do_not_change():

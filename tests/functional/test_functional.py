@@ -18,6 +18,7 @@ from torch import Tensor
 
 from likewise import functional, losses, miners
 from likewise.formula import Masks, hyperparameters
+from likewise.functional import _call
 from likewise.testing import make_batch
 from likewise.testing.batches import LABELS
 from tests.functional import on_gpu
@@ -177,12 +178,16 @@ def test_equals_the_module_on_a_relation(case: Case):
     embeddings, labels = make_batch("ragged")
     same = labels[:, None] == labels
     masks = Masks(same & ~torch.eye(len(labels), dtype=torch.bool), ~same)
-    if case.kind is losses.QuadrupletLoss:
-        with pytest.raises(TypeError, match="takes no relation"):
+    # the labels of quadruplets are read; no other labels that are given with a relation matter here
+    quadruplets = case.kind is losses.QuadrupletLoss
+    if quadruplets:
+        with pytest.raises(TypeError, match="labels must be given together with a relation"):
             functional.quadruplet(embeddings, relation=masks)
-        return
-    value = case.call(embeddings, None, {}, relation=masks)
-    torch.testing.assert_close(value, case.call(embeddings, labels, {}), rtol=1e-9, atol=1e-9)
+    indices = *masks.positive.nonzero(as_tuple=True), *masks.negative.nonzero(as_tuple=True)
+    expected = case.call(embeddings, labels, {})
+    for relation, beside in ((masks, None), (indices, None), (indices, labels.flip(0))):
+        value = case.call(embeddings, labels if quadruplets else beside, {}, relation=relation)
+        torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -437,6 +442,30 @@ def test_half_precision(case: Case, dtype: torch.dtype):
         close = {"rtol": 1e-5, "atol": 1e-5} if case.kind is not losses.MarginLoss else {"rtol": 1e-2, "atol": 1e-2}
         torch.testing.assert_close(value.detach(), module(half, labels).detach(), **close)
         torch.testing.assert_close(under, value.detach(), rtol=1e-5, atol=1e-5)
+
+
+@every_case
+@pytest.mark.filterwarnings("ignore:torch.searchsorted")  # vmap expands what it does not map over
+def test_transforms(case: Case):
+    """``vmap`` and ``grad`` over all tensors; the module that a function finds is constructed inside of them."""
+    _call._cached_module.cache_clear()
+    embeddings, labels = make_batch("ragged")
+    tensors = {name: each.detach() for name, each in case.tensors(case.make()).items()}
+    inputs = embeddings, tensors
+    scaled = embeddings.flip(0), {name: 1.01 * each for name, each in tensors.items()}
+    stacked = (
+        torch.stack([embeddings, scaled[0]]),
+        {name: torch.stack([tensors[name], scaled[1][name]]) for name in tensors},
+    )
+
+    def value(embeddings: Tensor, tensors: dict[str, Tensor]) -> Tensor:
+        return case.call(embeddings, labels, tensors)
+
+    torch.testing.assert_close(torch.vmap(value)(*stacked), torch.stack([value(*inputs), value(*scaled)]))
+    leaves = [each.clone().requires_grad_() for each in (embeddings, *tensors.values())]
+    expected = torch.autograd.grad(value(leaves[0], dict(zip(tensors, leaves[1:], strict=True))), leaves)
+    of_embeddings, of_tensors = torch.func.grad(value, argnums=(0, 1))(*inputs)
+    torch.testing.assert_close((of_embeddings, *of_tensors.values()), expected)
 
 
 def test_beside_a_network_that_is_called_as_a_function():

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from likewise import losses, miners
+from likewise.formula import Poincare
 from likewise.testing import LossCase
 from tests.analysis.weighted_case import CASE as WEIGHTED
 from tests.oracles import losses as oracles
@@ -79,6 +80,11 @@ CASES = [
         against(oracles.contrastive, positive_margin=0.0, negative_margin=-1.0, kind="euclidean"),
         name="ContrastiveLoss-euclidean",
     ),
+    LossCase(
+        partial(losses.ContrastiveLoss, similarity="poincare"),
+        against(oracles.contrastive, positive_margin=0.0, negative_margin=-1.0, kind="poincare"),
+        name="ContrastiveLoss-poincare",
+    ),
     LossCase(losses.TripletLoss, against(oracles.triplet)),
     LossCase(partial(losses.TripletLoss, soft=True), against(oracles.triplet, soft=True), name="TripletLoss-soft"),
     LossCase(losses.AngularLoss, against(oracles.angular)),
@@ -98,6 +104,11 @@ CASES = [
     LossCase(losses.IntraPairVarianceLoss, against(oracles.intra_pair_variance)),
     LossCase(losses.CircleLoss, against(oracles.circle), stop_gradient_value=frozen_circle),
     LossCase(losses.NTXentLoss, against(oracles.nt_xent)),
+    LossCase(
+        partial(losses.NTXentLoss, 0.2, similarity=Poincare()),
+        against(oracles.nt_xent, temperature=0.2, kind="poincare"),
+        name="NTXentLoss-hyperbolic",
+    ),
     LossCase(
         partial(losses.NTXentLoss, learn_temperature=True),
         against(oracles.nt_xent),
@@ -157,7 +168,9 @@ def proxy_case(
             extra = oracles.reduce(terms[1:], "mean", len(proxies))
             terms = terms[:1]
         result = oracles.reduce(terms, reduction, anchors)
-        return [x + extra / anchors for x in result] if reduction == "none" else result + extra
+        if result is terms:
+            return terms
+        return [x + extra / anchors for x in result] if isinstance(result, list) else result + extra
 
     return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, depends_on_scale=depends_on_scale)
 
@@ -169,6 +182,14 @@ def soft_triple_penalty(proxies: list[list[float]]) -> float:
 PROXY_CASES = [
     proxy_case(losses.SoftmaxLoss, proxy_oracles.softmax),
     proxy_case(losses.NormalizedSoftmaxLoss, proxy_oracles.normalized_softmax),
+    proxy_case(
+        losses.NormalizedSoftmaxLoss,
+        proxy_oracles.normalized_softmax,
+        name="NormalizedSoftmaxLoss-raw",
+        depends_on_scale=True,
+        temperature=0.5,
+        normalize_embeddings=False,
+    ),
     proxy_case(losses.ProxyNCALoss, proxy_oracles.proxy_nca),
     proxy_case(losses.ProxyNCAPPLoss, proxy_oracles.proxy_nca_pp),
     proxy_case(losses.SphereFaceLoss, proxy_oracles.sphere_face, depends_on_scale=True),

@@ -22,8 +22,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from likewise import losses, miners
 from likewise.distributed import RowPartition, TorchProcessGroup
 from likewise.engines import recompute
-from likewise.formula import Masks, mean_over_batch, s
+from likewise.formula import ClassWeighted, Masks, Reduction, Thresholded, mean_over_batch, s
 from likewise.formula.folds import NEGATIVES, POSITIVES
+from tests.engines.test_pair_numbers import Guided
 from tests.losses.cases import CASES, PROXY_CASES
 
 SIZES = {2: (7, 5), 4: (4, 3, 5, 2)}
@@ -46,13 +47,15 @@ class Case:
     """A loss, and what is called with it."""
 
     make: Callable[..., nn.Module]
-    reductions: tuple[str, ...] = ("mean",)
+    reductions: tuple[Reduction, ...] = ("mean",)
     engines: tuple[str, ...] = ("dense",)
     call: str = "batch"
     steps: int = 1
 
 
-EVERY = ("mean", "nonzero", "sum", "none")
+EVERY: tuple[Reduction, ...] = ("mean", "nonzero", "sum", "none")
+WEIGHTED = ClassWeighted([0.5, 2.0, 0.0, 1.5, 3.0, 0.25, 1.0, 4.0, 0.1, 0.7], normalize=True)
+MORE: tuple[Reduction, ...] = ("mean_per_anchor", WEIGHTED, Thresholded(low=0.3))
 BOTH = ("dense", "chunked")
 
 
@@ -96,8 +99,8 @@ def wrapped() -> dict[str, Case]:
             }
         )
 
-    def direction(kind: type, *options: int, reduction: str) -> nn.Module:
-        return losses.DirectionRegularized(kind(*options, reduction=reduction))
+    def direction(kind: type, *sizes: int, reduction: str, backend: str = "dense", **options: Any) -> nn.Module:
+        return losses.DirectionRegularized(kind(*sizes, reduction=reduction, backend=backend, **options))
 
     def guided(reduction: str) -> nn.Module:
         loss = losses.ContrastiveLoss(reduction=reduction)
@@ -105,10 +108,14 @@ def wrapped() -> dict[str, Case]:
 
     return {
         "several": Case(several, EVERY),
-        "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY),
-        "direction of multi-similarity": Case(partial(direction, losses.MultiSimilarityLoss), EVERY),
-        "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY),
+        "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY, BOTH),
+        "direction of mined pairs": Case(
+            partial(direction, losses.MultiSimilarityLoss, miner=miners.MultiSimilarityMiner()), EVERY, BOTH
+        ),
+        "direction of proxies": Case(partial(direction, losses.ProxyNCALoss, CLASSES, DIM), EVERY, BOTH),
+        "direction from proxies": Case(partial(direction, losses.ProxyAnchorLoss, CLASSES, DIM), ("mean",), BOTH),
         "language": Case(guided, EVERY),
+        "numbers per pair": Case(Guided, EVERY, BOTH),
     }
 
 
@@ -127,7 +134,19 @@ def remembering() -> dict[str, Case]:
         "repulsion": partial(memory, losses.ProxyRepulsionLoss, CLASSES, DIM),
         "through samples": partial(memory, losses.ProxyRepulsionLoss, CLASSES, DIM, through_samples=True),
     }
-    return {f"memory of {name}": Case(make, ("mean", "none"), steps=STEPS) for name, make in kinds.items()}
+    made = {f"memory of {name}": Case(make, ("mean", "none"), steps=STEPS) for name, make in kinds.items()}
+    return {**made, "memory of keys": Case(partial(memory, losses.NTXentLoss), call="keys", steps=STEPS)}
+
+
+def reduced() -> dict[str, Case]:
+    """Other reductions: of pairs, triplets, samples, and proxies as anchors."""
+    kinds: dict[str, Callable[..., nn.Module]] = {
+        kind.__name__: kind for kind in (losses.ContrastiveLoss, losses.NTXentLoss, losses.TripletLoss)
+    }
+    for head in (losses.ArcFaceLoss, losses.ProxyAnchorLoss, losses.ProxyRepulsionLoss):
+        kinds[head.__name__] = partial(head, CLASSES, DIM)
+    made = {f"reductions of {name}": Case(make, MORE, BOTH) for name, make in kinds.items()}
+    return {**made, "reductions of AngularLoss": Case(losses.AngularLoss, MORE[:2], BOTH)}
 
 
 def sharded() -> dict[str, Case]:
@@ -153,7 +172,10 @@ def sharded() -> dict[str, Case]:
     kinds["SoftmaxLoss"] = partial(shards, losses.SoftmaxLoss, bias=True)
     kinds["NormalizedSoftmaxLoss"] = partial(shards, losses.NormalizedSoftmaxLoss, learn_temperature=True)
     kinds["through samples"] = partial(shards, losses.ProxyRepulsionLoss, through_samples=True)
-    return {f"shards of {name}": Case(make, EVERY, BOTH) for name, make in kinds.items()}
+    more = ("ArcFaceLoss", "SubCenterArcFaceLoss", "ProxyAnchorLoss")
+    return {
+        f"shards of {name}": Case(make, EVERY + MORE if name in more else EVERY, BOTH) for name, make in kinds.items()
+    }
 
 
 def cases(size: int) -> dict[str, Case]:
@@ -162,6 +184,8 @@ def cases(size: int) -> dict[str, Case]:
         "references": Case(losses.ContrastiveLoss, EVERY, BOTH, call="references"),
         "references of angular": Case(losses.AngularLoss, call="references"),
         "masks": Case(losses.NTXentLoss, call="masks"),
+        "views": Case(losses.NTXentLoss, call="views"),
+        "paired": Case(losses.TripletLoss, call="paired"),
         "similarities": Case(losses.MultiSimilarityLoss, call="similarities"),
     }
     crowded = {
@@ -180,7 +204,7 @@ def cases(size: int) -> dict[str, Case]:
         for kind in (losses.ProxyAnchorLoss, losses.ProxyRepulsionLoss, losses.SoftTripleLoss, losses.ProxyGMLLoss)
     }
     made = {case.label: Case(case.make, EVERY, BOTH) for case in [*CASES, *PROXY_CASES]}
-    made = {**made, **mined(), **wrapped(), **remembering(), **sharded(), **crowded, **more}
+    made = {**made, **mined(), **wrapped(), **reduced(), **remembering(), **sharded(), **crowded, **more}
     if size == 2:
         return made
     once = {
@@ -206,7 +230,7 @@ def batch(size: int, step: int, crowded: bool = False) -> tuple[Tensor, Tensor, 
     return centers[labels] + 0.8 * noise, labels, RowPartition(sizes, 0)
 
 
-def learner(case: Case, reduction: str, engine: str) -> nn.Module:
+def learner(case: Case, reduction: Reduction, engine: str) -> nn.Module:
     """The loss in float64, the same on all processes."""
     torch.manual_seed(3)
     make = partial(case.make, reduction=reduction)
@@ -219,6 +243,11 @@ def value_of(loss: nn.Module, case: Case, leaf: Tensor, labels: Tensor, own: sli
     if case.call == "references":
         references, their_labels = everyone.flip(0)[own], (labels + 1) % 3
         value: Tensor = loss(leaf, labels, references, their_labels)
+    elif case.call in ("views", "paired"):
+        value = loss(leaf, references=everyone.flip(1)[own], relation=case.call)
+    elif case.call == "keys":
+        with losses.gathered.join_batch() if isinstance(loss, losses.Gathered) else torch.enable_grad():
+            value = inner(leaf, labels, enqueue=torch.arange(len(everyone))[own] % 2 == 0)
     elif case.call == "masks":
         n = len(everyone)
         positive = torch.arange(n)[:, None] % 4 == torch.arange(n)[None, :] % 3
@@ -241,7 +270,7 @@ def weights(value: Tensor, offset: int) -> Tensor:
     return 1.0 + (torch.arange(len(value)) + offset) % 5
 
 
-def run(case: Case, size: int, rank: int | None, reduction: str, engine: str) -> dict[str, Any]:
+def run(case: Case, size: int, rank: int | None, reduction: Reduction, engine: str) -> dict[str, Any]:
     """Value and gradients of the last step; of all samples where there is no rank."""
     loss = learner(case, reduction, engine)
     callee = loss if rank is None else losses.Gathered(loss)
@@ -269,7 +298,7 @@ def run(case: Case, size: int, rank: int | None, reduction: str, engine: str) ->
     }
 
 
-def runs(size: int) -> list[tuple[str, Case, str, str]]:
+def runs(size: int) -> list[tuple[str, Case, Reduction, str]]:
     """What is run: every reduction on the dense engine, the mean on others."""
     return [
         (name, case, reduction, engine)
@@ -371,7 +400,7 @@ def main(folder: Path, rank: int, size: int) -> None:
     tiny_chunks()
     found = {}
     for name, case, reduction, engine in runs(size):
-        found[name, reduction, engine] = run(case, size, rank, reduction, engine)
+        found[name, str(reduction), engine] = run(case, size, rank, reduction, engine)
     work = {name: multiply_adds(make, size, rank) for name, make in counted().items()}
     left = {"found": found, "work": work, "trained": trained(size, rank), "curvature": curvature(size, rank)}
     torch.save(left, folder / f"{rank}.pt")

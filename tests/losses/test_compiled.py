@@ -36,6 +36,12 @@ MINED = {
     "margin, band": partial(losses.MarginLoss, miner=miners.SemiHardMiner(0.2)),
     "pairs of a band": partial(losses.MultiSimilarityLoss, miner=miners.SemiHardMiner(0.2)),
     "pairs of triplets": partial(losses.MultiSimilarityLoss, miner=miners.BatchHardMiner()),
+    "triplet margin": partial(losses.TripletLoss, miner=miners.TripletMarginMiner(0.2, kind="hard")),
+    "pairs of easy triplets": partial(losses.MultiSimilarityLoss, miner=miners.TripletMarginMiner(0.2, kind="easy")),
+    "all negatives in a range": partial(
+        losses.TripletLoss, miner=miners.BatchEasyHardMiner("easy", "all", negative_range=(0.0, 0.9))
+    ),
+    "all positives": partial(losses.MultiSimilarityLoss, miner=miners.BatchEasyHardMiner("all", "hard")),
     "pairs": partial(losses.ContrastiveLoss, miner=miners.PairMarginMiner(0.7, 0.1)),
     "triplets of pairs": partial(losses.TripletLoss, miner=miners.ValidTripletMiner()),
 }
@@ -71,6 +77,15 @@ def test_miners_are_captured(name: str) -> None:
     torch.testing.assert_close(compiled_value(loss, embeddings, labels), loss(embeddings, labels).detach())
 
 
+def test_indices_of_a_miner_are_captured() -> None:
+    """Also with labels, which are read per class."""
+    embeddings, labels = make_batch("ragged")
+    triplets = miners.SemiHardMiner().triplets(embeddings, labels)
+    loss = losses.MarginLoss(num_classes=10)
+    compiled = torch.compile(loss, fullgraph=True, backend="eager")(embeddings, labels, relation=triplets)
+    torch.testing.assert_close(compiled.detach(), loss(embeddings, labels, relation=triplets).detach())
+
+
 @pytest.mark.parametrize("make", [miners.DistanceWeightedMiner, partial(miners.RandomMiner, 20)])
 def test_random_miners_are_captured(make) -> None:
     embeddings, labels = make_batch("ragged")
@@ -97,8 +112,9 @@ def test_another_number_is_another_graph(make) -> None:
     "make",
     [
         partial(losses.DirectionRegularized, losses.TripletLoss()),
-        partial(losses.DirectionRegularized, losses.MultiSimilarityLoss()),
+        partial(losses.DirectionRegularized, losses.MultiSimilarityLoss(miner=miners.MultiSimilarityMiner())),
         lambda: losses.DirectionRegularized(losses.ProxyNCALoss(10, 5)),
+        lambda: losses.DirectionRegularized(losses.ProxyAnchorLoss(10, 5)),
         lambda: losses.LanguageGuidance(losses.TripletLoss(soft=True), torch.randn(10, 4).double()),
         lambda: losses.Matryoshka(losses.AngularLoss(), [2, 5]),
         lambda: losses.WeightedSum({losses.QuadrupletLoss(): 1.0, losses.EmbeddingNorm(): 0.1}),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 
 from likewise import losses
 from likewise.engines import evaluate_declaration
-from likewise.formula import Cosine, Labels, PairBatch, SquaredEuclidean, Triplets
+from likewise.formula import Cosine, Labels, PairBatch, SquaredEuclidean, Triplets, hyper
 from likewise.testing import make_batch
 
 
@@ -126,8 +128,35 @@ def test_soft_triplets_count_alike_however_they_are_named():
     torch.testing.assert_close(loss(embeddings, labels), loss(embeddings, relation=Triplets(*every)))
 
 
-def test_a_default_cannot_be_changed_by_accident():
-    with pytest.raises(TypeError, match="a new default for reduction must be declared with a type"):
+def test_a_plain_attribute_is_another_default():
+    class Mine(losses.TripletLoss):
+        reduction = "mean"
+        margin = 0.3
 
-        class Mine(losses.TripletLoss):
-            reduction = "mean"
+    assert (Mine().reduction, Mine().margin, Mine(0.2, reduction="sum").reduction) == ("mean", 0.3, "sum")
+    assert (losses.TripletLoss().reduction, losses.TripletLoss().margin) == ("nonzero", 0.1)
+    assert str(inspect.signature(Mine)).startswith("(margin: 'float' = 0.3, soft: 'bool' = False, *,")
+    with pytest.raises(ValueError, match="Mine: margin must be a number"):
+        Mine("wide")
+    with pytest.raises(
+        TypeError, match=r"Broken: reduction is an argument of the constructor, .* but it is a function"
+    ):
+
+        class Broken(losses.TripletLoss):
+            def reduction(self): ...
+
+
+def test_a_learned_number_is_a_tensor_and_takes_numbers():
+    loss = losses.NTXentLoss(0.5, learn_temperature=True)
+    assert dict(loss.named_parameters()).keys() == {"log_temperature"}
+    loss.temperature.backward()
+    assert loss.log_temperature.grad.item() == pytest.approx(0.5)
+    loss.temperature = 0.25
+    assert loss.log_temperature.exp().item() == pytest.approx(0.25)
+    assert repr(loss) == "NTXentLoss(temperature=0.25, learn_temperature=True)"
+    fixed = losses.NTXentLoss(0.5)
+    assert (fixed.temperature, fixed.log_temperature, list(fixed.parameters())) == (0.5, None, [])
+    with pytest.raises(
+        TypeError, match=r"is learned must have no limits, or above=0.0, but its limits are > 0 and ≤ 1"
+    ):
+        hyper(default=0.5, help="a share", above=0.0, at_most=1.0, learn=True)

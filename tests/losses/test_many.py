@@ -82,9 +82,9 @@ def test_several_processes_are_one(size, tmp_path):
     wrong = {}
     for name, case, reduction, engine in many.runs(size):
         expected = many.run(case, size, None, reduction, "dense")
-        found = differences(expected, [each["found"][name, reduction, engine] for each in left])
+        found = differences(expected, [each["found"][name, str(reduction), engine] for each in left])
         if found:
-            wrong[name, reduction, engine] = found
+            wrong[name, str(reduction), engine] = found
     assert not wrong, "\n".join(f"{key}: {'; '.join(what)}" for key, what in wrong.items())
 
     trained = many.trained(size, None)

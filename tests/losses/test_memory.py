@@ -155,3 +155,49 @@ def test_another_dimension_is_refused():
     memory(torch.randn(2, 3), torch.tensor([0, 0]))
     with pytest.raises(ValueError, match="embeddings must have the 3 dimensions of the memory, but have 4"):
         memory(torch.randn(2, 4), torch.tensor([0, 0]))
+
+
+def test_only_keys_are_stored():
+    """MoCo: the rows that are not keys are anchors, and nothing else; the first batch has no queue yet."""
+    (e1, y1), (e2, y2) = batches(2)
+    keys = torch.arange(12) < 5
+    memory = CrossBatchMemory(MultiSimilarityLoss(), size=20, miner=MultiSimilarityMiner())
+    loss = MultiSimilarityLoss(miner=MultiSimilarityMiner())
+    torch.testing.assert_close(memory(e1, y1, enqueue=keys), loss(e1[5:], y1[5:], e1[:5], y1[:5]))
+    assert torch.equal(memory.references[: int(memory.filled)], e1[:5])
+    expected = loss(e2[5:], y2[5:], torch.cat([e2[:5], e1[:5]]), torch.cat([y2[:5], y1[:5]]))
+    torch.testing.assert_close(memory(e2, y2, enqueue=keys), expected)
+    assert (int(memory.filled), int(memory.batches)) == (10, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: CrossBatchMemory(TripletLoss(miner=MultiSimilarityMiner()), 9, miner=MultiSimilarityMiner()),
+            "miner must be None for a loss with a miner",
+        ),
+        (lambda: CrossBatchMemory(TripletLoss(), 9, miner="hard"), "miner must be a miner of likewise.miners or None"),
+        (
+            lambda: CrossBatchMemory(ProxyRepulsionLoss(4, 5), 9, miner=MultiSimilarityMiner()),
+            "miner must be None for a loss whose anchors are proxies",
+        ),
+        (
+            lambda: CrossBatchMemory(TripletLoss(), 9)(torch.eye(2), torch.arange(2), enqueue=torch.tensor([0, 1])),
+            r"enqueue must be one boolean for each of the 2 embeddings, but it is of dtype torch.int64 and shape \(2,\)",
+        ),
+        (
+            lambda: CrossBatchMemory(TripletLoss(), 9)(torch.eye(2), torch.arange(2), enqueue=torch.ones(2).bool()),
+            "enqueue must mark some embeddings and not all, but it marks 2 of 2",
+        ),
+        (
+            lambda: CrossBatchMemory(ProxyRepulsionLoss(4, 2), 9)(
+                torch.eye(2), torch.arange(2), enqueue=torch.tensor([True, False])
+            ),
+            "enqueue must be None for a loss whose anchors are proxies",
+        ),
+    ],
+)
+def test_refusals(make, sentence: str):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        make()

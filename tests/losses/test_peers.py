@@ -15,15 +15,15 @@ import torch
 from pytorch_metric_learning import losses as theirs
 from pytorch_metric_learning import miners as their_miners
 from pytorch_metric_learning.distances import CosineSimilarity, DotProductSimilarity, LpDistance
-from pytorch_metric_learning.reducers import MeanReducer
-from pytorch_metric_learning.regularizers import ZeroMeanRegularizer
+from pytorch_metric_learning.reducers import ClassWeightedReducer, MeanReducer, PerAnchorReducer, ThresholdReducer
+from pytorch_metric_learning.regularizers import LpRegularizer, ZeroMeanRegularizer
 from pytorch_metric_learning.utils import loss_and_miner_utils as their_utils
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from likewise import losses, miners
-from likewise.formula import Euclidean, Masks, Pairs, SquaredEuclidean, Triplets
+from likewise.formula import ClassWeighted, Euclidean, Masks, Pairs, SquaredEuclidean, Thresholded, Triplets
 from likewise.testing import make_batch
 
 COSINE = CosineSimilarity()
@@ -106,6 +106,21 @@ class TheirHistogram(theirs.HistogramLoss):
             torch.set_default_dtype(torch.float32)
 
 
+class MeanOverAnchors(nn.Module):
+    """Our loss with one value per anchor, and the mean over all anchors."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def forward(self, *arguments: Any) -> Tensor:
+        return self.loss(*arguments).mean()
+
+
+WEIGHTS = torch.tensor([0.5, 2.0, 0.0, 1.5, 3.0, 0.25, 1.0, 4.0, 0.1, 0.7], dtype=torch.float64)
+WEIGHTED, THEIRS_WEIGHTED = ClassWeighted(WEIGHTS), ClassWeightedReducer(WEIGHTS)
+
+
 class Row(NamedTuple):
     ours: Callable[[], nn.Module]
     theirs: Callable[[], nn.Module]
@@ -119,6 +134,38 @@ ROWS = {
         lambda: theirs.ContrastiveLoss(0.9, 0.1, distance=COSINE, reducer=MeanReducer()),
     ),
     "contrastive-euclidean": Row(lambda: losses.ContrastiveLoss(similarity="euclidean"), theirs.ContrastiveLoss),
+    "contrastive-class-weighted": Row(
+        lambda: losses.ContrastiveLoss(reduction=WEIGHTED),
+        lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE, reducer=THEIRS_WEIGHTED),
+    ),
+    "contrastive-thresholded": Row(
+        lambda: losses.ContrastiveLoss(1.0, -1.0, reduction=Thresholded(0.3, 1.2)),
+        lambda: theirs.ContrastiveLoss(1.0, -1.0, distance=COSINE, reducer=ThresholdReducer(0.3, 1.2)),
+    ),
+    "contrastive-per-anchor": Row(
+        lambda: MeanOverAnchors(losses.ContrastiveLoss(reduction="mean_per_anchor")),
+        lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE, reducer=PerAnchorReducer()),
+        references=False,  # theirs takes the number of embeddings for that of the references
+    ),
+    "triplet-class-weighted": Row(
+        lambda: losses.TripletLoss(reduction=WEIGHTED),
+        lambda: theirs.TripletMarginLoss(0.1, distance=COSINE, reducer=THEIRS_WEIGHTED),
+    ),
+    "triplet-thresholded": Row(
+        lambda: losses.TripletLoss(reduction=Thresholded(high=0.4)),
+        lambda: theirs.TripletMarginLoss(0.1, distance=COSINE, reducer=ThresholdReducer(high=0.4)),
+    ),
+    "nt-xent-class-weighted": Row(
+        lambda: losses.NTXentLoss(reduction=WEIGHTED), lambda: theirs.NTXentLoss(reducer=THEIRS_WEIGHTED)
+    ),
+    "nt-xent-thresholded": Row(
+        lambda: losses.NTXentLoss(reduction=Thresholded(low=2.0)),
+        lambda: theirs.NTXentLoss(reducer=ThresholdReducer(low=2.0)),
+    ),
+    "multi-similarity-thresholded": Row(
+        lambda: losses.MultiSimilarityLoss(reduction=Thresholded(low=0.8)),
+        lambda: theirs.MultiSimilarityLoss(reducer=ThresholdReducer(low=0.8)),
+    ),
     "triplet": Row(losses.TripletLoss, lambda: theirs.TripletMarginLoss(0.1, distance=COSINE)),
     "triplet-soft": Row(
         lambda: losses.TripletLoss(soft=True), lambda: theirs.TripletMarginLoss(0.1, smooth_loss=True, distance=COSINE)
@@ -206,6 +253,122 @@ def test_equals_with_references(row: str, seed: int) -> None:
         gradients(ours, embeddings, labels, references, reference_labels),
         gradients(other, embeddings, labels, None, references, reference_labels),
     )
+
+
+TRANSFORMS: dict[str, Callable[..., Tensor]] = {
+    "grad": lambda loss, embeddings, labels: torch.func.grad(loss)(embeddings, labels),
+    "jvp": lambda loss, embeddings, labels: torch.func.jvp(
+        lambda x: loss(x, labels), (embeddings,), (embeddings + 1.0,)
+    )[1],
+    "vmap": lambda loss, embeddings, labels: torch.vmap(lambda x: loss(x, labels))(
+        torch.stack([embeddings, -embeddings])
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # theirs, and torch's about operations that vmap runs in a loop for them
+@pytest.mark.parametrize("row", ROWS)
+def test_transforms_equal(row: str) -> None:
+    """Ours have every transform of ``torch.func``; theirs have ``grad``, and the others where they read no values."""
+    batch = make_batch("balanced", seed=0)
+    for name, transform in TRANSFORMS.items():
+        ours = transform(ROWS[row].ours(), *batch)
+        try:
+            other = transform(ROWS[row].theirs(), *batch)
+        except (RuntimeError, NotImplementedError, IndexError, ValueError):
+            assert name != "grad"
+            continue
+        assert_equal(ours, other, 1e-8)
+
+
+# What their own tests ask ------------------------------------------------------------------------------------------
+
+ANGLES = torch.tensor([0.0, 10.0, 21.0, 53.0, 64.0, 85.0], dtype=torch.float64).deg2rad()
+ON_A_CIRCLE = torch.stack([ANGLES.cos(), ANGLES.sin()], dim=1)
+CLASSES = torch.tensor([0, 0, 0, 1, 1, 2])
+# their nodes are float32 (histogram); the variance of two numbers may be zero (SNR)
+NO_CIRCLE = {"histogram", "snr-contrastive", "snr-contrastive-regularized"}
+
+
+@pytest.mark.parametrize("row", [name for name in ROWS if name not in NO_CIRCLE])
+def test_points_on_a_circle_in_every_dtype(row: str) -> None:
+    """Value and gradient are theirs in float64 of the same numbers; the value is float32 at least, the gradient as given."""
+    for dtype, tolerance in ((torch.float16, 2e-2), (torch.bfloat16, 2e-2), (torch.float32, 2e-4)):
+        points = ON_A_CIRCLE.to(dtype)
+        expected = gradients(ROWS[row].theirs(), points.double(), CLASSES)
+        found = gradients(ROWS[row].ours().float(), points, CLASSES)
+        assert found[0].dtype == torch.float32
+        assert found[1].dtype == dtype
+        scale = expected[1].abs().max() + 1.0
+        assert_equal(found[0].double(), expected[0].double(), 1e-4)
+        assert_equal(found[1].double() / scale, expected[1] / scale, tolerance)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_no_pairs(row: str) -> None:
+    """One sample, one class, or one sample per class: zero and no gradient, unless negatives cost something on their own."""
+    pushes = row.startswith(("contrastive", "snr", "multi", "raw", "intra"))
+    for labels in ([0], [0, 0, 0], [1, 2, 3]):
+        embeddings = make_batch("balanced").embeddings[: len(labels)]
+        value, gradient = gradients(ROWS[row].ours(), embeddings, torch.tensor(labels))[:2]
+        if row == "margin-learned":
+            value = value - 0.1 * 1.2  # ν β
+        if pushes or row == "snr-contrastive-regularized":
+            assert_equal([value, gradient], gradients(ROWS[row].theirs(), embeddings, torch.tensor(labels))[:2])
+        else:
+            assert abs(float(value)) < 1e-7
+            assert not gradient.any()
+
+
+PAIRED = [
+    name
+    for name in ROWS
+    if not name.endswith(("-semihard", "-mined", "-class-weighted", "-per-class", "-per-anchor"))
+    # rows below show what they make of given pairs (NCA, FastAP, angular, histogram), or their wrapper needs labels
+    and not name.startswith(("raw", "nca", "fast-ap", "angular", "histogram", "generalized", "snr-contrastive-reg"))
+]
+
+
+@pytest.mark.parametrize("row", PAIRED)
+def test_pairs_without_labels(row: str) -> None:
+    """Given pairs, all or mined: theirs with ``indices_tuple``, ours with ``relation``; without either, an exception."""
+    embeddings, labels = make_batch("balanced", seed=4)
+    mined = their_miners.MultiSimilarityMiner(0.3)(embeddings, labels)
+    for pairs in (their_utils.get_all_pairs_indices(labels), mined):
+        relation = Pairs(*pairs)
+        ours, other = ROWS[row].ours(), ROWS[row].theirs()
+        if pairs is mined and row == "lifted-structure":
+            continue  # a pair is unordered to ours
+        found = gradients(lambda x, f=ours, r=relation: f(x, relation=r), embeddings)
+        expected = gradients(lambda x, f=other, p=pairs: f(x, indices_tuple=p), embeddings)
+        assert_equal(found, expected)
+    with pytest.raises(TypeError, match="labels must be given unless relation is given"):
+        ROWS[row].ours()(embeddings)
+
+
+def test_several_losses() -> None:
+    """Theirs are a list with weights, miners and a regularizer of the embeddings; ours a sum of losses."""
+    embeddings, labels = make_batch("ragged")
+    ours = losses.WeightedSum(
+        {
+            losses.ContrastiveLoss(): 1.0,
+            losses.MultiSimilarityLoss(miner=miners.MultiSimilarityMiner()): 0.23,
+            losses.EmbeddingNorm(): 0.5,
+        }
+    )
+    other = theirs.MultipleLosses(
+        losses=[
+            theirs.ContrastiveLoss(
+                1.0, 0.5, distance=COSINE, embedding_regularizer=LpRegularizer(), embedding_reg_weight=0.5
+            ),
+            theirs.MultiSimilarityLoss(),
+        ],
+        weights=[1, 0.23],
+        miners=[None, their_miners.MultiSimilarityMiner()],
+    )
+    assert_equal(gradients(ours, embeddings, labels), gradients(other, embeddings, labels))
+    with pytest.raises(ValueError, match="losses must be a mapping from at least one loss to its weight"):
+        losses.WeightedSum([losses.ContrastiveLoss()])
 
 
 # Who counts --------------------------------------------------------------------------------------------------------
@@ -296,6 +459,67 @@ def test_references_that_are_the_embeddings() -> None:
     assert_equal(other(embeddings, labels, None, embeddings, labels), ours(embeddings, labels))
     copies = embeddings.clone(), labels.clone()
     assert_equal(other(embeddings, labels, None, *copies), ours(embeddings, labels, embeddings, labels))
+
+
+# Memories ----------------------------------------------------------------------------------------------------------
+
+MEMORIES = {
+    "contrastive": (losses.ContrastiveLoss, None, lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE), None),
+    "nt-xent": (losses.NTXentLoss, None, theirs.NTXentLoss, None),
+    "contrastive-mined": (
+        losses.ContrastiveLoss,
+        miners.MultiSimilarityMiner(0.2),
+        lambda: theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE),
+        lambda: their_miners.MultiSimilarityMiner(0.2),
+    ),
+    "triplet-band": (
+        lambda: losses.TripletLoss(0.3),
+        miners.SemiHardMiner(0.2),
+        lambda: theirs.TripletMarginLoss(0.3, distance=COSINE),
+        lambda: their_miners.TripletMarginMiner(0.2, type_of_triplets="semihard", distance=COSINE),
+    ),
+    "multi-similarity-mined": (
+        losses.MultiSimilarityLoss,
+        miners.PairMarginMiner(0.6, 0.1),
+        theirs.MultiSimilarityLoss,
+        lambda: their_miners.PairMarginMiner(0.6, 0.1, distance=COSINE),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_memories(name: str) -> None:
+    """The same values while the queue fills and after it wraps; with keys, the same gradient of the anchors too.
+
+    Their memory holds the batch, ours is compared beside it: theirs has room for one batch more.
+    """
+    make, miner, make_theirs, their_miner = MEMORIES[name]
+    is_key = torch.arange(12) % 2 == 0
+    for enqueue, stored in ((None, 12), (is_key, 6)):
+        ours = losses.CrossBatchMemory(make(), size=24, miner=miner)
+        chooser = None if their_miner is None else their_miner()
+        other = theirs.CrossBatchMemory(make_theirs(), embedding_size=5, memory_size=24 + stored, miner=chooser)
+        for seed in range(6):
+            embeddings, labels = make_batch("balanced", seed=seed)
+            options = {} if enqueue is None else {"enqueue": enqueue}
+            theirs_options = {} if enqueue is None else {"enqueue_mask": enqueue}
+            keys = embeddings[is_key]
+            outcomes = []
+            for memory, more in ((ours, options), (other, theirs_options)):
+                leaf = embeddings.clone().requires_grad_()
+                rows = leaf if enqueue is None else leaf.index_copy(0, is_key.nonzero()[:, 0], keys)
+                value = memory(rows, labels, **more)
+                outcomes.append([value.detach(), *torch.autograd.grad(value, leaf)][: 1 if enqueue is None else 2])
+            assert_equal(*outcomes)
+            assert outcomes[0][0] > 0.0
+
+
+def test_a_memory_keeps_the_gradient_between_samples_of_a_batch() -> None:
+    """Theirs compares a batch with detached copies of itself: half of the gradient is missing."""
+    embeddings, labels = make_batch("balanced")
+    ours = losses.CrossBatchMemory(losses.ContrastiveLoss(), size=50)
+    other = theirs.CrossBatchMemory(theirs.ContrastiveLoss(1.0, 0.5, distance=COSINE), embedding_size=5, memory_size=50)
+    assert_equal(gradients(ours, embeddings, labels)[1], 2.0 * gradients(other, embeddings, labels)[1])
 
 
 # Losses that are something else ------------------------------------------------------------------------------------

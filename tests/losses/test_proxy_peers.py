@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 import torch
 from pytorch_metric_learning import losses as pml
-from pytorch_metric_learning.distances import CosineSimilarity
+from pytorch_metric_learning.distances import DotProductSimilarity
+from pytorch_metric_learning.reducers import ClassWeightedReducer, ThresholdReducer
 
 from likewise import losses
+from likewise.formula import ClassWeighted, Thresholded
 from likewise.testing import make_batch
 
 # SphereFace there calls numpy in a way that numpy deprecates
@@ -21,6 +23,18 @@ ROWS: dict[str, Row] = {
     "normalized-softmax": (
         lambda: losses.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
         lambda: pml.NormalizedSoftmaxLoss(10, 5, temperature=0.05),
+    ),
+    "normalized-softmax-raw": (  # only proxies are of unit length
+        lambda: losses.NormalizedSoftmaxLoss(10, 5, normalize_embeddings=False),
+        lambda: pml.NormalizedSoftmaxLoss(10, 5, distance=DotProductSimilarity(normalize_embeddings=False)),
+    ),
+    "normalized-softmax-class-weighted": (
+        lambda: losses.NormalizedSoftmaxLoss(10, 5, reduction=ClassWeighted(torch.arange(10.0))),
+        lambda: pml.NormalizedSoftmaxLoss(10, 5, reducer=ClassWeightedReducer(torch.arange(10.0))),
+    ),
+    "arc-face-thresholded": (
+        lambda: losses.ArcFaceLoss(10, 5, reduction=Thresholded(low=20.0)),
+        lambda: pml.ArcFaceLoss(10, 5, reducer=ThresholdReducer(low=20.0)),
     ),
     "cos-face": (lambda: losses.CosFaceLoss(10, 5), lambda: pml.CosFaceLoss(10, 5)),
     "arc-face": (lambda: losses.ArcFaceLoss(10, 5), lambda: pml.ArcFaceLoss(10, 5)),
@@ -49,6 +63,7 @@ ROWS: dict[str, Row] = {
 
 def pair(name: str) -> tuple[losses.ProxyLoss, torch.nn.Module, torch.Tensor]:
     """Both losses with the same proxies, and theirs as a parameter."""
+    torch.manual_seed(0)
     ours, theirs = (make().double() for make in ROWS[name])
     (weights,) = theirs.parameters()
     with torch.no_grad():
@@ -70,6 +85,78 @@ def test_equals(name: str, batch: str, seed: int):
     torch.testing.assert_close(of_ours[0], of_theirs[0], rtol=1e-10, atol=1e-10)
     theirs_turned = of_theirs[1] if of_theirs[1].shape == of_ours[1].shape else of_theirs[1].T
     torch.testing.assert_close(of_ours[1], theirs_turned, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_shapes_and_exceptions(name: str):
+    """Our proxies are rows, theirs rows or columns; neither takes a batch without labels, or references."""
+    ours, theirs, weights = pair(name)
+    embeddings, labels = make_batch("ragged")
+    assert weights.numel() == ours.proxies.numel()
+    assert ours.proxies.shape == (10 * ours.proxies_per_class, 5)
+    assert ours.logits(embeddings).shape == theirs.get_logits(embeddings).shape == (len(labels), 10)
+    for half in (torch.float16, torch.bfloat16):
+        value = ours(embeddings.to(half), labels)
+        assert value.dtype == torch.float32
+        exact = ours(embeddings.to(half).double(), labels)
+        torch.testing.assert_close(value.double(), exact, rtol=1e-4, atol=1e-4)
+    for loss in (ours, theirs):
+        with pytest.raises((TypeError, ValueError), match=r"labels must be given|labels are required|cannot be None"):
+            loss(embeddings, None)
+    with pytest.raises(ValueError, match="takes no references or relation"):
+        ours(embeddings, labels, embeddings, labels)
+    with pytest.raises(ValueError, match="ref_emb is not supported"):
+        theirs(embeddings, labels, None, embeddings.clone(), labels)
+
+
+def length(x: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.vector_norm(x, dim=1, keepdim=True)
+
+
+LOGITS: dict[str, Callable[[losses.ProxyLoss, torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "normalized-softmax": lambda loss, x, s: s / loss.temperature,
+    "normalized-softmax-raw": lambda loss, x, s: length(x) * s / loss.temperature,
+    "cos-face": lambda loss, x, s: loss.scale * s,
+    "arc-face": lambda loss, x, s: loss.scale * s,
+    "sphere-face": lambda loss, x, s: loss.scale * length(x) * s,
+    "sub-center-arc-face": lambda loss, x, s: loss.scale * s,
+    "soft-triple": lambda loss, x, s: s,
+    "proxy-anchor": lambda loss, x, s: s,
+    "proxy-nca-pp": lambda loss, x, s: -s,  # theirs are distances
+}
+"""Their logits, from ours, which are never scaled."""
+
+
+@pytest.mark.parametrize("name", LOGITS)
+def test_logits(name: str):
+    """Ours are similarities without margin, scale and temperature; theirs are scaled where the loss has a softmax."""
+    ours, theirs, _ = pair(name)
+    embeddings, _ = make_batch("ragged")
+    found = ours.logits(embeddings)
+    torch.testing.assert_close(
+        LOGITS[name](ours, embeddings, found), theirs.get_logits(embeddings), rtol=1e-9, atol=1e-9
+    )
+    for option in ("margin", "scale", "temperature"):
+        if hasattr(ours, option):
+            setattr(ours, option, 2)
+    torch.testing.assert_close(ours.logits(embeddings), found)
+    assert torch.equal(ours.classify(embeddings), found.argmax(dim=1))
+
+
+@pytest.mark.parametrize("threshold", [40.0, 75.0, 120.0])
+def test_outliers(threshold: float):
+    """The same samples and centers; theirs come class by class, ours ascend."""
+    ours, theirs, _ = pair("sub-center-arc-face")
+    draw = torch.Generator().manual_seed(0)
+    labels = torch.randint(8, (200,), generator=draw)  # two classes have no samples
+    embeddings = torch.randn(200, 5, generator=draw, dtype=torch.float64)
+    expected, centers = theirs.get_outliers(embeddings, labels, threshold)
+    assert torch.equal(ours.find_outliers(embeddings, labels, threshold), expected.sort().values)
+    assert 0 < len(expected) < 200
+    dominant = ours.dominant_centers(embeddings, labels)
+    assert dominant[8:].tolist() == [-1, -1]
+    rows = ours.proxies.view(10, 3, 5)[torch.arange(8), dominant[:8]]
+    torch.testing.assert_close(rows, centers.T[:8])
 
 
 def test_proxy_nca_leaves_the_positive_out():
@@ -108,20 +195,3 @@ def test_arc_face_gradient_at_a_cosine_of_one():
         gradients.append(leaf.grad)
     assert torch.isfinite(gradients[0]).all()
     assert not torch.isfinite(gradients[1]).all()
-
-
-def test_a_memory_keeps_the_gradient_between_samples_of_a_batch():
-    """Theirs compares a batch with detached copies of itself: half of the gradient is missing."""
-    embeddings, labels = make_batch("balanced")
-    ours = losses.CrossBatchMemory(losses.ContrastiveLoss(1.0, 0.5), size=50)
-    theirs = pml.CrossBatchMemory(
-        pml.ContrastiveLoss(1.0, 0.5, distance=CosineSimilarity()),
-        embedding_size=5,
-        memory_size=50,
-    )
-    gradients = []
-    for memory in (ours, theirs):
-        leaf = embeddings.clone().requires_grad_()
-        memory(leaf, labels).backward()
-        gradients.append(leaf.grad)
-    torch.testing.assert_close(gradients[0], 2.0 * gradients[1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_queries_among_themselves(seed: int, similarity: str, ties: str, memory:
             retrieval(embeddings, labels)
         return
     options = {"similarity": SIMILARITIES[similarity], "ties": ties, "memory": memory, "reduce": "none"}
-    agree(retrieval(embeddings, labels, ks=(1, 2, 4, 100), **options), expected)
+    agree(retrieval(embeddings, labels, metrics=ranking.METRICS, **options), expected)
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -100,7 +101,7 @@ def test_queries_and_a_gallery(seed: int, ties: str, memory: int):
     same = labels[:, None] == reference_labels
     expected = by_hand(Dot()(queries, gallery), same, torch.ones(m, n, dtype=torch.bool), ties)
     found = retrieval(
-        queries, labels, gallery, reference_labels, ks=(1, 2, 4, 100), similarity="dot", ties=ties, reduce="none"
+        queries, labels, gallery, reference_labels, metrics=ranking.METRICS, similarity="dot", ties=ties, reduce="none"
     )
     agree(found, expected)
 
@@ -126,7 +127,7 @@ def test_relevance_of_ones_own(seed: int, how: str, memory: int):
     }[how]
     embeddings = grid(n, 2, seed)
     expected = by_hand(Dot()(embeddings), share, counted, "expected")
-    agree(retrieval(embeddings, relevant=relevant, similarity="dot", ks=(1, 2, 4, 100), reduce="none"), expected)
+    agree(retrieval(embeddings, relevant=relevant, similarity="dot", metrics=ranking.METRICS, reduce="none"), expected)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -160,13 +161,9 @@ def test_ways_agree(similarity: str, dtype: torch.dtype, monkeypatch: pytest.Mon
     same = labels[:, None] == labels
     results = [retrieval(embeddings, labels, similarity=similarity)]
     results.append(retrieval(embeddings, relevant=same, similarity=similarity))
-    results.append(
-        retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
-    )
+    results.append(retrieval(embeddings, labels, embeddings, labels, exclude_self=True, similarity=similarity))
     monkeypatch.setattr(row_ranks, "get_comparison_limit", lambda device: 1)
-    results.append(
-        retrieval(embeddings, labels, embeddings.clone(), labels, own=torch.arange(300), similarity=similarity)
-    )
+    results.append(retrieval(embeddings, labels, embeddings, labels, exclude_self=True, similarity=similarity))
     # large classes by rows, small ones by symmetric chunks
     monkeypatch.setattr(symmetric_ranks, "get_comparison_limit", lambda device: 24)
     monkeypatch.setattr(symmetric_ranks, "MAX_SIZE", 64)
@@ -213,25 +210,59 @@ def test_a_collapsed_model_scores_what_chance_scores(n: int, dim: int, dtype: to
     assert retrieval(one.expand(n, dim), torch.arange(n) // 2, ties="optimistic")["R@1"] == 1.0
 
 
-def test_views_that_begin_at_one_address():
-    """A transposed or strided view of the queries is another set of references."""
+@pytest.mark.parametrize("array", [torch.as_tensor, np.asarray, np.asfortranarray])
+def test_the_call_says_who_meets_whom(array: Callable):
+    """References that are given meet every query, whatever memory they share with it, unless ids or exclude_self say no."""
     generator = torch.Generator().manual_seed(8)
-    square, labels = torch.randn(30, 30, generator=generator), torch.arange(30) % 5
-    assert retrieval(square, labels, square.T, labels) == retrieval(square, labels, square.T.contiguous(), labels)
-    table = torch.randn(60, 4, generator=generator)
-    many = torch.arange(60) % 5
-    strided = retrieval(table[:30], many[:30], table[::2], many[::2])
-    assert strided == retrieval(table[:30], many[:30], table[::2].clone(), many[::2])
+    x, y = array(torch.randn(30, 30, generator=generator).numpy()), array(np.arange(30) % 5)
+    alone, copy = retrieval(x, y), retrieval(x, y, x.copy() if isinstance(x, np.ndarray) else x.clone(), y)
+    assert copy["R@1"] == 1.0 > alone["R@1"]
+    assert retrieval(x, y, x, y) == retrieval(x, y, x[:], y) == copy
+    numbers = np.arange(30) * 7 - 50
+    for options in ({"exclude_self": True}, {"ids": numbers, "reference_ids": numbers}):
+        assert retrieval(x, y, x, y, **options) == pytest.approx(alone)
+        assert retrieval(x[:9], y[:9], x, y, **_first(options, 9)) == pytest.approx(
+            retrieval(x[:9], relevant=y[:9, None] == y[None], references=x, **_first(options, 9))
+        )
+    assert retrieval(x, y, exclude_self=True) == alone
+    assert retrieval(x, y, ids=numbers) == pytest.approx(alone)
+    views = retrieval(x[:15], y[:15], x[::2], y[::2])
+    assert views == retrieval(x[:15], y[:15], array(torch.as_tensor(x)[::2].numpy().copy()), y[::2])
 
 
-def test_an_array_given_twice_is_the_queries_themselves():
-    array = np.random.default_rng(0).normal(size=(30, 4))
-    labels = np.arange(30) % 5
-    for layout in (array, np.asfortranarray(array)):
-        assert retrieval(layout, labels, layout, labels) == pytest.approx(retrieval(array, labels))
+def _first(options: dict, count: int) -> dict:
+    return {**options, "ids": options["ids"][:count]} if "ids" in options else options
+
+
+@pytest.mark.parametrize("how", ["labels", "relevant", "among themselves"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_query_never_meets_its_id(seed: int, how: str, memory: int):
+    """Several references may share an id, as crops of one image do; an id that no reference has excludes nothing."""
+    m, n = (9, 9) if how == "among themselves" else (5, 9)
+    generator = torch.Generator().manual_seed(seed)
+    gallery, reference_labels = grid(n, 2, seed), torch.randint(0, 2, (n,), generator=generator)
+    reference_ids = torch.randint(-2, 3, (n,), generator=generator)
+    queries, labels, ids = grid(m, 2, seed + 1), torch.randint(0, 2, (m,), generator=generator), torch.arange(m) - 2
+    if how == "among themselves":
+        queries, labels, ids = gallery, reference_labels, reference_ids
+    same = labels[:, None] == reference_labels
+    expected = by_hand(Dot()(queries, gallery), same, ids[:, None] != reference_ids, "expected")
+    options = {"similarity": "dot", "metrics": ranking.METRICS, "reduce": "none", "memory": memory, "ids": ids}
+    if how == "labels":
+        found = retrieval(queries, labels, gallery, reference_labels, reference_ids=reference_ids, **options)
+    elif how == "relevant":
+        found = retrieval(queries, None, gallery, relevant=same, reference_ids=reference_ids, **options)
+    else:
+        found = retrieval(queries, labels, **options)
+    agree(found, expected)
+
+
+def test_arrays_of_any_layout():
+    array, labels = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 5
+    expected = retrieval(array, labels)
     array.setflags(write=False)
-    assert retrieval(array, labels)["queries"] == 30
-    assert retrieval(array.astype(">f8"), labels.tolist())["queries"] == 30
+    assert retrieval(array, labels) == expected
+    assert retrieval(array.astype(">f8"), labels.tolist()) == expected
 
 
 class _Reversed(Cosine):
@@ -246,7 +277,9 @@ def test_a_similarity_of_ones_own():
     embeddings, labels = torch.randn(90, 4, generator=generator), torch.arange(90) % 7
     expected = by_hand(-Cosine()(embeddings), labels[:, None] == labels, ~torch.eye(90, dtype=torch.bool), "optimistic")
     agree(
-        retrieval(embeddings, labels, similarity=_Reversed(), ks=(1, 2, 4, 100), reduce="none", ties="optimistic"),
+        retrieval(
+            embeddings, labels, similarity=_Reversed(), metrics=ranking.METRICS, reduce="none", ties="optimistic"
+        ),
         expected,
     )
 
@@ -254,6 +287,8 @@ def test_a_similarity_of_ones_own():
 def test_a_relation_of_labels_is_its_masks():
     generator = torch.Generator().manual_seed(10)
     embeddings, labels = torch.randn(40, 4, generator=generator), torch.arange(40) % 7
+    own = Labels(labels, labels, own=torch.arange(40))
+    assert retrieval(embeddings, references=embeddings, relevant=own) == retrieval(embeddings, labels)
     for relation in (Labels(labels, labels.roll(3)), Labels(labels, labels)):
         assert retrieval(embeddings, relevant=relation) == retrieval(embeddings, relevant=Masks(*relation.masks()))
 
@@ -292,9 +327,8 @@ def test_a_sample_never_finds_itself():
     labels = torch.tensor([0, 1, 0, 1])
     # the first two find each other, of the wrong class; for the last two all three others tie, and one is right
     assert retrieval(embeddings, labels)["R@1"] == pytest.approx(1 / 6)
-    assert retrieval(embeddings, labels, embeddings, labels)["R@1"] == pytest.approx(1 / 6)
-    copied = retrieval(embeddings, labels, embeddings.clone(), labels)
-    assert copied["R@1"] == pytest.approx((0.5 + 0.5 + 1.0 + 1.0) / 4)
+    given = retrieval(embeddings, labels, embeddings, labels)
+    assert given["R@1"] == pytest.approx((0.5 + 0.5 + 1.0 + 1.0) / 4)
 
 
 @pytest.mark.parametrize(
@@ -345,44 +379,34 @@ def test_reductions():
     assert list(mean)[:4] == ["R@1", "R@2", "R@4", "R@8"]
 
 
-def test_against_pytorch_metric_learning():
-    """Where both mean the same, as long as its k reaches all; its knn replaced by a plain one, as faiss is optional."""
-    from pytorch_metric_learning.distances import CosineSimilarity
-    from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
-    from pytorch_metric_learning.utils.inference import CustomKNN
-
-    generator = torch.Generator().manual_seed(4)
-    labels = torch.randint(0, 20, (200,), generator=generator)
-    embeddings = torch.nn.functional.normalize(torch.randn(200, 12, generator=generator))
-    names = (
-        "precision_at_1",
-        "r_precision",
-        "mean_average_precision_at_r",
-        "mean_reciprocal_rank",
-        "mean_average_precision",
+def test_queries_without_positives():
+    """Left out of every mean, or zero in it; the counts are the same."""
+    embeddings, labels = torch.eye(4)[[0, 0, 1, 2, 3]], torch.tensor([3, 3, 5, 5, 9])
+    left, zero = retrieval(embeddings, labels), retrieval(embeddings, labels, without_positives="zero")
+    assert {name: left[name] for name in left if "queries" not in name} == pytest.approx(
+        {name: 5 / 4 * zero[name] for name in zero if "queries" not in name}
     )
-    theirs = AccuracyCalculator(include=names, k=199, knn_func=CustomKNN(CosineSimilarity())).get_accuracy(
-        embeddings, labels
-    )
-    ours = retrieval(embeddings, labels)
-    for name, key in zip(names, ("P@1", "RP", "MAP@R", "MRR", "mAP"), strict=True):
-        assert ours[key] == pytest.approx(theirs[name], abs=1e-6)
+    assert (left["queries"], left["queries_without_positive"]) == (4, 1)
+    assert (zero["queries"], zero["queries_without_positive"]) == (4, 1)
+    each = retrieval(embeddings, labels, without_positives="zero", reduce="none")
+    assert each["query"].tolist() == [0, 1, 2, 3, 4]
+    assert each["mAP"][4] == 0.0
+    table = retrieval(embeddings, labels, without_positives="zero", reduce="class")
+    assert (table["class"].tolist(), table["queries"].tolist()) == ([3, 5, 9], [2, 2, 0])
+    assert table["R@1"].tolist() == pytest.approx([1.0, 0.25, 0.0])
+    macro = retrieval(embeddings, labels, without_positives="zero", reduce="macro")
+    assert (macro["R@1"], macro["classes"]) == (pytest.approx(1.25 / 3), 3)
+    nothing = retrieval(embeddings[2:], torch.arange(3), without_positives="zero")
+    assert (nothing["mAP"], nothing["queries"], nothing["queries_without_positive"]) == (0.0, 0, 3)
 
 
-def test_against_scikit_learn():
-    """Average precision of a query without ties is scikit-learn's."""
-    from sklearn.metrics import average_precision_score, label_ranking_average_precision_score
-
-    generator = torch.Generator().manual_seed(5)
-    labels = torch.randint(0, 6, (50,), generator=generator)
-    embeddings = torch.randn(50, 12, generator=generator, dtype=torch.float64)
-    S = Cosine()(embeddings).numpy()
-    found = retrieval(embeddings, labels, reduce="none")
-    for query, value in zip(found["query"].tolist(), found["mAP"].tolist(), strict=True):
-        keep = np.arange(50) != query
-        same = (labels == labels[query]).numpy()[keep]
-        assert value == pytest.approx(average_precision_score(same, S[query, keep]))
-        assert value == pytest.approx(label_ranking_average_precision_score(same[None], S[query, keep][None]))
+def test_metrics_are_those_asked_for():
+    embeddings, labels = grid(10, 3, 0), torch.arange(10) % 3
+    everything = retrieval(embeddings, labels, metrics=(*ranking.METRICS, "P@3"))
+    assert list(everything)[:-2] == [*ranking.METRICS, "P@3"]
+    found = retrieval(embeddings, labels, metrics=["nDCG@k", "RP", "P@3", "P@3", "RP"], ks=(4, 2, 4))
+    assert list(found) == ["nDCG@4", "nDCG@2", "RP", "P@3", "queries", "queries_without_positive"]
+    assert found == {name: everything[name] for name in found}
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
@@ -437,6 +461,39 @@ def test_empty_ranks():
         ((torch.eye(3) / 0, torch.arange(3)), {}, "embeddings must be finite, but row 0 contains NaN or infinity"),
         ((torch.eye(3), torch.arange(3), torch.eye(2)), {}, "references must have the 3 dimensions of embeddings"),
         ((torch.eye(3), torch.arange(3), torch.rand(2, 3)), {}, "reference_labels must be given together with"),
+        (
+            (torch.eye(3), torch.arange(3), None, torch.arange(3)),
+            {},
+            "reference_labels must be given together with ref",
+        ),
+        ((torch.eye(3), torch.arange(3)), {"exclude_self": 1}, "exclude_self must be a boolean, but it is 1"),
+        (
+            (torch.eye(3), torch.arange(3)),
+            {"reference_ids": [1]},
+            "reference_ids must be given together with references",
+        ),
+        ((torch.eye(3), torch.arange(3)), {"ids": [1]}, "ids must have one entry for each of the 3 embeddings"),
+        (
+            (torch.eye(3), torch.arange(3)),
+            {"ids": ["a", "b", "c"]},
+            "ids must hold numbers, but its dtype is <U1; encode",
+        ),
+        (
+            (torch.eye(3), [1, 2, 3], torch.eye(3), [1, 2, 3]),
+            {"ids": [1, 2, 3]},
+            "reference_ids must be given together",
+        ),
+        ((torch.eye(3), [1, 2, 3], torch.eye(3), [1, 2, 3]), {"reference_ids": [1, 2, 3]}, "together with ids only"),
+        (
+            (torch.eye(3), [1, 2, 3]),
+            {"ids": [1, 2, 3], "exclude_self": True},
+            "exclude_self must be left out where ids",
+        ),
+        (
+            (torch.eye(3), [1, 2, 3], torch.eye(3)[:2], [1, 2]),
+            {"exclude_self": True},
+            "must begin with the 3 embeddings",
+        ),
         ((torch.eye(3), torch.zeros(3).long()), {"ties": "lucky"}, "ties must be one of 'expected', 'optimistic'"),
         ((torch.eye(3), torch.zeros(3).long()), {"ks": (0,)}, "each of ks must be a whole number ≥ 1, but it is 0"),
         ((torch.eye(3), torch.zeros(3).long()), {"memory": 0}, "memory must be a whole number ≥ 1"),
@@ -449,6 +506,23 @@ def test_empty_ranks():
         ((torch.full((3, 2), 1e30), torch.zeros(3).long()), {"similarity": "dot"}, "finite similarities"),
         ((torch.eye(3) * 1e20, torch.zeros(3).long()), {"similarity": Euclidean(normalize=False)}, "would overflow"),
         ((torch.eye(3), ["a", "b", "c"]), {}, "labels must hold numbers, but its dtype is <U1; encode_labels"),
+        (
+            (torch.eye(3), torch.zeros(3).long()),
+            {"metrics": ()},
+            "metrics must name at least one metric, but it is empty",
+        ),
+        (
+            (torch.eye(3), torch.zeros(3).long()),
+            {"metrics": "mAP"},
+            "metrics must be a sequence of names, but it is 'mAP'",
+        ),
+        ((torch.eye(3), torch.zeros(3).long()), {"metrics": ["MAP@5"]}, "each of metrics must be .* but it is 'MAP@5'"),
+        ((torch.eye(3), torch.zeros(3).long()), {"metrics": ["P@0"]}, "each of metrics must be .* but it is 'P@0'"),
+        (
+            (torch.eye(3), torch.zeros(3).long()),
+            {"without_positives": "one"},
+            "without_positives must be one of 'leave",
+        ),
         ((torch.eye(3), torch.zeros(3).long()), {"ks": 5}, "ks must be a sequence of whole numbers, but it is 5"),
     ],
 )

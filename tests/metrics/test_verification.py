@@ -93,11 +93,18 @@ def test_a_matrix_over_many_chunks(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_pair_of_a_sample_with_itself_is_left_out():
-    """Even where its two labels do not agree."""
-    found = verification(
-        torch.eye(3)[:1], torch.tensor([0]), torch.eye(3), torch.tensor([1, 0, 1]), own=torch.tensor([0])
-    )
+    """Where the call says which pairs are one sample; even where its two labels do not agree."""
+    embeddings, labels = sample(6, 20)
+    everything = verification(embeddings, labels, embeddings, labels)
+    assert everything["genuine"] + everything["impostors"] == 400
+    without = verification(embeddings, labels, embeddings, labels, exclude_self=True)
+    alone = verification(embeddings, labels)
+    assert (without["genuine"], without["impostors"]) == (2 * alone["genuine"], 2 * alone["impostors"])
+    assert without["AUC"] == pytest.approx(alone["AUC"], abs=1e-12)
+    one = (torch.eye(3)[:1], torch.tensor([0]), torch.eye(3), torch.tensor([1, 0, 1]))
+    found = verification(*one, ids=torch.tensor([5]), reference_ids=torch.tensor([5, 1, 2]))
     assert (found["genuine"], found["impostors"]) == (1, 1)
+    assert verification(embeddings, labels, ids=torch.arange(20) // 2)["genuine"] < alone["genuine"]
 
 
 def test_a_grid_where_memory_ends(monkeypatch: pytest.MonkeyPatch):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import product
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from likewise import losses, miners
-from likewise.formula import Masks, Pairs, Triplets
-from likewise.testing import make_batch
+from likewise.engines import dispatch, map_rows
+from likewise.formula import Cosine, Euclidean, Labels, Masks, PairBatch, Pairs, Triplets
+from likewise.testing import MinerCase, make_batch
+from tests.miners.cases import CASES
 from tests.oracles import miners as oracles
 
 
@@ -93,6 +99,44 @@ def test_generators_make_it_repeatable(make):
     embeddings, labels = make_batch("ragged")
     first, second = (make(generator=torch.Generator().manual_seed(7)).triplets(embeddings, labels) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
+def test_a_large_batch_in_chunks_is_mined_alike(case: MinerCase, monkeypatch: pytest.MonkeyPatch):
+    """Counts, and a loss on the pairs that triplets contain, on chunks of rows as on the whole matrix."""
+    if case.oracle is None:
+        return
+    embeddings, labels = make_batch("ragged")
+    miner = case.make()
+    whole = miner.count(embeddings, labels), losses.MultiSimilarityLoss(miner=miner)(embeddings, labels)
+    monkeypatch.setattr(dispatch, "CHUNK_FROM", {"cpu": 1, "cuda": 1})
+    assert type(map_rows(PairBatch(Labels(labels), Cosine(), anchors=embeddings))).__name__ == "ChunkedRows"
+    assert miner.count(embeddings, labels) == whole[0]
+    torch.testing.assert_close(losses.MultiSimilarityLoss(miner=miner)(embeddings, labels), whole[1])
+
+
+def test_equal_similarities_and_equal_embeddings():
+    """Of equal candidates the first is chosen; a triplet at the margin or of two equal pairs goes by the rule."""
+    points, labels = torch.arange(9.0, dtype=torch.float64)[:, None], torch.tensor([0, 0, 1, 1, 0, 2, 1, 1, 1])
+    positive, negative = (mask.tolist() for mask in Labels(labels).masks())
+    for batch in (points, points * 0.0 + 1.0, points // 2.0):
+        line = Euclidean(normalize=False)
+        S = line(batch).tolist()
+        rules = [(miners.SemiHardMiner(), oracles.semi_hard), (miners.BatchHardMiner(), oracles.batch_hard)]
+        for kind in ("all", "hard", "semihard", "easy"):
+            for margin in (-1.0, 0.0, 1.0, 2.0):
+                oracle = partial(oracles.triplet_margin, margin=margin, kind=kind)
+                rules.append((miners.TripletMarginMiner(margin, kind), oracle))
+        for positives, negatives in product(("easy", "semihard", "hard", "all"), repeat=2):
+            if "semihard" in (positives, negatives) and {positives, negatives} <= {"semihard", "all"}:
+                continue
+            oracle = partial(oracles.easy_hard, positives=positives, negatives=negatives)
+            rules.append((miners.BatchEasyHardMiner(positives, negatives), oracle))
+        for miner, oracle in rules:
+            found = set(zip(*map(Tensor.tolist, miner.triplets(batch, labels, similarity=line)), strict=True))
+            assert found == oracle(S, positive, negative), miner
+            pairs = len({(a, p) for a, p, _ in found}), len({(a, n) for a, _, n in found})
+            assert miner.count(batch, labels, similarity=line) == (*pairs, len(found))
 
 
 def test_raw_with_other_minings():

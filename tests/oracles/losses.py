@@ -11,9 +11,10 @@ The original papers are cited by the name of their formula, which is written out
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from . import miners
 
@@ -22,7 +23,7 @@ Matrix = list[list[float]]
 Mask = list[list[bool]]
 Unit = tuple[int, float]
 Terms = list[list[Unit]]
-Kind = Literal["cosine", "dot", "euclidean", "squared_euclidean", "snr"]
+Kind = Literal["cosine", "dot", "euclidean", "squared_euclidean", "snr", "poincare"]
 
 
 # ---------------------------------------------------------------------------------------------------- batches
@@ -173,8 +174,20 @@ def noise_to_signal(a: Vector, b: Vector) -> float:
     return 0.0 if noise == 0.0 and signal == 0.0 else noise / signal
 
 
+def poincare_distance(a: Vector, b: Vector, curvature: float = 0.1, clip: float = 2.3) -> float:
+    """Distance in the Poincare ball (Ermolov et al. 2022, Eq. 3 and 5), as the inverse hyperbolic cosine."""
+    root, ball = math.sqrt(curvature), []
+    for x in (a, b):
+        norm = math.sqrt(dot(x, x))
+        clipped = min(norm, clip)
+        ball.append([math.tanh(root * clipped) * entry / (root * norm) if norm else 0.0 for entry in x])
+    gap = sum((x - y) ** 2 for x, y in zip(*ball, strict=True))
+    rims = [1.0 - curvature * dot(z, z) for z in ball]
+    return math.acosh(1.0 + 2.0 * curvature * gap / (rims[0] * rims[1])) / root
+
+
 def similarity(kind: Kind, a: Vector, b: Vector) -> float:
-    """Similarity of anchor a and reference b, higher is closer; all but `dot` normalize first."""
+    """Similarity of anchor a and reference b, higher is closer; all but `dot` and `poincare` normalize first."""
     if kind == "cosine":
         return dot(normalized(a), normalized(b))
     if kind == "dot":
@@ -185,6 +198,8 @@ def similarity(kind: Kind, a: Vector, b: Vector) -> float:
         return -squared_distance(a, b)
     if kind == "snr":
         return -noise_to_signal(a, b)
+    if kind == "poincare":
+        return -poincare_distance(a, b)
     raise ValueError(f"unknown similarity {kind!r}")
 
 
@@ -200,12 +215,15 @@ ROUNDING = 8 * 2.0**-52
 """What is nearer to zero than this is the rounding of a similarity: equal embeddings are not always exactly one."""
 
 
-def reduce(terms: Terms, reduction: str, number_of_anchors: int) -> float | list[float]:
+def reduce(terms: Terms, reduction: str | Callable[[Terms, int], Any], number_of_anchors: int) -> Any:
     """Combine units: each term is averaged on its own and the averages are added.
 
     "mean": over all units of a term; "nonzero": over its units that are not zero (an average over no unit is
-    zero); "sum": every unit of every term; "none": one value per anchor, the sum over its units.
+    zero); "sum": every unit of every term; "none": one value per anchor, the sum over its units. A function is
+    given the terms and the number of anchors.
     """
+    if callable(reduction):
+        return reduction(terms, number_of_anchors)
     if reduction == "none":
         per_anchor = [0.0] * number_of_anchors
         for term in terms:
@@ -482,6 +500,24 @@ def circle(batch: Batch, margin: float = 0.4, gamma: float = 80.0, kind: Kind = 
     softplus(LSE_P(−γ [1 + m − s]₊ (s − 1 + m)) + LSE_N(γ [s + m]₊ (s − m))).
     """
     return circle_frozen(batch, batch, margin, gamma, kind)
+
+
+def sim_clr(first: list[Vector], second: list[Vector], temperature: float) -> float:
+    """Chen et al. 2020 (SimCLR), Eq. 1 and algorithm 1: ℓ(i, j) over the 2N rows of both views, in both directions.
+
+    Rows are ordered as in the paper, the two views of a sample one after the other.
+    """
+    rows = [row for views in zip(first, second, strict=True) for row in views]
+
+    def similarity(a: Vector, b: Vector) -> float:
+        return dot(a, b) / math.sqrt(dot(a, a) * dot(b, b))
+
+    def of_pair(i: int, j: int) -> float:
+        others = [math.exp(similarity(rows[i], rows[k]) / temperature) for k in range(len(rows)) if k != i]
+        return -math.log(math.exp(similarity(rows[i], rows[j]) / temperature) / sum(others))
+
+    pairs = [(2 * k, 2 * k + 1) for k in range(len(first))]
+    return sum(of_pair(i, j) + of_pair(j, i) for i, j in pairs) / len(rows)
 
 
 def sup_con(batch: Batch, temperature: float = 0.1, kind: Kind = "cosine") -> Terms:

@@ -136,6 +136,66 @@ def easy_positive(S: Matrix, P: Mask, N: Mask, negatives: Literal["semihard", "h
     return triplets
 
 
+def triplet_margin(S: Matrix, P: Mask, N: Mask, margin: float = 0.2, kind: str = "all") -> Triplets:
+    """Schroff et al. 2015 section 3.2: every triplet of one kind.
+
+    A triplet violates the margin iff s_an > s_ap − margin; "all" are those, "hard" those of them with
+    s_an ≥ s_ap, "semihard" those of them with s_an < s_ap; "easy" are the triplets that do not violate it.
+    """
+    triplets: Triplets = set()
+    for a, row in enumerate(S):
+        for p in marked(P[a]):
+            for n in marked(N[a]):
+                violates = row[n] > row[p] - margin
+                if {
+                    "all": violates,
+                    "hard": violates and row[n] >= row[p],
+                    "semihard": violates and row[n] < row[p],
+                    "easy": not violates,
+                }[kind]:
+                    triplets.add((a, p, n))
+    return triplets
+
+
+def easy_hard(
+    S: Matrix,
+    P: Mask,
+    N: Mask,
+    positives: str = "easy",
+    negatives: str = "semihard",
+    positive_range: tuple[float, float] = (-math.inf, math.inf),
+    negative_range: tuple[float, float] = (-math.inf, math.inf),
+) -> Triplets:
+    """Xuan et al. 2020, the grid of easy, semi-hard and hard positives and negatives, and all of a side.
+
+    Easy: the most similar positive, the least similar negative; hard: the opposite. A semi-hard positive is the
+    least similar one above the chosen negative, a semi-hard negative the most similar one below the chosen
+    positive. Only pairs in their range take part.
+    """
+    triplets: Triplets = set()
+    for a, row in enumerate(S):
+        near = [p for p in marked(P[a]) if positive_range[0] <= row[p] <= positive_range[1]]
+        far = [n for n in marked(N[a]) if negative_range[0] <= row[n] <= negative_range[1]]
+        if not near or not far:
+            continue
+        if positives == "easy":
+            near = [most_similar(row, near)]
+        elif positives == "hard":
+            near = [least_similar(row, near)]
+        if negatives == "easy":
+            far = [least_similar(row, far)]
+        elif negatives == "hard":
+            far = [most_similar(row, far)]
+        if positives == "semihard":
+            near = [p for p in near if row[p] > row[far[0]]]
+            near = [least_similar(row, near)] if near else []
+        elif negatives == "semihard":
+            far = [n for n in far if row[n] < row[near[0]]]
+            far = [most_similar(row, far)] if far else []
+        triplets |= {(a, p, n) for p in near for n in far}
+    return triplets
+
+
 def distance_weights(
     distances_row: list[float], dim: int, cutoff: float = 0.5, nonzero_loss_cutoff: float = 1.4
 ) -> list[float]:

@@ -11,19 +11,15 @@ function says otherwise. Angles are in degrees.
 
 import math
 
-from . import losses
 from .losses import (
     Matrix,
     Terms,
     Unit,
     Vector,
-    difference,
     dot,
-    hinge,
     log_one_plus_sum_exp,
     log_sum_exp,
     mean,
-    normalized,
     similarity,
     squared_distance,
 )
@@ -57,17 +53,6 @@ def centers_of(c: int, centers: int) -> range:
     return range(c * centers, (c + 1) * centers)
 
 
-def cosine_of_directions(to_one: Vector, to_other: Vector) -> float:
-    """Cosine between two difference vectors of unit vectors; zero if one of them is zero.
-
-    Two vectors that agree but for their length are normalized to the same point up to rounding (1e-16); what
-    is left of their difference has no direction.
-    """
-    if min(math.sqrt(dot(to_one, to_one)), math.sqrt(dot(to_other, to_other))) < 1e-12:
-        return 0.0
-    return similarity("cosine", to_one, to_other)
-
-
 # ------------------------------------------------------------------------------------- softmax and its kindred
 
 
@@ -84,11 +69,22 @@ def softmax(
 
 
 def normalized_softmax(
-    embeddings: list[Vector], labels: list[int], proxies: list[Vector], temperature: float = 0.05
+    embeddings: list[Vector],
+    labels: list[int],
+    proxies: list[Vector],
+    temperature: float = 0.05,
+    normalize_embeddings: bool = True,
 ) -> Terms:
-    """Wang et al. 2017 (NormFace), Zhai & Wu 2019 (normalized softmax): cross entropy of cos(x, w_j)/τ."""
+    """Wang et al. 2017 (NormFace), Zhai & Wu 2019 (normalized softmax): cross entropy of cos(x, w_j)/τ.
+
+    Without normalize_embeddings: of the inner products of x as it is and the unit vectors of the proxies.
+    """
     s = cosines(embeddings, proxies)
-    return [[(i, cross_entropy([cos / temperature for cos in s[i]], y)) for i, y in enumerate(labels)]]
+    units: list[Unit] = []
+    for i, y in enumerate(labels):
+        length = 1.0 if normalize_embeddings else math.sqrt(dot(embeddings[i], embeddings[i]))
+        units.append((i, cross_entropy([length * cos / temperature for cos in s[i]], y)))
+    return [units]
 
 
 def proxy_nca(embeddings: list[Vector], labels: list[int], proxies: list[Vector], scale: float = 1.0) -> Terms:
@@ -334,87 +330,6 @@ def proxy_repulsion(
             exponents.append(alpha * (closeness + margin))
         repel.append((c, log_one_plus_sum_exp(exponents)))
     return [proxies_attract(s, labels, len(proxies), margin, alpha), repel]
-
-
-# ---------------------------------------------------------------------------------------- direction regularized
-
-
-def direction_triplet(
-    embeddings: list[Vector],
-    labels: list[int],
-    margin: float = 0.1,
-    gamma: float = 0.3,
-    references: list[Vector] | None = None,
-    reference_labels: list[int] | None = None,
-) -> Terms:
-    """Mohan et al. 2020 (overview Eq. 33, hinged and in similarity form), over all triplets, on unit vectors.
-
-    [s_an − s_ap + margin − γ cos(n − a, p − a)]₊ with the actual cosine (Eq. 32 holds only if n·p = n·a).
-    """
-    pairs = losses.batch(embeddings, labels, references, reference_labels)
-    anchors = [normalized(x) for x in pairs.anchors]
-    others = [normalized(x) for x in pairs.references]
-    units: list[Unit] = []
-    for a, p, n in losses.triplets_of(pairs):
-        x = anchors[a]
-        direction = cosine_of_directions(difference(others[n], x), difference(others[p], x))
-        units.append((a, hinge(dot(x, others[n]) - dot(x, others[p]) + margin - gamma * direction)))
-    return [units]
-
-
-def direction_multi_similarity(
-    embeddings: list[Vector],
-    labels: list[int],
-    alpha: float = 2.0,
-    beta: float = 50.0,
-    base: float = 0.5,
-    gamma: float = 0.3,
-    references: list[Vector] | None = None,
-    reference_labels: list[int] | None = None,
-) -> Terms:
-    """Mohan et al. 2020 (overview Eq. 34), without mining; every anchor of the batch is a unit.
-
-    log(1 + Σ_P e^{−α(s − base)})/α + log(1 + Σ_N e^{β(s_n − base − γ cos(n − a, p* − a))})/β, p* the least
-    similar positive (the first of equals). Without a positive there is no direction: cos = 0.
-    """
-    pairs = losses.batch(embeddings, labels, references, reference_labels)
-    anchors = [normalized(x) for x in pairs.anchors]
-    others = [normalized(x) for x in pairs.references]
-    units: list[Unit] = []
-    for i, x in enumerate(anchors):
-        positives, negatives = losses.positives_of(pairs, i), losses.negatives_of(pairs, i)
-        attract = [-alpha * (dot(x, others[p]) - base) for p in positives]
-        repel: list[float] = []
-        for n in negatives:
-            direction = 0.0
-            if positives:
-                _, hardest = min((dot(x, others[p]), p) for p in positives)
-                direction = cosine_of_directions(difference(others[n], x), difference(others[hardest], x))
-            repel.append(beta * (dot(x, others[n]) - base - gamma * direction))
-        units.append((i, log_one_plus_sum_exp(attract) / alpha + log_one_plus_sum_exp(repel) / beta))
-    return [units]
-
-
-def direction_proxy_nca(
-    embeddings: list[Vector], labels: list[int], proxies: list[Vector], scale: float = 1.0, gamma: float = 0.3
-) -> Terms:
-    """Mohan et al. 2020 (overview Eq. 35), on unit vectors; the scale multiplies the distances alone.
-
-    −log(e^{−scale·d²(x, p_y)} / Σ_{k≠y} e^{−scale·d²(x, p_k) − γ cos(p_k − x, p_y − x)}). Without a second
-    proxy the sample is not a unit.
-    """
-    units: list[Unit] = []
-    for i, y in enumerate(labels):
-        x = normalized(embeddings[i])
-        to_proxies = [difference(normalized(p), x) for p in proxies]
-        others: list[float] = []
-        for k in range(len(proxies)):
-            if k != y:
-                direction = cosine_of_directions(to_proxies[k], to_proxies[y])
-                others.append(-scale * dot(to_proxies[k], to_proxies[k]) - gamma * direction)
-        if others:
-            units.append((i, log_sum_exp(others) + scale * dot(to_proxies[y], to_proxies[y])))
-    return [units]
 
 
 # ------------------------------------------------------------------------------------------- other regularizers

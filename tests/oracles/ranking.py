@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations, product
+from math import log2
 
-METRICS = ("R@1", "R@2", "R@4", "R@100", "P@1", "RP", "MAP@R", "MRR", "mAP")
+KS = (1, 2, 4, 100)
+AT_K = tuple(f"{name}@{k}" for name in ("R", "P", "mAP", "nDCG") for k in KS)
+METRICS = (*AT_K, "RP", "MAP@R", "MRR", "mAP")
 
 
 def of_order(hits: list[bool]) -> dict[str, Fraction]:
@@ -17,10 +20,17 @@ def of_order(hits: list[bool]) -> dict[str, Fraction]:
         average += Fraction(found, place)
         if place <= total:
             at_r += Fraction(found, place)
-    values = {f"R@{k}": Fraction(any(hits[:k])) for k in (1, 2, 4, 100)}
+    values = {}
+    for k in KS:
+        precisions = sum(Fraction(found, place) for found, place in enumerate(places, start=1) if place <= k)
+        gain = sum(Fraction(1.0 / log2(1 + place)) for place in places if place <= k)
+        ideal = sum(Fraction(1.0 / log2(1 + place)) for place in range(1, min(k, total) + 1))
+        values[f"R@{k}"] = Fraction(any(hits[:k]))
+        values[f"P@{k}"] = Fraction(sum(hits[:k]), k)
+        values[f"mAP@{k}"] = precisions / Fraction(min(k, total))
+        values[f"nDCG@{k}"] = gain / Fraction(ideal)
     return {
         **values,
-        "P@1": Fraction(hits[0]),
         "RP": Fraction(sum(hits[:total]), total),
         "MAP@R": at_r / total,
         "MRR": Fraction(1, places[0]),

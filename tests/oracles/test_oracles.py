@@ -58,6 +58,13 @@ def test_similarities_of_two_vectors_that_are_not_of_unit_norm():
     assert losses.similarity("snr", a, b) == near(-4.0)
 
 
+def test_poincare_distances_along_a_line():
+    """The map from the origin keeps distances along a ray, doubled: d(0, x) = 2 min(‖x‖, clip), opposite rays add up."""
+    assert losses.similarity("poincare", [0.0, 0.0], [0.6, 0.8]) == near(-2.0)
+    assert losses.similarity("poincare", [0.0, 0.0], [0.0, 9.0]) == near(-4.6)
+    assert losses.similarity("poincare", [1.0, 0.0], [-0.5, 0.0]) == near(-3.0)
+
+
 def test_the_signal_to_noise_ratio_depends_on_which_vector_is_the_anchor():
     """In the plane var(x, y) = (x − y)²/4.
 

@@ -14,7 +14,7 @@ from math import exp, log, pi, sqrt
 
 import pytest
 
-from . import losses, proxies
+from . import direction, losses, proxies
 
 h = sqrt(3) / 2
 A, B, C, D = [1.0, 0.0], [0.5, h], [0.0, 1.0], [-1.0, 0.0]
@@ -323,24 +323,25 @@ def test_direction_triplet():
     From A: C lies in the direction 135°, B in 120°: cos 15°; 0 − ½ + ¼ − cos 15°/2 < 0 is cut. From B: C lies
     at 165°, A at −60°: cos 225° = −√½; h − ½ + ¼ + √½/2.
     """
-    terms = proxies.direction_triplet([A, B, [0.0, 3.0]], [0, 0, 1], margin=0.25, gamma=0.5)
+    terms = direction.triplet(losses.batch([A, B, [0.0, 3.0]], [0, 0, 1]), margin=0.25, gamma=0.5)
     assert terms == [[(0, 0.0), (1, near(h - 0.25 + sqrt(0.5) / 2))]]
-    open_hinge = proxies.direction_triplet([A, B, [0.0, 3.0]], [0, 0, 1], margin=1.25, gamma=0.5)
+    open_hinge = direction.triplet(losses.batch([A, B, [0.0, 3.0]], [0, 0, 1]), margin=1.25, gamma=0.5)
     assert values(open_hinge) == near([0.75 - math.cos(pi / 12) / 2, h + 0.75 + sqrt(0.5) / 2])
 
 
 def test_direction_triplet_of_equal_vectors():
     """A and 7A of class 0 lie at one point: no direction, 0 − 1 + 2 is left of the triplets with C."""
-    terms = proxies.direction_triplet([A, [7.0, 0.0], C], [0, 0, 1], margin=2.0, gamma=0.5)
+    terms = direction.triplet(losses.batch([A, [7.0, 0.0], C], [0, 0, 1]), margin=2.0, gamma=0.5)
     assert values(terms) == near([1.0, 1.0])
     lengths = [[0.3, 0.1, 0.7], [0.9, 0.3, 2.1], [0.0, 1.0, 0.0]]  # equal but for rounding
-    plain = losses.triplet(losses.batch(lengths, [0, 0, 1]), margin=2.0)
-    assert values(proxies.direction_triplet(lengths, [0, 0, 1], margin=2.0, gamma=0.5)) == near(values(plain))
+    pairs = losses.batch(lengths, [0, 0, 1])
+    plain = losses.triplet(pairs, margin=2.0)
+    assert values(direction.triplet(pairs, margin=2.0, gamma=0.5)) == near(values(plain))
 
 
 def test_direction_triplet_with_references():
     """Anchor A, references B (positive) and C (negative): one triplet."""
-    terms = proxies.direction_triplet([A], [0], 1.25, 0.5, references=[B, C], reference_labels=[0, 1])
+    terms = direction.triplet(losses.batch([A], [0], [B, C], [0, 1]), 1.25, 0.5)
     assert values(terms) == near([0.75 - math.cos(pi / 12) / 2])
 
 
@@ -350,7 +351,7 @@ def test_direction_multi_similarity():
     A: hardest positive C; from A, D lies at 180° and C at 135°: √½, s = −1. B and C: hardest positive A; D and A
     are ends of a diameter, a right angle: 0; s = −½ and 0. D has no positive: no direction, negatives −1, −½, 0.
     """
-    terms = proxies.direction_multi_similarity([A, [1.0, 2 * h], C, D], [0, 0, 0, 1], 2.0, 4.0, 0.5, 0.5)
+    terms = direction.multi_similarity(losses.batch([A, [1.0, 2 * h], C, D], [0, 0, 0, 1]), 2.0, 4.0, 0.5, 0.5)
     assert indices(terms) == [0, 1, 2, 3]
     assert values(terms) == near(
         [
@@ -365,21 +366,49 @@ def test_direction_multi_similarity():
 def test_direction_proxy_nca():
     """Sample 2C of class 0, proxies 3A, D, B; scale 2, γ = ½. Squared distances 2, 2, 2 − 2h.
 
-    From C, A lies at −45°, D at −135°: cos 0; B at −15°: cos 30° = h. The scale does not touch the cosine.
+    From C, A lies at −45°, D at −135°: cos 0; B at −15°: cos 30° = h. The scale multiplies the cosine, too.
     """
-    terms = proxies.direction_proxy_nca([[0.0, 2.0]], [0], [[3.0, 0.0], D, B], scale=2.0, gamma=0.5)
-    assert terms == [[(0, near(log(exp(-4) + exp(-4 + 4 * h - h / 2)) + 4))]]
-    assert proxies.direction_proxy_nca([C], [0], [A]) == [[]]
+    terms = direction.proxy_nca([[0.0, 2.0]], [0], [[3.0, 0.0], D, B], scale=2.0, gamma=0.5)
+    assert terms == [[(0, near(log(exp(-4) + exp(-4 + 4 * h - h)) + 4))]]
+    assert direction.proxy_nca([C], [0], [A]) == [[]]
+    [[(_, softmax)]] = direction.proxy_nca_pp([[0.0, 2.0]], [0], [[3.0, 0.0], D, B], temperature=0.5, gamma=0.5)
+    assert softmax == near(log(exp(-4) + exp(-4) + exp(-4 + 4 * h - h)) + 4)
+
+
+def test_direction_proxy_anchor():
+    """Proxies A and D of classes 0 and 1, samples B and C of class 0; α = 2, margin ½, γ = ½.
+
+    D has no positive, so its similarities to B and C, −½ and 0, stay. With E of class 1: from A the least similar positive is
+    C, at 135°, and E lies at −135°, a right angle; from D the positive E lies at −45°, C at 45°, a right angle, B at 30°: cos 75°.
+    """
+    attract, repel = direction.proxy_anchor([B, C], [0, 0], [A, D], 0.5, 2.0, 0.5)
+    assert attract == [(0, near(log(1 + 1 + exp(1))))]
+    assert repel == [(0, 0.0), (1, near(log(1 + 1 + exp(1))))]
+    _, repel = direction.proxy_anchor([B, C, E], [0, 0, 1], [A, D], 0.5, 2.0, 0.5)
+    assert repel == [(0, near(log(1 + exp(1)))), (1, near(log(1 + exp(1) + exp(-math.cos(5 * pi / 12)))))]
+
+
+def test_direction_contrastive_and_n_pairs():
+    """A, B of class 0, C of class 1; γ = ½. From A: cos 15°, s = 0; from B: −√½, s = h; C has no positive: 0 and h."""
+    pairs = losses.batch([A, B, C], [0, 0, 1])
+    _, repel = direction.contrastive(pairs, negative=-2.0, gamma=0.5)
+    turned = [-math.cos(pi / 12) / 2, h + sqrt(0.5) / 2]
+    assert [value for _, value in repel] == near([2.0 + each for each in (*turned, 0.0, h)])
+    n_pairs = direction.n_pairs(pairs, scale=2.0, gamma=0.5)
+    assert values(n_pairs) == near([log(1 + exp(2.0 * (each - 0.5))) for each in turned])
 
 
 def test_without_gamma_there_is_no_direction():
     """γ = 0 gives the losses themselves."""
     points, labels = [A, B, C, D], [0, 0, 1, 1]
     pairs = losses.batch(points, labels)
-    assert values(proxies.direction_triplet(points, labels, gamma=0.0)) == near(values(losses.triplet(pairs)))
-    regularized = proxies.direction_multi_similarity(points, labels, gamma=0.0)
-    assert values(regularized) == near(values(losses.multi_similarity(pairs)))
-    assert values(proxies.direction_proxy_nca(X, Y, W, 3.0, gamma=0.0)) == near(values(proxies.proxy_nca(X, Y, W, 3.0)))
+    for name in ("triplet", "multi_similarity", "contrastive", "n_pairs"):
+        assert values(getattr(direction, name)(pairs, gamma=0.0)) == near(values(getattr(losses, name)(pairs))), name
+    for name in ("proxy_nca", "proxy_nca_pp", "proxy_anchor"):
+        found, plain = getattr(direction, name)(X, Y, W, gamma=0.0), getattr(proxies, name)(X, Y, W)
+        assert [values(found, k) for k in range(len(found))] == [near(values(plain, k)) for k in range(len(plain))], (
+            name
+        )
 
 
 # ------------------------------------------------------------------------------------------- other regularizers

@@ -1,4 +1,4 @@
-"""Search: spaces, ways of choosing points, planted optima through the real board, and rounds that travel."""
+"""Search: spaces, ways of choosing points, planted optima through the real table, and rounds that travel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from likewise.formula import hyperparameters
 from likewise.losses import MultiSimilarityLoss, SphereFaceLoss
 from likewise.miners import MultiSimilarityMiner
 from likewise.protocols.bayes import Bayesian, Random
-from likewise.protocols.board import Board, merge
-from likewise.protocols.file_board import FileBoard
 from likewise.protocols.grid import TABLE_15, CoordinateGrid, thesis_best, thesis_space
-from likewise.protocols.search import Search, best, history, hopeless, is_over, next_points, plan, prune, siblings
+from likewise.protocols.packing import merge_study, pack_study
+from likewise.protocols.search import Search, best, history, hopeless, is_over, next_points, plan, prune
 from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
-from likewise.protocols.sql_board import SqlBoard
+from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
 
 SPACE = {"loss.a": Range(1e-4, 1.0, log=True), "loss.b": Range(0.0, 10.0), "loss.c": Range(1, 50, whole=True)}
@@ -43,13 +42,13 @@ def bump(point: Mapping[str, Any]) -> float:
     return math.exp(-sum(each**2 for each in away))
 
 
-def run(search: Search, board: Board, objective: Objective = bump) -> None:
+def run(search: Search, study: Study, objective: Objective = bump) -> None:
     """Plan, and run what was planned, until it is over; each fold is a little off, and their mean is not."""
-    while plan(search, board):
-        while (trial := board.claim("me")) is not None:
+    while plan(search, study):
+        for trial in study.missing():
             off = (trial.fold - (len(search.folds) - 1) / 2) / 100
-            board.finish(Result(trial, val={"MAP@R": objective(trial.labels) + off}))
-    assert is_over(search, board)
+            study.finish(Result(trial, val={"MAP@R": objective(trial.labels) + off}))
+    assert is_over(search, study)
 
 
 class TestSpace:
@@ -308,25 +307,25 @@ class TestPruning:
         assert not prune(others, {}, 1)
 
     def test_only_trials_of_the_same_race_are_compared(self, tmp_path):
-        board = FileBoard(tmp_path)
+        study = Study(tmp_path / "study.db")
 
         def trial(margin: float, **more: Any) -> Trial:
             return Trial("triplet", {}, **{"stage": "search", "labels": {"loss.margin": margin, "dim": 8}, **more})
 
         slow = trial(0.9)
         others = [trial(0.1, fold=1), trial(0.1, seed=1), trial(0.1, labels={"loss.margin": 0.1, "dim": 64})]
-        board.add([slow, trial(0.1), *others])
-        board.report(slow.key, 1, 0.1)
+        study.add([slow, trial(0.1), *others])
+        study.report(slow.key, 1, 0.1)
         for other in others:
-            board.report(other.key, 1, 0.5)
-            board.finish(Result(other, val={"MAP@R": 0.5}))
-        assert not hopeless(board, slow, startup=1)
-        board.report(trial(0.1).key, 1, 0.5)
-        assert not hopeless(board, slow, startup=1)
-        board.finish(Result(trial(0.1), val={"MAP@R": 0.5}))
-        assert hopeless(board, slow, startup=1)
-        assert not hopeless(board, slow, startup=2)
-        assert not hopeless(board, slow, startup=1, warmup=2)
+            study.report(other.key, 1, 0.5)
+            study.finish(Result(other, val={"MAP@R": 0.5}))
+        assert not hopeless(study, slow, startup=1)
+        study.report(trial(0.1).key, 1, 0.5)
+        assert not hopeless(study, slow, startup=1)
+        study.finish(Result(trial(0.1), val={"MAP@R": 0.5}))
+        assert hopeless(study, slow, startup=1)
+        assert not hopeless(study, slow, startup=2)
+        assert not hopeless(study, slow, startup=1, warmup=2)
 
 
 class TestSearch:
@@ -340,97 +339,95 @@ class TestSearch:
         def separable(point: Mapping[str, Any]) -> float:
             return -sum(abs(point[path] - value) for path, value in planted.items())
 
-        run(search, FileBoard(tmp_path), separable)
-        found = history(search, FileBoard(tmp_path))
+        run(search, Study(tmp_path / "study.db"), separable)
+        found = history(search, Study(tmp_path / "study.db"))
         assert best(found).point == planted
         # each setting's grid once; the best point of one is a point of the next grid, or it is not on that grid
         assert len(found) == 11 + 50 + 50 + 11 - 3
 
     def test_bayesian_search_beats_random_search(self, tmp_path):
-        """The same budget on the same kind of board: the mean distance from the planted optimum, over five seeds."""
+        """The same budget on the same kind of study: the mean distance from the planted optimum, over five seeds."""
         missed: dict[str, list[float]] = {"Bayesian": [], "Random": []}
         for seed in range(5):
             for how in (Bayesian(), Random()):
                 name = type(how).__name__
                 search = Search("m", CONFIG, SPACE, how, rounds=40, at_once=4, seed=seed)
-                board = FileBoard(tmp_path / f"{name}{seed}")
-                run(search, board)
-                missed[name].append(1 - best(history(search, board)).value)
+                study = Study(tmp_path / f"{name}{seed}.db")
+                run(search, study)
+                missed[name].append(1 - best(history(search, study)).value)
         bayesian, at_random = (statistics.fmean(missed[name]) for name in ("Bayesian", "Random"))
         assert bayesian < 0.5 * at_random
         assert bayesian < 0.15
 
-    @pytest.mark.parametrize("kind", ["file", "sql"])
-    def test_it_goes_on_from_its_board_alone(self, tmp_path, kind):
-        def board(name: str) -> Board:
-            place = tmp_path / name
-            return FileBoard(place) if kind == "file" else SqlBoard(f"sqlite:///{place}.db")
+    def test_it_goes_on_from_its_study_alone(self, tmp_path):
+        def study(name: str) -> Study:
+            return Study(tmp_path / f"{name}.db")
 
         search = Search("m", CONFIG, SPACE, Bayesian(startup=4), rounds=10, at_once=3)
-        run(search, board("whole"))
-        while True:  # everything anew for each trial, and two that plan at once
-            plan(search, board("pieces"))
-            assert plan(search, board("pieces")) == []
-            trial = board("pieces").claim("me")
-            if trial is None:
+        run(search, study("whole"))
+        while True:  # everything read again for each trial, and two that plan at once
+            plan(search, study("pieces"))
+            assert plan(search, study("pieces")) == []
+            missing = study("pieces").missing()
+            if not missing:
                 break
-            board("pieces").finish(Result(trial, val={"MAP@R": bump(trial.labels)}))
-        assert history(search, board("pieces")) == history(search, board("whole"))
-        assert len(history(search, board("whole"))) == 10
+            study("pieces").finish(Result(missing[0], val={"MAP@R": bump(missing[0].labels)}))
+        assert history(search, study("pieces")) == history(search, study("whole"))
+        assert len(history(search, study("whole"))) == 10
 
     def test_its_rounds_travel(self, tmp_path):
-        """Plans are made on one board, run on others, and brought back; the search is the one that stayed."""
+        """Plans are made in one study, run in packs of it, and brought home; the search is the one that stayed."""
         search = Search("m", CONFIG, SPACE, Bayesian(startup=4), ({"fold": 0}, {"fold": 1}), rounds=9, at_once=3)
-        run(search, FileBoard(tmp_path / "stayed"))
-        home = SqlBoard(f"sqlite:///{tmp_path}/home.db")
+        run(search, Study(tmp_path / "stayed.db"))
+        home = Study(tmp_path / "home" / "study.db")
         away = 0
         while new := plan(search, home):
             away += 1
-            there = FileBoard(tmp_path / f"away{away}")
-            there.add(new)
-            while (trial := there.claim("gpu")) is not None:
+            assert pack_study(tmp_path / "home", tmp_path / f"away{away}") == len(new)
+            there = Study(tmp_path / f"away{away}" / "study.db")
+            for trial in there.missing():
                 there.finish(Result(trial, val={"MAP@R": bump(trial.labels) + (trial.fold - 0.5) / 100}))
-            assert merge(home, there) == [trial.key for trial in new]
+            assert merge_study(tmp_path / "home", tmp_path / f"away{away}") == [trial.key for trial in new]
         assert away == 3
-        assert history(search, home) == history(search, FileBoard(tmp_path / "stayed"))
+        assert history(search, home) == history(search, Study(tmp_path / "stayed.db"))
 
     def test_a_point_is_the_mean_of_its_folds(self, tmp_path):
-        board = FileBoard(tmp_path)
+        study = Study(tmp_path / "study.db")
         search = Search("m", CONFIG, SPACE, Random(), ({"folds": 2, "fold": 0}, {"folds": 2, "fold": 1}), rounds=1)
-        first, second = plan(search, board)
+        first, second = plan(search, study)
         assert first.config["split"] == {"seed": 3, "folds": 2, "fold": 0}
         assert second.config["split"] == {"seed": 3, "folds": 2, "fold": 1}
         assert first.config["loss"]["init_args"] == {name[5:]: first.labels[name] for name in SPACE}
         assert (first.stage, first.fold, second.fold) == ("search", 0, 1)
-        board.report(first.key, 1, 0.25)
-        board.report(second.key, 1, 0.75)
-        board.finish(Result(first, val={"MAP@R": 0.5, "R@1": 0.9}))
-        assert [one.status for one in history(search, board)] == ["running"]
-        board.finish(Result(second, val={"MAP@R": 0.25, "R@1": 0.7}))
-        (one,) = history(search, board)
+        study.report(first.key, 1, 0.25)
+        study.report(second.key, 1, 0.75)
+        study.finish(Result(first, val={"MAP@R": 0.5, "R@1": 0.9}))
+        assert [one.status for one in history(search, study)] == ["running"]
+        study.finish(Result(second, val={"MAP@R": 0.25, "R@1": 0.7}))
+        (one,) = history(search, study)
         assert (one.value, one.status, one.reports) == (0.375, "done", {1: 0.5})
-        assert is_over(search, board)
+        assert is_over(search, study)
 
     def test_a_point_that_fails_is_left_and_the_search_goes_on(self, tmp_path):
-        board = FileBoard(tmp_path)
+        study = Study(tmp_path / "study.db")
         search = Search("m", CONFIG, SPACE, Random(), ({"fold": 0}, {"fold": 1}), rounds=3)
-        first, _ = plan(search, board)
-        board.finish(Result(first, "failed", error="no"))
-        assert len(plan(search, board)) == 2
-        assert board.states()[1].state == "cancelled"
-        pruned = board.claim("me")
-        board.report(pruned.key, 1, 0.25)
-        board.finish(Result(pruned, "pruned"))
-        assert board.cancel(siblings(board, pruned)) == [board.trials()[3].key]
-        third = plan(search, board)
+        first, _ = plan(search, study)
+        study.finish(Result(first, "failed", error="no"))
+        assert len(plan(search, study)) == 2
+        assert study.states()[1].state == "cancelled"
+        pruned, sibling = study.missing()
+        study.report(pruned.key, 1, 0.25)
+        study.finish(Result(pruned, "pruned"))
+        third = plan(search, study)
+        assert [each.trial for each in study.states() if each.state == "cancelled"][1:] == [sibling]
         for trial in third:
-            board.finish(Result(trial, val={"MAP@R": math.nan}))
-        assert [one.status for one in history(search, board)] == ["failed", "pruned", "failed"]
-        assert plan(search, board) == []
-        assert best(history(search, board)) is None
+            study.finish(Result(trial, val={"MAP@R": math.nan}))
+        assert [one.status for one in history(search, study)] == ["failed", "pruned", "failed"]
+        assert plan(search, study) == []
+        assert best(history(search, study)) is None
 
-    def test_searches_on_one_board_do_not_mix(self, tmp_path):
-        board = FileBoard(tmp_path)
+    def test_searches_in_one_study_do_not_mix(self, tmp_path):
+        study = Study(tmp_path / "study.db")
         one = Search("m", CONFIG, SPACE, Random(), rounds=2)
         others = [
             Search("n", CONFIG, SPACE, Random(), rounds=2),
@@ -439,15 +436,15 @@ class TestSearch:
             Search("m", CONFIG, {"loss.a": SPACE["loss.a"]}, Random(), rounds=2),
         ]
         for search in (one, *others):
-            run(search, board, lambda point: point["loss.a"])
-        board.add([Trial("m", CONFIG, labels={"loss.a": 0.1, "loss.b": 1.0, "loss.c": 1})])
-        assert [len(history(search, board)) for search in (one, *others)] == [2] * 5
+            run(search, study, lambda point: point["loss.a"])
+        study.add([Trial("m", CONFIG, labels={"loss.a": 0.1, "loss.b": 1.0, "loss.c": 1})])
+        assert [len(history(search, study)) for search in (one, *others)] == [2] * 5
 
     def test_it_may_begin_with_given_points(self, tmp_path):
         usual = {"loss.a": 0.01, "loss.b": 7.0, "loss.c": 20}
         search = Search("m", CONFIG, SPACE, Random(), rounds=4, at_once=2, begin=(usual,))
-        run(search, FileBoard(tmp_path))
-        tried = history(search, FileBoard(tmp_path))
+        run(search, Study(tmp_path / "study.db"))
+        tried = history(search, Study(tmp_path / "study.db"))
         assert tried[0].point == usual
         assert best(tried).value == 1.0
         assert 3 <= len(tried) <= 4
@@ -460,24 +457,24 @@ class TestSearch:
         with pytest.raises(ValueError, match="folds must have at least one fold"):
             Search("m", CONFIG, SPACE, folds=())
         search = Search("m", CONFIG, SPACE, Random(), objective="RP")
-        board = FileBoard(tmp_path)
-        board.finish(Result(plan(search, board)[0], val={"R@1": 0.5}, test={"RP": 0.5}))
+        study = Study(tmp_path / "study.db")
+        study.finish(Result(plan(search, study)[0], val={"R@1": 0.5}, test={"RP": 0.5}))
         with pytest.raises(
             ValueError, match=r"objective must be measured on validation classes \(R@1\), but it is 'RP'"
         ):
-            plan(search, board)
+            plan(search, study)
 
 
-def test_the_search_needs_no_database(tmp_path: Path):
-    """A plan can be made, and run, where neither SQLAlchemy nor Optuna is."""
+def test_the_search_needs_no_optuna(tmp_path: Path):
+    """A plan can be made, and run, where Optuna is not."""
     program = f"""
 import sys
-sys.modules["optuna"] = sys.modules["sqlalchemy"] = None
+sys.modules["optuna"] = None
 from likewise.protocols.bayes import Random
-from likewise.protocols.file_board import FileBoard
 from likewise.protocols.search import Search, plan
 from likewise.protocols.space import Range
-print(len(plan(Search("m", {{"a": 1}}, {{"a": Range(0.0, 1.0)}}, Random(), at_once=3), FileBoard({str(tmp_path)!r}))))
+from likewise.protocols.study import Study
+print(len(plan(Search("m", {{"a": 1}}, {{"a": Range(0.0, 1.0)}}, Random(), at_once=3), Study({str(tmp_path)!r} + '/study.db'))))
 """
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "3"

@@ -17,30 +17,30 @@ const LENS = (() => {
     return s;
   };
   // the gradient of rows, or of columns, through cosines
-  const back = (a, b, s, slopes, m, n, d, columns) => {
+  const back = (a, b, s, derivatives, m, n, d, columns) => {
     const gradient = new Float64Array((columns ? n : m) * d);
     for (let i = 0; i < m; i++)
       for (let j = 0; j < n; j++) {
         const [own, at, other, from] = columns ? [b, j, a, i] : [a, i, b, j];
         for (let k = 0; k < d; k++)
-          gradient[at * d + k] += (slopes[i * n + j] * (other.u[from * d + k] - s[i * n + j] * own.u[at * d + k])) / own.norms[at];
+          gradient[at * d + k] += (derivatives[i * n + j] * (other.u[from * d + k] - s[i * n + j] * own.u[at * d + k])) / own.norms[at];
       }
     return gradient;
   };
   const pairs = (about, formula, parameters, weigh) => ({
     about, cite: null, formula, similarity: "cosine", centers: 0, parameters, exact: true,
-    run(x, labels, n, d, proxies, classes, given) {
-      const a = units(x, n, d), s = products(a, a, n, n, d), slopes = new Float64Array(n * n);
-      const value = weigh(s, slopes, labels, n, given);
-      const gradient = back(a, a, s, slopes, n, n, d, false), other = back(a, a, s, slopes, n, n, d, true);
+    run(x, labels, n, d, proxies, classes, values) {
+      const a = units(x, n, d), s = products(a, a, n, n, d), derivatives = new Float64Array(n * n);
+      const value = weigh(s, derivatives, labels, n, values);
+      const gradient = back(a, a, s, derivatives, n, n, d, false), other = back(a, a, s, derivatives, n, n, d, true);
       for (let i = 0; i < n * d; i++) gradient[i] += other[i];
-      return { value, matrices: [{ between: "samples against samples", rows: n, columns: n, s, slopes }], gradient, proxyGradient: null };
+      return { value, matrices: [{ between: "samples against samples", rows: n, columns: n, s, derivatives }], gradient, proxyGradient: null };
     },
   });
   const slider = (name, help, value, least, most, log = false) => ({ name, help, value, least, most, log, whole: false, choices: null });
 
   // each mean over the pairs that cost something
-  const contrastive = (s, slopes, labels, n, [near, far]) => {
+  const contrastive = (s, derivatives, labels, n, [near, far]) => {
     const [gaps, counts] = [new Float64Array(n * n), [0, 0]];
     for (let i = 0; i < n; i++)
       for (let j = 0; j < n; j++) {
@@ -54,11 +54,11 @@ const LENS = (() => {
         if (!gaps[i * n + j]) continue;
         const same = labels[i] === labels[j];
         value += gaps[i * n + j] / counts[+same];
-        slopes[i * n + j] = (same ? -1 : 1) / counts[+same];
+        derivatives[i * n + j] = (same ? -1 : 1) / counts[+same];
       }
     return value;
   };
-  const multiSimilarity = (s, slopes, labels, n, [alpha, beta, base]) => {
+  const multiSimilarity = (s, derivatives, labels, n, [alpha, beta, base]) => {
     let value = 0;
     for (let i = 0; i < n; i++) {
       let [near, far] = [1, 1];
@@ -71,7 +71,7 @@ const LENS = (() => {
       for (let j = 0; j < n; j++) {
         if (i === j) continue;
         const same = labels[i] === labels[j];
-        slopes[i * n + j] = same ? -Math.exp(-alpha * (s[i * n + j] - base)) / near / n : Math.exp(beta * (s[i * n + j] - base)) / far / n;
+        derivatives[i * n + j] = same ? -Math.exp(-alpha * (s[i * n + j] - base)) / near / n : Math.exp(beta * (s[i * n + j] - base)) / far / n;
       }
     }
     return value;
@@ -82,7 +82,7 @@ const LENS = (() => {
     similarity: "cosine", centers: 1, exact: true,
     parameters: [slider("margin", "the margin", 0.1, 0, 0.5), slider("alpha", "the scale", 32, 4, 128, true)],
     run(x, labels, n, d, proxies, classes, [margin, alpha]) {
-      const a = units(proxies, classes, d), b = units(x, n, d), s = products(a, b, classes, n, d), slopes = new Float64Array(classes * n);
+      const a = units(proxies, classes, d), b = units(x, n, d), s = products(a, b, classes, n, d), derivatives = new Float64Array(classes * n);
       const present = new Set(labels.slice(0, n)).size;
       let value = 0;
       for (let c = 0; c < classes; c++) {
@@ -93,14 +93,14 @@ const LENS = (() => {
         }
         value += Math.log(near) / present + Math.log(far) / classes;
         for (let j = 0; j < n; j++)
-          slopes[c * n + j] =
+          derivatives[c * n + j] =
             labels[j] === c
               ? (-alpha * Math.exp(-alpha * (s[c * n + j] - margin))) / near / present
               : (alpha * Math.exp(alpha * (s[c * n + j] + margin))) / far / classes;
       }
       return {
-        value, matrices: [{ between: "proxies against samples", rows: classes, columns: n, s, slopes }],
-        gradient: back(a, b, s, slopes, classes, n, d, true), proxyGradient: back(a, b, s, slopes, classes, n, d, false),
+        value, matrices: [{ between: "proxies against samples", rows: classes, columns: n, s, derivatives }],
+        gradient: back(a, b, s, derivatives, classes, n, d, true), proxyGradient: back(a, b, s, derivatives, classes, n, d, false),
       };
     },
   };

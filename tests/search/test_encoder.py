@@ -92,11 +92,11 @@ def test_an_index_finds_images_by_its_own_copy_of_the_model(file: Path, tmp_path
     index.add(Encoder(model, images="glyphs").embed(pictures), [str(number) for number in range(6)])
     file.unlink()
     index = Index.open(tmp_path / "a.index")
-    assert index.card is not None
-    assert index.card.dim == 8
+    assert index.model_card is not None
+    assert index.model_card.dim == 8
     assert index.model_file is not None
-    assert index.manifest.model is not None
-    assert index.manifest.model.name == "m.safetensors"
+    assert index.model is not None
+    assert index.model.name == "m.safetensors"
     assert index.search(pictures, 1).ids[:, 0].tolist() == list(range(6))
     assert index.search(pictures[4], 2).ids.shape == (1, 2)
     assert index.encoder() is index.encoder()
@@ -104,8 +104,8 @@ def test_an_index_finds_images_by_its_own_copy_of_the_model(file: Path, tmp_path
 
 def test_an_encoder_is_a_model_too(tmp_path: Path, model: Embedder):
     index = Index.create(tmp_path / "a.index", dim=8, model=Encoder(model, images="glyphs"))
-    assert index.manifest.model is not None
-    assert (index.manifest.model.name, index.manifest.model.images) == ("convnet", "glyphs")
+    assert index.model is not None
+    assert (index.model.name, index.model.images) == ("convnet", "glyphs")
     image = picture(0)
     assert np.allclose(index.encoder().embed([image]), Encoder(model, images="glyphs").embed([image]), atol=1e-6)
     with pytest.raises(ValueError, match="dim must be the model's 8, but it is 9"):

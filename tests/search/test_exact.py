@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from likewise.metrics.ranks import ranks
 from likewise.search import Index, exact
 from likewise.search.exact import Part, nearest
-from likewise.search.segment import Vectors, encode
+from likewise.search.vectors import Vectors, encode
 from tests.search.conftest import brute, units
 
 

@@ -1,4 +1,4 @@
-"""An index: what goes in comes out, whatever was added, replaced, removed, merged and rebuilt."""
+"""What is particular to an index in a folder: versions, files, storages; and a dictionary as its model."""
 
 from __future__ import annotations
 
@@ -6,153 +6,114 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from likewise.search import Index
-from likewise.search.manifest import FORMAT
-from tests.search.conftest import brute, units
+from likewise.search import Index, check_version, list_versions, purge_versions, restore_version
+from likewise.search.card import FILES, FORMAT
+from tests.search.conftest import units
 
 
-def test_what_goes_in_comes_out(make, tmp_path: Path):
-    index = make(60, 8, name="a.index")
-    for each in (index, Index.open(tmp_path / "a.index")):
-        assert (len(each), each.dim, each.storage, each.name) == (60, 8, "float32", "a")
-        assert each.card is None
-        assert each.model_file is None
-        assert each.fields == {"year": "number"}
-        assert each.ids.tolist() == list(range(60))
-        assert np.allclose(each.vectors(), units(60, 8), atol=1e-7)
-        assert np.allclose(each.vectors([7, 3]), units(60, 8)[[7, 3]], atol=1e-7)
-        item = each.item(4)
-        assert (item.id, item.path, item.label, item.metadata) == (4, "0004.jpg", "robin", {"year": 2004})
-        assert [item.id for item in each.items([9, 2, 9])] == [9, 2, 9]
-        assert (each.thumbnail(4), each.thumbnail(5)) == (None, b"webp 5")
+def newest(index: Index) -> Path:
+    return list_versions(index.folder)[-1].folder
 
 
-def test_search_takes_arrays_tensors_lists_and_one_vector(make):
-    index, queries = make(), units(3, 8, 1)
-    expected, scores = brute(queries, index.vectors(), 10)
-    for given in (queries, 3.0 * queries, torch.from_numpy(queries), queries.astype(np.float64), queries.tolist()):
-        found = index.search(given)
-        assert np.array_equal(found.ids, expected)
-        assert np.allclose(found.scores, scores, atol=1e-6)
-        assert found.scores.dtype == np.float32
-    assert np.array_equal(index.search(queries[0], k=4).ids, expected[:1, :4])
-    assert index.search(queries, k=100).ids[0, 60:].tolist() == [-1] * 40
-    assert np.isneginf(index.search(queries, k=61).scores[:, -1]).all()
+def damaged(index: Index) -> list[Path]:
+    return [file for each in list_versions(index.folder) for file in check_version(each)]
 
 
-def test_neighbors_leave_the_item_out(make):
-    index = make()
-    expected, _ = brute(index.vectors([5]), index.vectors(), 4)
-    assert index.neighbors(5, 3).ids.tolist() == [expected[0, 1:].tolist()]
-    index.add(index.vectors([5, 5]), ["copy", "another"])
-    assert index.neighbors(61, 2).ids.tolist() == [[5, 60]]
-
-
-def test_a_filter_is_applied_before_the_best_are_taken(make):
-    index, queries = make(90), units(4, 8, 1)
-    found = index.search(queries, k=5, where='label == "wren" and year >= 2006')
-    kept = [row for row in range(90) if row % 3 == 0 and row % 10 >= 6]
-    expected, _ = brute(queries, index.vectors()[kept], 5)
-    assert np.array_equal(found.ids, np.array(kept)[expected])
-
-
-def test_a_path_that_is_there_is_replaced(make):
-    index = make(10)
-    new = index.add(units(2, 8, 5), ["0003.jpg", "new.jpg"], labels=["auk", None])
-    assert new.tolist() == [10, 11]
-    assert index.ids.tolist() == [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]
-    assert index.item(10).label == "auk"
-    assert index.item(10).metadata == {"year": None}
-    with pytest.raises(KeyError, match="ids must be of items in the index, but it has none with the number 3"):
-        index.item(3)
-    both = index.add(units(1, 8, 6), ["new.jpg"], replace=False)
-    assert (both.tolist(), len(index)) == ([12], 12)
-
-
-def test_remove_by_number_and_by_filter(make):
-    index = make(30)
-    assert index.remove([3, 4, 3]) == 2
-    assert index.matching('label == "wren"').tolist() == [row for row in range(30) if row % 3 == 0 and row != 3]
-    assert index.matching("year > 3000").tolist() == []
-    assert index.remove(where='label == "wren"') == 9  # of ten, one of which is the removed 3
-    assert index.ids.tolist() == [row for row in range(30) if row % 3 and row != 4]
-    assert index.remove(where="year > 3000") == 0
-    queries = units(3, 8, 1)
-    expected, _ = brute(queries, index.vectors(), 5)
-    assert np.array_equal(index.search(queries, 5).ids, index.ids[expected])
-
-
-def test_a_reader_keeps_what_it_opened(make, tmp_path: Path):
+def test_a_reader_keeps_what_it_opened(make):
     writer = make(40, storage="int8")
     reader, queries = Index.open(writer.folder), units(3, 8, 1)
     before = reader.search(queries, 5)
     writer.remove(where="year < 2009")
     writer.rebuild(storage="float16")
+    purge_versions(writer.folder)
     again = reader.search(queries, 5)
     assert np.array_equal(before.ids, again.ids)
-    assert reader.thumbnail(5) == b"webp 5"
-    assert reader.item(5).path == "0005.jpg"
+    assert (reader.thumbnail(5), reader.item(5).path) == (b"webp 5", "0005.jpg")
     assert reader.refresh()
     assert len(reader) == 4
     assert not reader.refresh()
     shutil.rmtree(writer.folder)
-    with pytest.raises(FileNotFoundError, match=r"is no index any more"):
+    with pytest.raises(FileNotFoundError, match=r"is not an index any more"):
         reader.refresh()
-    assert len(reader.search(queries, 4)) == 3  # what is open goes on
+    assert len(reader.search(queries, 4)) == 3  # what is open stays open
 
 
-def test_merge_gives_new_numbers_and_keeps_everything(tmp_path: Path):
-    made = []
-    for number, storage in enumerate(["float32", "int8"]):
-        index = Index.create(tmp_path / f"{number}.index", dim=4, storage=storage)
-        index.add(
-            units(5, 4, number),
-            [f"{number}-{row}.jpg" for row in range(5)],
-            labels=["a"] * 5,
-            metadata={"only": [1.5] * 5} if number else {"other": ["x"] * 5},
-            thumbnails=[b"%d %d" % (number, row) for row in range(5)],
-        )
-        made.append(index)
-    made[1].remove([2])
-    assert made[0].merge(made[1]) == 4
-    assert made[0].ids.tolist() == list(range(9))
-    assert made[0].fields == {"other": "text", "only": "number"}
-    assert made[0].item(7).path == "1-3.jpg"
-    assert made[0].item(7).metadata == {"other": None, "only": 1.5}
-    assert made[0].thumbnail(8) == b"1 4"
-    assert np.allclose(made[0].vectors()[5:], made[1].vectors(), atol=1e-6)
-    assert made[0].search(units(1, 4), 3, where="only == 1.5").ids.min() >= 5
-    with pytest.raises(ValueError, match="other must be another index"):
-        made[0].merge(made[0])
-    other = Index.create(tmp_path / "other.index", dim=3)
-    with pytest.raises(ValueError, match="other must have vectors of size 4, but they are of size 3"):
-        other.add(units(1, 3), ["a"]), made[0].merge(other)
+def test_versions_are_listed_restored_and_purged(make):
+    index = make(10)
+    index.add(units(2, 8, 5), ["0003.jpg", "new.jpg"])
+    index.remove([0, 1])
+    assert [(each.number, each.card.rows, each.card.change) for each in list_versions(index.folder)] == [
+        (1, 0, "create"),
+        (2, 10, "add 10"),
+        (3, 11, "add 2, replace 1"),
+        (4, 9, "remove 2"),
+    ]
+    reader = Index.open(index.folder)
+    restore_version(index.folder, 2)
+    assert index.refresh()
+    assert reader.refresh()
+    for each in (index, reader):
+        assert each.ids.tolist() == list(range(10))
+        assert (each.thumbnail(3), each.item(3).label) == (b"webp 3", "wren")
+    assert list_versions(index.folder)[-1].card.change == "restore 2"
+    assert index.add(units(1, 8, 6), ["later"]).tolist() == [12]  # ids that were given are not given again
+    with pytest.raises(
+        ValueError, match=r"number must be one of the versions that are kept \(3, 4, 5, 6\), but it is 2"
+    ):
+        restore_version(index.folder, 2)
+    assert (purge_versions(index.folder), [each.number for each in list_versions(index.folder)]) == (3, [6])
+    assert sorted(each.name for each in index.folder.iterdir()) == [".lock", "version-000006"]
 
 
-def test_rebuild_keeps_numbers_and_drops_what_was_removed(make):
-    index = make(50)
-    index.add(units(5, 8, 2), [f"new {row}" for row in range(5)], thumbnails=[b"x"] * 5)
-    index.remove(range(10, 20))
-    queries = units(4, 8, 1)
-    before = index.search(queries, 60)
+def test_unchanged_files_are_shared(make):
+    index = make(10)
+    index.rebuild(approximate="hnsw", queries=5)
+    index.calibrated({"points": []})
+    first, second = (each.folder for each in list_versions(index.folder)[-2:])
+    assert {each.name for each in second.iterdir()} <= {*FILES, "card.json"}
+    for name in index.card.files:
+        assert (first / name).stat().st_ino == (second / name).stat().st_ino, name
+    index.add(units(1, 8, 3), ["new"], thumbnails=[b"fresh"])
+    third = newest(index)
+    shared = {
+        name for name in index.card.files if (second / name).exists() and os.path.samefile(third / name, second / name)
+    }
+    assert shared == {"thumbnails.bin", "near.faiss", "near.npy"}
+    assert (index.thumbnail(10), index.thumbnail(9)) == (b"fresh", b"webp 9")
+
+
+def test_a_file_system_without_hard_links(make, monkeypatch: pytest.MonkeyPatch):
+    index = make(10)
+
+    def refused(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    index.calibrated({"points": []})
+    assert damaged(index) == []
+    assert len(Index.open(index.folder)) == 10
+
+
+def test_thumbnails_of_removed_items_do_not_stay_for_ever(make, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("likewise.search.writing.ADDED", 40)
+    index = make(10)
+    index.remove(range(7))
+    assert index.card.files["thumbnails.bin"].bytes == len(b"webp 7" + b"webp 9")
+    for row in range(8):  # beyond 40 added bytes, both files become one
+        index.add(units(1, 8, row), [f"new {row}"], thumbnails=[b"0123456789"])
+    added = index.card.files.get("thumbnails-added.bin")
+    assert added is None or added.bytes <= 60
+    assert [index.thumbnail(each) for each in index.ids] == [b"webp 7", None, b"webp 9", *[b"0123456789"] * 8]
     index.rebuild()
-    after = index.search(queries, 60)
-    assert np.array_equal(before.ids, after.ids)
-    assert np.array_equal(before.scores, after.scores)
-    assert [each.rows for each in index.manifest.segments] == [45]
-    assert index.manifest.gone is None
-    assert (index.thumbnail(52), index.thumbnail(9), index.thumbnail(8)) == (b"x", b"webp 9", None)
-    assert index.add(units(1, 8), ["last"]).tolist() == [55]
-    names = sorted(file.name.split("-")[0] for file in index.folder.iterdir())
-    assert names == [".lock", "items", "items", "manifest.json", "thumbs", "thumbs", "vectors", "vectors"]
+    assert "thumbnails-added.bin" not in index.card.files
 
 
 @pytest.mark.parametrize(("storage", "least"), [("float16", 0.99), ("int8", 0.9)])
@@ -160,7 +121,7 @@ def test_fewer_bits_cost_a_measured_share_of_the_neighbors(storage: str, least: 
     vectors = units(800, 32)
     index = Index.create(tmp_path / "a.index", dim=32, storage=storage)
     index.add(vectors, [str(row) for row in range(800)])
-    loss = index.manifest.loss
+    loss = index.loss
     assert loss is not None
     assert (loss.queries, loss.among) == (200, 800)
     assert least < loss.recall <= 1.0
@@ -169,20 +130,13 @@ def test_fewer_bits_cost_a_measured_share_of_the_neighbors(storage: str, least: 
     true, found = (each.search(vectors, 11).ids[:, 1:] for each in (whole, index))
     by_hand = np.mean([len(set(a) & set(b)) / 10 for a, b in zip(true.tolist(), found.tolist(), strict=True)])
     assert abs(by_hand - loss.recall) < 0.03  # over all 800 and not 200 queries
+    merged = Index.create(tmp_path / "c.index", dim=32, storage=storage)
+    merged.merge(whole)
     whole.rebuild(storage=storage)
-    assert whole.manifest.loss == loss
+    assert whole.loss == loss == merged.loss
     assert np.array_equal(whole.vectors(), index.vectors())
-    size = sum(file.stat().st_size for file in index.folder.glob("vectors-*"))
+    size = index.card.files["vectors.npy"].bytes
     assert size == pytest.approx({"float16": 2, "int8": 1}[storage] * 800 * 32, abs=200)
-
-
-def test_many_small_additions_are_put_together(tmp_path: Path):
-    index = Index.create(tmp_path / "a.index", dim=4)
-    for row in range(80):
-        index.add(units(1, 4, row), [f"{row % 50}.jpg"])
-    assert len(index.manifest.segments) <= 33
-    assert index.ids.tolist() == list(range(30, 80))
-    assert [item.path for item in index.items(index.ids)] == [f"{row % 50}.jpg" for row in range(30, 80)]
 
 
 class Dictionary(RuleBasedStateMachine):
@@ -225,6 +179,11 @@ class Dictionary(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.index = Index.open(self.index.folder)
 
+    @rule()
+    def write_the_same_again(self) -> None:
+        restore_version(self.index.folder, list_versions(self.index.folder)[-1].number)
+        self.index.refresh()
+
     @invariant()
     def holds_the_same(self) -> None:
         assert self.index.ids.tolist() == [seed for seed, _ in self.known.values()]
@@ -234,6 +193,7 @@ class Dictionary(RuleBasedStateMachine):
             assert np.abs(self.index.vectors([seed])[0] - units(1, 3, seed)[0]).max() < 0.02
 
     def teardown(self) -> None:
+        assert damaged(self.index) == []
         self.folder.cleanup()
 
 
@@ -241,95 +201,47 @@ TestDictionary = Dictionary.TestCase
 TestDictionary.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda index: index.search(np.ones((2, 3))), r"queries must have shape \(n, 8\), but the shape is \(2, 3\)"),
-        (lambda index: index.search(np.full((1, 8), np.nan)), "queries must be finite, but row 0 contains NaN"),
-        (lambda index: index.search(["a"], k=0), "k must be a whole number ≥ 1, but it is 0"),
-        (lambda index: index.search("photo.jpg"), "has no model: search it with vectors"),
-        (lambda index: index.search(units(1, 8), exact=False), "exact must be True or None for .*no approximate"),
-        (
-            lambda index: index.add(units(2, 8), ["a"]),
-            "paths must have one entry for each of the 2 vectors, but it has 1",
-        ),
-        (lambda index: index.add(units(2, 8), ["a", "a"]), "paths must name each file once, but it names 'a' twice"),
-        (
-            lambda index: index.add(units(1, 8), ["a"], labels=["x", "y"]),
-            "labels must have one entry for each of the 1 vectors, but it has 2",
-        ),
-        (
-            lambda index: index.add(units(1, 8), ["a"], metadata={"label": ["x"]}),
-            "metadata must have columns with names other than id, path, label, but has 'label'",
-        ),
-        (lambda index: index.remove(), "remove takes either ids or where"),
-        (lambda index: index.rebuild(storage="int4"), "storage must be one of 'float32', 'float16', 'int8'"),
-        (lambda index: index.rebuild(approximate="lsh"), "approximate must be one of 'auto', 'exact', 'hnsw', 'ivfpq'"),
-        (lambda index: Index.create(index.folder, dim=8), "folder must be new or empty"),
-    ],
-)
-def test_refusals(make, call, sentence: str):
-    index = make()
-    before = (index.folder / "manifest.json").read_bytes()
-    with pytest.raises((ValueError, FileExistsError), match=sentence):
-        call(index)
-    assert (index.folder / "manifest.json").read_bytes() == before
-
-
-def test_metadata_of_another_kind_is_refused(make):
-    index = make()
-    with pytest.raises(TypeError, match=r"metadata\['year'\] must hold a number like the index's, but it holds a text"):
-        index.add(units(1, 8), ["a"], metadata={"year": ["then"]})
-    with pytest.raises(TypeError, match=r"metadata\['x'\] must be all texts, all numbers or all truth values"):
-        index.add(units(1, 8), ["a"], metadata={"x": [[1]]})
-    index.add(units(1, 8), ["a"], metadata={"year": [None], "when": [np.float32(2.5)], "good": [np.True_]})
-    assert index.fields == {"year": "number", "when": "number", "good": "bool"}
-
-
 def test_folders_that_are_no_index(tmp_path: Path, make):
     with pytest.raises(FileNotFoundError, match="there is no index"):
         Index.open(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"must be the folder of an index, but it has no manifest\.json"):
+    with pytest.raises(ValueError, match=r"must be the folder of an index, but it has no version"):
         Index.open(tmp_path)
     index = make()
-    manifest = index.folder / "manifest.json"
-    content = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(content | {"format": FORMAT + 1}))
-    with pytest.raises(
-        ValueError, match=f"it is of format {FORMAT + 1} and this likewise knows formats up to {FORMAT}"
-    ):
+    with pytest.raises(FileExistsError, match="folder must be new or empty"):
+        Index.create(index.folder, dim=8)
+    card = newest(index) / "card.json"
+    content = json.loads(card.read_text())
+    card.write_text(json.dumps(content | {"format": FORMAT + 1}))
+    with pytest.raises(ValueError, match=f"is of format {FORMAT + 1} and this likewise knows formats up to {FORMAT}"):
         Index.open(index.folder)
-    manifest.write_text(json.dumps(content | {"from the future": 1}))
+    card.write_text(json.dumps(content | {"from the future": 1}))
     assert len(Index.open(index.folder)) == 60
-    next(index.folder.glob("items-*")).unlink()
-    with pytest.raises(ValueError, match=r"items-\w+\.arrow is missing: take a copy"):
-        Index.open(index.folder)
-    manifest.write_text("{")
-    with pytest.raises(ValueError, match=r"manifest\.json cannot be read"):
-        Index.open(index.folder)
 
 
-@pytest.mark.parametrize("size", [0, 100])
-@pytest.mark.parametrize("file", ["vectors-*.npy", "scales-*.npy", "items-*", "thumbs-*.bin", "thumbs-*.npy", "gone-*"])
-def test_a_file_that_was_cut_is_named(tmp_path: Path, file: str, size: int):
+@pytest.mark.parametrize(
+    "name", ["vectors.npy", "scales.npy", "items.arrow", "thumbnails.bin", "thumbnails.npy", "near.faiss"]
+)
+def test_a_file_that_was_cut_changed_or_lost_is_named(tmp_path: Path, name: str):
     index = Index.create(tmp_path / "a.index", dim=8, storage="int8")
     index.add(units(60, 8), [str(row) for row in range(60)], thumbnails=[b"webp" * 9] * 60)
-    index.remove([3])
-    [cut] = index.folder.glob(file)
-    os.truncate(cut, size)
-    with pytest.raises(ValueError, match=f"{cut.name} is damaged: take a copy of the index, or make it anew"):
-        Index.open(index.folder)
-
-
-@pytest.mark.parametrize("size", [0, 100])
-def test_a_structure_that_was_cut_is_named(tmp_path: Path, size: int):
-    index = Index.create(tmp_path / "a.index", dim=8)
-    index.add(units(60, 8), [str(row) for row in range(60)])
     index.rebuild(approximate="hnsw", queries=5)
-    [cut] = index.folder.glob("near-*")
-    os.truncate(cut, size)
-    with pytest.raises(ValueError, match=f"{cut.name} is damaged"):
-        Index.open(index.folder).search(units(1, 8))
+    file = newest(index) / name
+    content = file.read_bytes()
+    file.unlink()  # the older version has a link to the same bytes
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert damaged(index) == [file]
+    for size in (100, 0):
+        os.truncate(file, size)
+        with pytest.raises(
+            ValueError, match=rf"{name} is damaged: restore an older version with likewise index --rest"
+        ):
+            Index.open(index.folder)
+    file.unlink()
+    with pytest.raises(ValueError, match=rf"{name} is missing: restore an older version with likewise index --restore"):
+        Index.open(index.folder)
+    assert damaged(index) == [file]
+    with pytest.raises(ValueError, match=rf"{name} is damaged: version 3 cannot be restored"):
+        restore_version(index.folder, 3)
 
 
 @pytest.mark.parametrize(
@@ -338,21 +250,31 @@ def test_a_structure_that_was_cut_is_named(tmp_path: Path, size: int):
         {"storage": "int4"},
         {"dim": "8"},
         {"dim": 0},
-        {"gone": "../../etc/passwd"},
-        {"gone": "gone-/../../x"},
-        {"segments": [{"id": "/../../x", "rows": 1, "thumbnails": False}]},
-        {"segments": [{"id": "a"}]},
+        {"files": {"../../etc/passwd": {"bytes": 1, "sha256": "0"}}},
+        {"files": {"vectors.npy": {"bytes": 1}}},
         {"near": {"kind": "hnsw"}},
+        {"format": "2"},
+        {"name": 3, "format": None},
     ],
 )
-def test_manifests_that_nobody_wrote(make, change: dict[str, object]):
-    manifest = make().folder / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
-    with pytest.raises(ValueError, match=r"manifest\.json cannot be read: "):
-        Index.open(manifest.parent)
-    manifest.write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match=r"manifest\.json cannot be read: "):
-        Index.open(manifest.parent)
+def test_cards_that_likewise_does_not_write(make, change: dict[str, object]):
+    card = newest(make()) / "card.json"
+    card.write_text(json.dumps(json.loads(card.read_text()) | change))
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"card\.json cannot be read: "):
+            Index.open(card.parent.parent)
+        card.write_bytes(b"\xff\xfe")
+
+
+def test_a_damaged_version_gives_way_to_an_older_one(make):
+    """Opening names the file and the way out, and the way works although the newest version cannot be opened."""
+    index = make(10)
+    index.remove([0])
+    os.truncate(newest(index) / "items.arrow", 10)
+    with pytest.raises(ValueError, match="is damaged"):
+        Index.open(index.folder)
+    restore_version(index.folder, 2)
+    assert len(Index.open(index.folder)) == 10
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
@@ -364,12 +286,3 @@ def test_lengths_beyond_what_squares_can_hold(tmp_path: Path, storage):
     assert np.allclose(index.vectors()[:3], expected, atol=0.01)
     assert not index.vectors()[3].any()
     assert index.search(given[:1], k=3).ids.tolist() == [[0, 1, 2]]
-
-
-def test_more_than_there_is(make):
-    index = make()
-    found = index.search(units(2, 8), k=500)
-    assert found.ids.shape == found.scores.shape == (2, 500)
-    assert sorted(found.ids[0, :60].tolist()) == index.ids.tolist()
-    assert (found.ids[:, 60:] == -1).all()
-    assert np.isneginf(found.scores[:, 60:]).all()

@@ -1,7 +1,7 @@
 // Losses, or parts of losses, that are no formula; a function is named after the class that it belongs to and its role.
-// A matrix function takes the kinds of pairs (1 positive, 2 negative) and returns the sum over units, their number, that of those that are not zero, and the slopes of the sum.
+// A matrix function takes the kinds of pairs (1 positive, 2 negative) and returns the sum over units, their number, that of those that are not zero, and the derivatives of the sum.
 
-const begin = (S) => ({ total: 0, units: 0, nonzero: 0, slopes: new Float64Array(S.rows * S.columns) });
+const begin = (S) => ({ total: 0, units: 0, nonzero: 0, derivatives: new Float64Array(S.rows * S.columns) });
 
 // every positive pair against the negatives of its anchor, seen from both its ends
 function AngularLoss_matrix(S, pairs, h) {
@@ -20,16 +20,16 @@ function AngularLoss_matrix(S, pairs, h) {
         }
       if (!negatives) continue;
       const logit = Math.log(sum) + 2 * push - pull * S.data[a * n + p];
-      const value = softplus(logit), slope = sigmoid(logit);
+      const value = softplus(logit), derivative = sigmoid(logit);
       found.total += value;
       found.units++;
       found.nonzero += value !== 0;
-      found.slopes[a * n + p] -= slope * pull;
+      found.derivatives[a * n + p] -= derivative * pull;
       for (let k = 0; k < n; k++)
         if (pairs[a * n + k] === 2) {
-          const share = (slope * push * powers[a * n + k] * powers[p * n + k]) / sum;
-          found.slopes[a * n + k] += share;
-          found.slopes[p * n + k] += share;
+          const share = (derivative * push * powers[a * n + k] * powers[p * n + k]) / sum;
+          found.derivatives[a * n + k] += share;
+          found.derivatives[p * n + k] += share;
         }
     }
   return found;
@@ -70,7 +70,7 @@ function FastAPLoss_matrix(S, pairs, h) {
     for (let j = 0; j < n; j++) {
       if (!pairs[i * n + j]) continue;
       const [low, , inside] = node(S.data[i * n + j] * scale, bins), by = pairs[i * n + j] === 1 ? byNear : byFar;
-      if (inside) found.slopes[i * n + j] = scale * (by[low + 1] - by[low]);
+      if (inside) found.derivatives[i * n + j] = scale * (by[low + 1] - by[low]);
     }
     found.total += value;
     found.units++;
@@ -101,7 +101,7 @@ function HistogramLoss_matrix(S, pairs, h) {
   pairs.forEach((side, k) => {
     if (!side) return;
     const [low, , inside] = node((S.data[k] + 1) * scale, bins), by = side === 1 ? byNear : byFar;
-    if (inside) found.slopes[k] = scale * (by[low + 1] - by[low]);
+    if (inside) found.derivatives[k] = scale * (by[low + 1] - by[low]);
   });
   found.units = 1;
   found.nonzero = +(found.total !== 0);
@@ -112,7 +112,7 @@ function HistogramLoss_matrix(S, pairs, h) {
 function LiftedStructureLoss_matrix(S, pairs, h) {
   const found = begin(S), n = S.rows;
   const presses = new Float64Array(n).fill(-1e6), peaks = new Float64Array(n).fill(-Infinity), sums = new Float64Array(n);
-  const slopes = new Float64Array(n);
+  const derivatives = new Float64Array(n);
   for (let i = 0; i < n; i++) {
     for (let k = 0; k < n; k++) if (pairs[i * n + k] === 2) peaks[i] = Math.max(peaks[i], h.margin + S.data[i * n + k]);
     for (let k = 0; k < n; k++) if (pairs[i * n + k] === 2) sums[i] += Math.exp(h.margin + S.data[i * n + k] - peaks[i]);
@@ -127,13 +127,13 @@ function LiftedStructureLoss_matrix(S, pairs, h) {
       found.total += (gap * gap) / 4;
       found.units += 0.5;
       found.nonzero += gap > 0 ? 0.5 : 0;
-      found.slopes[i * n + j] -= gap / 2;
-      slopes[i] += (gap / 2) * Math.exp(presses[i] - joint);
-      slopes[j] += (gap / 2) * Math.exp(presses[j] - joint);
+      found.derivatives[i * n + j] -= gap / 2;
+      derivatives[i] += (gap / 2) * Math.exp(presses[i] - joint);
+      derivatives[j] += (gap / 2) * Math.exp(presses[j] - joint);
     }
   for (let i = 0; i < n; i++)
     for (let k = 0; k < n; k++)
-      if (pairs[i * n + k] === 2) found.slopes[i * n + k] += (slopes[i] * Math.exp(h.margin + S.data[i * n + k] - peaks[i])) / sums[i];
+      if (pairs[i * n + k] === 2) found.derivatives[i * n + k] += (derivatives[i] * Math.exp(h.margin + S.data[i * n + k] - peaks[i])) / sums[i];
   return found;
 }
 
@@ -175,10 +175,10 @@ function QuadrupletLoss_matrix(S, pairs, h, points) {
         found.total += high[0].sums[first] - high[own].sums[skipped] - count * limit;
         found.units += high[0].values.length - high[own].values.length;
         found.nonzero += count;
-        found.slopes[ij] -= count;
+        found.derivatives[ij] -= count;
       } else if (pairs[ij] === 2) {
         const s = S.data[ij];
-        found.slopes[ij] += below(low[0], s) - below(low[own], s) - below(low[labels[j] + 1], s);
+        found.derivatives[ij] += below(low[0], s) - below(low[own], s) - below(low[labels[j] + 1], s);
       }
     }
   return found;
@@ -198,14 +198,14 @@ function ProxyGMLLoss_matrix(S, pairs, h, points) {
       seen[Math.floor(j / centers)] = 1;
     });
     const [value, shares] = among(sums, seen, points.labels[i]);
-    kept.forEach((keep, j) => keep && (found.slopes[i * n + j] = shares[Math.floor(j / centers)]));
+    kept.forEach((keep, j) => keep && (found.derivatives[i * n + j] = shares[Math.floor(j / centers)]));
     found.total += value;
     found.units++;
     found.nonzero += value !== 0;
   }
   return found;
 }
-// minus the logarithm of a class's share in a softmax, and its slopes
+// minus the logarithm of a class's share in a softmax, and its derivatives
 const among = (logits, seen, own) => {
   const peak = logits.reduce((most, each, k) => (seen[k] ? Math.max(most, each) : most), -Infinity);
   const powers = logits.map((each, k) => (seen[k] ? Math.exp(each - peak) : 0));
@@ -266,11 +266,11 @@ function SoftTripleLoss_alone(points, h) {
 
 // ---- one number for each anchor
 
-// a function of each row, with its slopes
-const ofRows = (tape, X, value, slope) => {
+// a function of each row, with its derivatives
+const ofRows = (tape, X, value, derivative) => {
   const made = matrixOf(X.rows, 1);
   made.data.forEach((_, i) => (made.data[i] = value(X.data.subarray(i * X.columns, (i + 1) * X.columns))));
-  tape.add(() => X.grad.forEach((_, k) => (X.grad[k] += made.grad[Math.floor(k / X.columns)] * slope(X.data[k], made.data[Math.floor(k / X.columns)]))));
+  tape.add(() => X.grad.forEach((_, k) => (X.grad[k] += made.grad[Math.floor(k / X.columns)] * derivative(X.data[k], made.data[Math.floor(k / X.columns)]))));
   return made;
 };
 const NPairsLoss_squared_norm = ({ tape, samples }) => ofRows(tape, samples, (row) => row.reduce((sum, x) => sum + x * x, 0), (x) => 2 * x);

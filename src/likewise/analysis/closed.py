@@ -7,7 +7,7 @@ curve ``a`` by each of its pairs is
 
 times the derivative of the curve.  The derivative by a fold inside another's curve is a sum over the outer fold's pairs,
 which is a fold again; by a total over the batch it is a total.  `likewise.formula.stop_gradient` has derivative zero, and
-numbers per anchor or reference that the batch provides (the boundary of a class, a length) are constants.
+numbers per anchor, reference or pair that the batch provides (the boundary of a class, a length) are constants.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from torch import Tensor
 
 from likewise.analysis.simplify import simplify
 from likewise.analysis.weights import Weighed, before_mining, name_of, preserve_state, record_matrices
-from likewise.engines import DenseEngine, dense_masks, map_rows, schedule
+from likewise.engines import DenseEngine, compute_number, dense_masks, map_rows, schedule
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
+    ClassWeighted,
     Count,
     Declaration,
     Fold,
@@ -39,10 +40,11 @@ from likewise.formula import (
     PairBatch,
     Rank,
     Reduction,
-    Relation,
+    RelationLike,
     Side,
     Sum,
     Term,
+    Thresholded,
     Total,
     Triplets,
     TripletTerm,
@@ -51,6 +53,7 @@ from likewise.formula import (
     at_least,
     batch_from_embeddings,
     count,
+    counted_by,
     derivative,
     evaluate,
     exp,
@@ -114,6 +117,8 @@ def _reason(loss: Any) -> str | None:
         return "it is not a single declaration"
     if isinstance(loss, ProxyLoss) and loss.corrected:
         return "each drawn class represents several classes"
+    if isinstance(loss.reduction, ClassWeighted) or loss.reduction == "mean_per_anchor":
+        return "its reduction weights the units of different anchors differently"
     declarations = _terms_by_matrix(loss)
     if declarations is None:
         return "it is defined on explicit triplets of a miner"
@@ -134,7 +139,7 @@ def _terms_by_matrix(loss: PairLoss | ProxyLoss) -> dict[str, Declaration] | Non
     declaration = loss.declare()
     if not isinstance(loss.miner, TripletMiner) or not _is_on_triplets(declaration):
         return {"samples": declaration}
-    choice = loss.miner.choice()
+    choice = loss.miner.choice(as_similarity(loss.similarity))
     if choice is None:
         return None
     items = declaration if isinstance(declaration, tuple) else (declaration,)
@@ -175,6 +180,8 @@ def term_derivatives(term: Term, reduction: Reduction = "sum") -> dict[Side, For
         >>> term_derivatives(per_pair(NEGATIVES, relu(s - 0.5)), "mean")[NEGATIVES]
         where(0.0 < (s - 0.5), 1.0 / at_least(total(count[negatives](1.0)), 1), 0.0)
     """
+    if isinstance(reduction, Thresholded):
+        term = term.within(reduction)
     multipliers: dict[Formula, Formula] = {}
     of_sides: dict[Side, Formula] = {POSITIVES: _NOTHING, NEGATIVES: _NOTHING}
 
@@ -197,7 +204,7 @@ def term_derivatives(term: Term, reduction: Reduction = "sum") -> dict[Side, For
             for side in of_sides:
                 if node.over in (side, Side.BOTH):
                     of_sides[side] = _plus(of_sides[side], local * derivative(node.curve, s))
-    units = {"mean": term.units, "nonzero": term.nonzero}.get(reduction)
+    units = {"mean": term.units, "nonzero": term.nonzero}.get(counted_by(reduction))
     scale = Number(1.0) if units is None else 1.0 / at_least(Total(units), 1)
     return {side: simplify(formula * scale) for side, formula in of_sides.items()}
 
@@ -250,7 +257,7 @@ def closed_weights(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
 ) -> tuple[Weighed, ...]:
     """The weights of every pair by the formulas of `weight_formulas`, without autograd.
 
@@ -353,7 +360,10 @@ def evaluate_pairs(formulas: list[Formula], batch: PairBatch) -> list[Tensor]:
     engine.learn(known)
     for stage in schedule(formulas):
         for number in stage.numbers:
-            known[number] = evaluate(number.of, known).sum() if isinstance(number, Total) else number.compute(batch)
+            if isinstance(number, Total):
+                known[number] = evaluate(number.of, known).sum()
+            else:
+                known[number] = compute_number(number, batch)
         engine.learn({number: known[number] for number in stage.numbers})
         known.update(engine.fold(stage.passes, {}))
     return [torch.as_tensor(engine.per_pair(formula), dtype=exact.dtype).expand_as(exact) for formula in formulas]

@@ -27,7 +27,7 @@ from likewise.analysis.weights import (
     record_matrices,
     weigh,
 )
-from likewise.formula import Relation, SimilarityLike, whole_number
+from likewise.formula import RelationLike, SimilarityLike, whole_number
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class WeightedEquivalent(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """``Σ_N w s − Σ_P w s`` over every matrix that the loss computes for the batch."""
         value, seen = record_matrices(
@@ -324,7 +324,7 @@ def equivalent_weighted_loss(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> WeightedEquivalent:
     """The weighted pair loss of Theorem 3.1 of the unified view, for any function of similarities.
@@ -383,7 +383,7 @@ def _refuse(loss: Loss, unexplained: float, dtype: torch.dtype) -> None:
 
 
 def learned_elsewhere(
-    loss: nn.Module, embeddings: Tensor, labels: Tensor | None = None, *, relation: Relation | None = None
+    loss: nn.Module, embeddings: Tensor, labels: Tensor | None = None, *, relation: RelationLike | None = None
 ) -> dict[str, float]:
     """The fraction of each parameter's gradient that does not pass through pair weights, where it is not zero.
 

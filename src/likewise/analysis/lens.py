@@ -246,6 +246,6 @@ def _by_curves(loss: Loss) -> str:
     between = "samples against proxies" if "proxies" in curve.between else "samples against samples"
     return (
         f'lossOf({{ names: [], alone: [], matrices: [{{ between: "{between}", '
-        'similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], '
+        'similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], '
         f"functions: [{function}] }}] }})"
     )

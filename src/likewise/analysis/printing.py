@@ -17,26 +17,31 @@ from likewise.analysis.catalog import Entry
 from likewise.engines import javascript
 from likewise.formula import (
     SIMILARITIES,
+    ClassWeighted,
     Declaration,
     Formula,
     Hyper,
     MatrixLoss,
     Number,
     PerAnchor,
+    PerPair,
     PerReference,
+    Reduction,
     SimilarityLike,
     Term,
+    Thresholded,
     Total,
     TripletTerm,
     as_similarity,
     at_least,
+    counted_by,
     hyperparameters,
     per_triplet,
     sort_declaration,
     substitute,
     walk,
 )
-from likewise.losses import PairLoss, ProxyLoss
+from likewise.losses import PairLoss, ProxyLoss, fix_hyperparameter
 from likewise.miners import PairMiner, TripletMiner
 
 BY_HAND = (files(__package__) / "by_hand.js").read_text(encoding="utf-8")
@@ -138,7 +143,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
 
         def build(values: Mapping[str, float]) -> Any:
             made = {key: value for key, value in values.items() if key in own}
-            return _with_miner(entry.make(num_classes=3, embedding_dim=2, **made), values)
+            return _with_miner(_fix_learned(entry.make(num_classes=3, embedding_dim=2, **made), made), values)
 
     else:
         own = {key: _number(type(source).__name__, key, getattr(example, key)) for key in hyperparameters(example)}
@@ -149,7 +154,7 @@ def subject_of(source: Entry | PairLoss | ProxyLoss | type[PairLoss] | type[Prox
             for key in values.keys() & own.keys():
                 if not isinstance(getattr(made, key), torch.Tensor):  # a parameter is not a number of the formula
                     setattr(made, key, values[key])
-            return _with_miner(made, values)
+            return _with_miner(_fix_learned(made, values), values)
 
     declared = hyperparameters(example)
     adjustable = {key: Adjustable(declared[key], value) for key, value in own.items()}
@@ -166,6 +171,14 @@ def _number(name: str, key: str, value: Any) -> float:
     if value.numel() > 1:
         raise NotPrintableError(f"{key} of {name} is one number for each class, which has no JavaScript")
     return float(value.detach())
+
+
+def _fix_learned(loss: Any, values: Mapping[str, float]) -> Any:
+    """The loss with numbers in place of the hyper-parameters that it learns: they have sliders too."""
+    for key, declared in hyperparameters(loss).items():
+        if declared.learn is not False and key in values:
+            fix_hyperparameter(loss, key, values[key])
+    return loss
 
 
 def _with_miner(loss: Any, values: Mapping[str, float]) -> Any:
@@ -241,16 +254,18 @@ def _text(loss: Any) -> str:
         if regularizers:
             alone.append(_by_hand(loss, "alone", "a regularizer"))
         terms, mine = _mine_terms(loss, terms, whole)
-        value, given = _value(terms, loss.reduction)
-        functions = [javascript.print_value(value, given)] if terms else []
+        value, inputs = _value(terms, loss.reduction)
+        if whole and not isinstance(loss.reduction, str):
+            raise NotPrintableError(f"{loss.reduction!r} of a function of the matrix has no JavaScript")
+        functions = [javascript.print_value(value, inputs)] if terms else []
         if whole:
             name = _by_hand(loss, "matrix", "a function of the matrix")
             functions.append(f"averaged({json.dumps(loss.reduction)}, {name})")
-        made = [_by_hand(loss, node.compute.__name__.strip("_"), repr(node)) for node in given]
+        made = [_by_hand(loss, node.compute.__name__.strip("_"), repr(node)) for node in inputs]
         pool = _pool(loss, between)
         matrices.append(
             f"{{ between: {json.dumps(between)}, similarity: {_similarity(loss, between)}, pool: {pool}, mine: {mine}, "
-            f"given: [{', '.join(made)}], functions: [{', '.join(functions)}] }}"
+            f"inputs: [{', '.join(made)}], functions: [{', '.join(functions)}] }}"
         )
     return f"alone: [{', '.join(alone)}], matrices: [{', '.join(matrices)}]"
 
@@ -269,23 +284,28 @@ def _mine_terms(loss: Any, terms: list[Term], whole: list[MatrixLoss]) -> tuple[
         return terms, "null"
     if isinstance(miner, PairMiner):
         return terms, javascript.print_conditions(*miner.keep(as_similarity(loss.similarity)))
-    choice = miner.choice() if isinstance(miner, TripletMiner) else None
+    choice = miner.choice(as_similarity(loss.similarity)) if isinstance(miner, TripletMiner) else None
     triplets = [term for term in terms if isinstance(term, TripletTerm)]
     if choice is None or whole or len(triplets) < len(terms):
         raise NotPrintableError(f"the choice of {type(miner).__name__} is not a formula of this loss")
     return [term.chosen_by(choice) for term in triplets], "null"
 
 
-def _value(terms: list[Term], reduction: str) -> tuple[Formula, list[Any]]:
-    """The reduced sum of all terms, and the numbers per anchor and reference that the batch provides."""
+def _value(terms: list[Term], reduction: Reduction) -> tuple[Formula, list[Any]]:
+    """The reduced sum of all terms, and the numbers per anchor, reference and pair that the batch provides."""
+    if isinstance(reduction, ClassWeighted) or reduction == "mean_per_anchor":
+        raise NotPrintableError(f"the reduction {reduction!r} has no JavaScript")
+    if isinstance(reduction, Thresholded):
+        terms = [term.within(reduction) for term in terms]
+    counted = counted_by(reduction)
     value: Formula | None = None
     for term in terms:
         number: Formula = Total(term.total)
-        if reduction in ("mean", "nonzero"):
-            number = number / at_least(Total(term.units if reduction == "mean" else term.nonzero), 1)
+        if counted in ("mean", "nonzero"):
+            number = number / at_least(Total(term.units if counted == "mean" else term.nonzero), 1)
         value = number if value is None else value + number
     value = Number(0.0) if value is None else value
-    return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference)]
+    return value, [node for node in walk(value) if isinstance(node, PerAnchor | PerReference | PerPair)]
 
 
 def _by_hand(loss: Any, role: str, what: str) -> str:
@@ -308,7 +328,7 @@ def _similarity(loss: Any, between: str) -> str:
         if compared is not loss.proxies:
             raise NotPrintableError(f"how {type(loss).__name__} compares proxies has no JavaScript")
     kind = next((name for name, known in SIMILARITIES.items() if type(known) is type(similarity)), None)
-    if kind is None:
+    if kind is None or f"\n  {kind}: (" not in javascript.RUNTIME:
         raise NotPrintableError(f"the similarity {similarity!r} has no JavaScript")
     return f"{{ kind: {json.dumps(kind)}, normalize: {json.dumps(similarity.normalize)} }}"
 
@@ -376,6 +396,9 @@ def _formulas(declarations: Mapping[str, Declaration], loss: Any) -> list[Formul
     """Every formula of a loss's declarations, and of its miner."""
     miner = getattr(loss, "miner", None)
     found = list(miner.keep(as_similarity(loss.similarity))) if isinstance(miner, PairMiner) else []
+    choice = miner.choice(as_similarity(loss.similarity)) if isinstance(miner, TripletMiner) else None
+    if choice is not None:
+        found += [each for each in (choice.positive, choice.negative, choice.keep) if each is not None]
     for declaration in declarations.values():
         terms, _, _ = sort_declaration(declaration)
         found += [formula for term in terms for formula in (term.total, term.units, term.nonzero)]
@@ -402,12 +425,7 @@ def _substitute_terms(symbolic: Declaration, plain: Declaration, values: Mapping
 
     terms, _, _ = sort_declaration(symbolic)
     _, regularizers, whole = sort_declaration(plain)
-    made = [
-        per_triplet(*map(at, term.values))
-        if isinstance(term, TripletTerm)
-        else Term(at(term.total), at(term.units), at(term.nonzero))
-        for term in terms
-    ]
+    made = [per_triplet(*map(at, term.values)) if isinstance(term, TripletTerm) else term.map(at) for term in terms]
     return (*made, *regularizers, *whole)
 
 

@@ -51,6 +51,8 @@ class Recorder:
     - ``weight_positives``, ``weight_negatives``: the sum of the weights of each kind
     - ``heaviest_1``, ``heaviest_10``: the fraction of all weight on the 1 % and 10 % of pairs with the largest weights
     - ``half``, ``half_share``: the smallest number of pairs with half of the weight; and as a fraction of all pairs
+    - ``mined``: for a pair loss with a miner, how many ``positives``, ``negatives`` and ``triplets`` the miner keeps of the
+      batch (`likewise.miners.MinedCounts`); a random miner draws them again
     - ``gradient``: the norm of the tangential component of the embeddings' gradient, which rotates them
     - ``classes``: the same for each class of the batch: their number, the quantiles 0, ¼, ½, ¾ and 1 of their norms, and
       the labels and norms of the largest
@@ -103,9 +105,10 @@ class Recorder:
             whole = anchors == len(embeddings)
             gradient = weighing.gradient if whole else _gradient(loss, embeddings, labels)
             other = None if self.beside is None else _gradient(self.beside.to(embeddings.device), embeddings, labels)
+            mined = mined_record(loss, embeddings, labels)
         turning = tangential(gradient, embeddings)
         seen: dict[str, Any] = {"samples": len(embeddings), "anchors": anchors}
-        seen |= weight_record(weighing) | gradient_record(turning, labels)
+        seen |= weight_record(weighing) | mined | gradient_record(turning, labels)
         if self.beside is not None and other is not None:
             seen |= {"beside": type(self.beside).__name__, **agreement(turning, tangential(other, embeddings))}
         return seen
@@ -220,6 +223,22 @@ def weight_record(weighing: Weighing) -> dict[str, Any]:
     numbers = _numbers(found)
     whole = None if numbers["half"] is None else int(numbers["half"])
     return {"positives": len(positives), "negatives": len(negatives), **numbers, "half": whole}
+
+
+def mined_record(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> dict[str, Any]:
+    """How much the miner of a pair loss keeps of a batch; empty for a loss without a miner.
+
+    Examples:
+        >>> from likewise.losses import TripletLoss
+        >>> from likewise.miners import BatchHardMiner
+        >>> mined_record(TripletLoss(miner=BatchHardMiner()), torch.eye(3), torch.tensor([0, 0, 1]))
+        {'mined': {'positives': 2, 'negatives': 2, 'triplets': 2}}
+    """
+    if not isinstance(loss, PairLoss) or loss.miner is None:
+        return {}
+    miner = _copy_for_call(loss).miner  # a generator of its own
+    assert miner is not None
+    return {"mined": miner.count(embeddings, labels, similarity=loss.similarity)._asdict()}
 
 
 def _heaviest_first(weights: Tensor) -> Tensor:

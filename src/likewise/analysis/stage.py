@@ -6,6 +6,7 @@ are fixed, which no change of embeddings could do, and a batch can be defined by
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ from torch import Tensor, nn
 
 from likewise.analysis.weights import Loss, before_mining, gradients, name_of, on_dense_engine, preserve_state
 from likewise.formula import (
+    SNR,
     Cosine,
     PairBatch,
+    Similarity,
     batch_from_embeddings,
     embeddings_of,
     full_precision,
@@ -225,8 +228,11 @@ def _link_cosines(batch: PairBatch, stage: Stage) -> tuple[Tensor, Callable[[Ten
         anchors = batch.anchors
         references = anchors if batch.references is None else batch.references
         cosines = unit(anchors) @ unit(references).T
-        lengths = anchors.norm(dim=1)[:, None] * references.norm(dim=1)[None, :]
-        scale = torch.ones_like(cosines) if similarity.normalize else lengths
+        # the vectors whose angles these are; SNR centers them afterwards
+        prepare = (
+            functools.partial(Similarity.prepare, similarity) if isinstance(similarity, SNR) else similarity.prepare
+        )
+        scale = prepare(anchors).norm(dim=1)[:, None] * prepare(references).norm(dim=1)[None, :]
     return cosines, lambda values: similarity.link(products + scale * (values - cosines), *squares)
 
 

@@ -24,6 +24,7 @@ from likewise.formula import (
     Mined,
     PairBatch,
     Relation,
+    RelationLike,
     SimilarityLike,
     as_similarity,
     batch_from_embeddings,
@@ -102,7 +103,7 @@ def weigh(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> Weighing:
     """Run a loss on a batch and record its similarity matrices and their derivatives.
@@ -159,7 +160,7 @@ def record_matrices(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> tuple[Tensor, list[tuple[PairBatch, Tensor]]]:
     """The value of a loss and every similarity matrix that it computed, each with its batch, on one graph.
@@ -317,7 +318,7 @@ def pair_weights(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     similarity: SimilarityLike = "cosine",
 ) -> Tensor:
     """The weight of every pair, ``w_ij = (1 − 2 I_ij) ∂L/∂s_ij``.

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from likewise.app.errors import sentence as sentence
     from likewise.app.evaluation import Evaluation, evaluate, report
     from likewise.app.evaluation import Opening as Opening
-    from likewise.app.evaluation import model_file as model_file
     from likewise.app.evaluation import parts_of as parts_of
     from likewise.app.evaluation import scores as scores
     from likewise.app.evaluation import write as write
@@ -45,16 +44,20 @@ if TYPE_CHECKING:
     from likewise.app.layers import read_request as read_request
     from likewise.app.layers import with_paths as with_paths
     from likewise.app.models import Asked as Asked
+    from likewise.app.models import Chosen as Chosen
     from likewise.app.models import asked_model as asked_model
     from likewise.app.models import chosen_model as chosen_model
     from likewise.app.objects import KINDS as KINDS
     from likewise.app.objects import Kind as Kind
     from likewise.app.objects import imported as imported
     from likewise.app.objects import kind_of as kind_of
+    from likewise.app.objects import make as make
     from likewise.app.objects import needed as needed
     from likewise.app.objects import resolve as resolve
-    from likewise.app.training import open_run as open_run
+    from likewise.app.runs import open_run as open_run
     from likewise.app.training import resume, train
+    from likewise.app.trials import METRICS as METRICS
+    from likewise.app.trials import run_trial as run_trial
 
 __all__ = [
     "Evaluation",
@@ -68,10 +71,12 @@ __all__ = [
 
 _PLACES = {
     "Asked": "models",
+    "Chosen": "models",
     "EXPECTED": "errors",
     "Evaluation": "evaluation",
     "KINDS": "objects",
     "Kind": "objects",
+    "METRICS": "trials",
     "Machine": "build",
     "Mistake": "errors",
     "Note": "errors",
@@ -92,20 +97,21 @@ _PLACES = {
     "flags_of": "layers",
     "imported": "objects",
     "kind_of": "objects",
+    "make": "objects",
     "make_model": "build",
     "make_pieces": "build",
     "making": "errors",
     "merged": "defaults",
-    "model_file": "evaluation",
     "nearest": "errors",
     "needed": "objects",
-    "open_run": "training",
+    "open_run": "runs",
     "parse_request": "configuration",
     "parts_of": "evaluation",
     "read_request": "layers",
     "report": "evaluation",
     "resolve": "objects",
     "resume": "training",
+    "run_trial": "trials",
     "scores": "evaluation",
     "sentence": "errors",
     "this_machine": "build",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from likewise.app.defaults import Config, cache_folder
+from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
 from likewise.app.errors import Mistake, Note, making
 from likewise.app.objects import KINDS, imported, make, needed
 from likewise.app.parts import Parts, read_parts
@@ -100,6 +101,7 @@ class Pieces:
         *,
         resume: bool = False,
         go_on: Callable[[Mapping[str, Any]], bool] | None = None,
+        keep_start: bool = True,
     ) -> Run:
         """Train what the configuration describes, into the folder of a run."""
         return train(
@@ -116,6 +118,7 @@ class Pieces:
             config=config,
             go_on=go_on,
             lens=self.lens,
+            keep_start=keep_start,
         )
 
 
@@ -186,6 +189,61 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
     )
     data = Data(batches, None if val is None else store.in_order(val), store.sealed(parts), train.class_names)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
+
+
+def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any]:
+    """A configuration whose batches have fewer classes, if there are not as many as it asks for.
+
+    Args:
+        config: complete, with a `likewise.data.PerClassSampler`.
+        parts: its data.
+        machine: where it is to be trained; each process gets as many classes.
+
+    Examples:
+        >>> from likewise.app.parts import read_parts
+        >>> parts = read_parts({"class_path": "likewise.data.Glyphs"}, {"validation": None})
+        >>> config = {"sampler": {"class_path": "likewise.data.PerClassSampler"}}
+        >>> fit_batches(config, parts, Machine(torch.device("cpu"))) == config
+        True
+    """
+    there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
+    said = _sampler_options(config)
+    fit = there - there % machine.processes
+    if fit < 2:
+        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
+    if said["classes"] <= fit:
+        return dict(config)
+    if machine.main:
+        warnings.warn(
+            f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes",
+            Note,
+            stacklevel=2,
+        )
+    given = config["sampler"].get("init_args") or {}
+    return {**config, "sampler": {**config["sampler"], "init_args": {**given, "classes": fit}}}
+
+
+def has_default_batches(config: Config) -> bool:
+    """Whether a configuration has the batches that every training gets by default.
+
+    Examples:
+        >>> has_default_batches({"sampler": {"class_path": "likewise.data.PerClassSampler"}})
+        True
+        >>> sampler = {"class_path": "likewise.data.PerClassSampler", "init_args": {"classes": 5}}
+        >>> has_default_batches({"sampler": sampler})
+        False
+    """
+    usual = PHOTOGRAPHS["sampler"]
+    same = config["sampler"]["class_path"] == usual["class_path"]
+    return same and _sampler_options(config) == _sampler_options({"sampler": usual})
+
+
+def _sampler_options(config: Config) -> dict[str, Any]:
+    """The arguments of a sampler, those that are not given at their defaults."""
+    spec = config["sampler"]
+    usual = inspect.signature(imported(spec["class_path"])).parameters.values()
+    defaults = {each.name: each.default for each in usual if each.default is not inspect.Parameter.empty}
+    return defaults | (spec.get("init_args") or {})
 
 
 def make_model(said: Config) -> Embedder:

@@ -12,7 +12,7 @@ from likewise.app.build import Machine, Store, shown_as, this_machine
 from likewise.app.defaults import Config
 from likewise.app.errors import Mistake, Note, making
 from likewise.app.parts import read_parts
-from likewise.app.training import config_of, open_run
+from likewise.app.runs import open_run
 from likewise.data import ImageCache
 from likewise.metrics import Interval
 from likewise.report import Compared, Part, Scores, measure_part, write_report
@@ -149,6 +149,8 @@ def evaluate(
         Traceback (most recent call last):
         likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
     """
+    from likewise.app.training import config_of  # a parser, which trials do without
+
     begun = run if isinstance(run, Run) else open_run(Path(run))
     config, file = config_of(begun), model_file(begun, model)
     opening = None if test is None else Opening(test)
@@ -176,6 +178,8 @@ def report(run: Run | str | Path, out: Path | None = None, *, machine: Machine |
         Traceback (most recent call last):
         likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
     """
+    from likewise.app.training import config_of  # a parser, which trials do without
+
     begun = run if isinstance(run, Run) else open_run(Path(run))
     parts = parts_of(begun, config_of(begun), this_machine() if machine is None else machine, test=None)
     return write(begun, parts, out)

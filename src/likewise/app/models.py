@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.app.errors import Mistake, making, nearest
 from likewise.app.evaluation import model_file
-from likewise.app.training import open_run
+from likewise.app.runs import open_run
 from likewise.search import Encoder
 from likewise.trunks import TRUNKS
 

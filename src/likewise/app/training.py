@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from likewise.app.build import Machine, Pieces, make_pieces, make_settings, this_machine
+from likewise.app.build import Machine, Pieces, fit_batches, make_pieces, make_settings, this_machine
 from likewise.app.configuration import check
 from likewise.app.defaults import Tree
-from likewise.app.errors import EXPECTED, Mistake, Note, ours, sentence
-from likewise.app.parts import Parts, read_parts
+from likewise.app.errors import EXPECTED, Mistake, ours, sentence
+from likewise.app.parts import read_parts
+from likewise.app.runs import open_run
 from likewise.train import Collapsed, NotFinite, Run
 
 OnStart: TypeAlias = Callable[[Pieces, str], None]
@@ -48,7 +48,7 @@ def train(
     machine = this_machine() if machine is None else machine
     parts = read_parts(config["data"], config["split"])
     if shrink_batches:
-        config = _shrink_batches(config, parts, machine)
+        config = fit_batches(config, parts, machine)
     pieces = make_pieces(config, machine, parts)
     chosen = _agree(str(folder or config["out"] or _find_folder(config, pieces)), machine)
     return _train(pieces, config, chosen, machine, on_start, resume=False)
@@ -73,24 +73,6 @@ def resume(folder: str | Path, *, machine: Machine | None = None, on_start: OnSt
     config = config_of(begun)
     machine = this_machine() if machine is None else machine
     return _train(make_pieces(config, machine), config, str(folder), machine, on_start, resume=True)
-
-
-def open_run(folder: Path) -> Run:
-    """A run, or an error that says that there is none, or none that can be read.
-
-    Examples:
-        >>> open_run(Path("nowhere"))
-        Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
-    """
-    try:
-        begun = Run(folder)
-        _ = begun.description
-    except FileNotFoundError:
-        raise Mistake(f"{folder} must be the folder of a run, but it has no run.yaml") from None
-    except ValueError as error:  # an unknown schema
-        raise Mistake(str(error)) from error
-    return begun
 
 
 def config_of(begun: Run) -> Tree:
@@ -138,24 +120,6 @@ def _train_guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, 
 def _measured(folder: str) -> int:
     file = Path(folder, "metrics.jsonl")
     return file.stat().st_size if file.exists() else 0
-
-
-def _shrink_batches(config: Tree, parts: Parts, machine: Machine) -> Tree:
-    """The configuration with fewer classes per batch, if there are not as many."""
-    there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
-    said = config["sampler"].get("init_args") or {}
-    fit = there - there % machine.processes
-    if fit < 2:
-        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
-    if said.get("classes", 0) <= fit:
-        return config
-    if machine.main:
-        warnings.warn(
-            f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes",
-            Note,
-            stacklevel=2,
-        )
-    return {**config, "sampler": {**config["sampler"], "init_args": {**said, "classes": fit}}}
 
 
 def _find_folder(config: Tree, pieces: Pieces) -> str:

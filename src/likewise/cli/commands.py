@@ -54,7 +54,9 @@ COMMANDS = {
     "leaderboard": Command(
         COMPARE, "rank the methods of studies and runs, unless that is unfair", "likewise.cli.comparing", "leaderboard"
     ),
-    "work": Command(COMPARE, "run trials of a study; start as many as you like", "likewise.cli.tournament", "work"),
+    "study": Command(
+        COMPARE, "run a planned study, pack it for another machine, merge, export", "likewise.cli.study_commands"
+    ),
     "lens": Command(LOOK, "what a loss does: a page with points to drag, weights and forces", "likewise.cli.lens"),
     "losses": Command(
         LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses", extra=None

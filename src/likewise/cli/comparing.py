@@ -9,7 +9,7 @@ from pathlib import Path
 from likewise.app import Mistake, open_run
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, paragraph, width
-from likewise.cli.study import FILE, board_of, read_study
+from likewise.cli.study import FILE, open_study
 from likewise.data import aside
 from likewise.protocols import (
     Difference,
@@ -123,15 +123,13 @@ def _found(given: Namespace) -> list[Result | Run]:
     found: list[Result | Run] = []
     for place in given.places:
         if (place / FILE).exists():
-            found += [
-                result for result in board_of(place, read_study(place / FILE)).results() if result.status == "done"
-            ]
+            found += [result for result in open_study(place).results() if result.status == "done"]
         elif (place / "run.yaml").exists():
             found.append(open_run(place))
         else:
             raise Mistake(f"{place} must be the folder of a study or of a run, but it is neither")
     if not found:
-        raise Mistake("nothing is done yet: likewise work runs what waits")
+        raise Mistake("nothing is done yet: likewise tournament runs what is missing")
     return found
 
 

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.app import Mistake, chosen_model, making, this_machine
+from likewise.app import Chosen, Mistake, chosen_model, making, this_machine
 from likewise.cli.arguments import Arguments
+from likewise.cli.embed_parts import PartJob, embed_parts
+from likewise.cli.executing import Execution
 from likewise.cli.pictures import Pictures, add_images_option, add_table_options, find_pictures
 from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
@@ -38,11 +40,20 @@ def run(words: Sequence[str]) -> int:
         likewise.app.errors.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     given = _options().parse_intermixed_args(words)
+    execution = _execution(given)
     with written(given.out):
-        return _run(given)
+        return _run(given, execution)
 
 
-def _run(given: argparse.Namespace) -> int:
+def _execution(given: argparse.Namespace) -> Execution:
+    if given.workers is not None and given.workers < 1:
+        raise Mistake(f"--workers must be a whole number ≥ 1, but it is {given.workers}")
+    if given.per_gpu < 1:
+        raise Mistake(f"--per-gpu must be a whole number ≥ 1, but it is {given.per_gpu}")
+    return Execution(given.workers, given.per_gpu, given.on)
+
+
+def _run(given: argparse.Namespace, execution: Execution) -> int:
     chosen = chosen_model(given.model, given.images)
     file, images = chosen.file, chosen.images
     with making(f"the model {file}"):
@@ -65,9 +76,12 @@ def _run(given: argparse.Namespace) -> int:
     slices = Slices(given.out.with_name(given.out.name + ".parts"), pictures, PART)
     with alone(slices.folder):
         slices.begin(about)
-        device = this_machine().device
         try:
-            slices.embed(_Embedding(model.to(device), device, shown, given.batch or batch_for(shown, device)))
+            if given.on is not None or given.workers is not None:
+                embed_parts(slices, _job(given, chosen, slices), execution)
+            else:
+                device = this_machine().device
+                slices.embed(_Embedding(model.to(device), device, shown, given.batch or batch_for(shown, device)))
         except KeyboardInterrupt:
             print("stopped; the same command goes on from here", file=sys.stderr)
             return 130
@@ -76,6 +90,21 @@ def _run(given: argparse.Namespace) -> int:
             np.savez(target, **_content(pictures, found, half=given.half, model=digest, card=card.to_json()))
         shutil.rmtree(slices.folder, ignore_errors=True)
     return _conclude(given.out, pictures, found)
+
+
+def _job(given: argparse.Namespace, chosen: Chosen, slices: Slices) -> PartJob:
+    """What other processes need to know; places are absolute, because they may be in another folder."""
+    return PartJob(
+        model=str(chosen.file.absolute()),
+        images=chosen.images,
+        input=str(given.input.absolute()),
+        root=None if given.root is None else str(given.root.absolute()),
+        path_column=given.path_column,
+        label_column=given.label_column,
+        folder=str(slices.folder.absolute()),
+        size=slices.size,
+        batch=given.batch,
+    )
 
 
 def _options() -> Arguments:
@@ -92,6 +121,9 @@ def _options() -> Arguments:
     add_images_option(options)
     options.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
     add_table_options(options)
+    options.add_argument("--workers", metavar="N", type=int, help="embed in so many processes")
+    options.add_argument("--per-gpu", metavar="N", type=int, default=1, help="processes that share a GPU (default: 1)")
+    options.add_argument("--on", metavar="ADDRESS", help="embed on a Ray cluster that runs: auto, or host:port")
     return options
 
 

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from likewise.app import Asked, Mistake, asked_model, making
+from likewise.cli import index_versions
 from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
+from likewise.cli.index_merge import index_vectors, merge
+from likewise.cli.index_place import (
+    check_place,
+    check_store,
+    conclude,
+    fresh_folder,
+    index_name,
+    join_words,
+    parts_folder,
+    put_in_place,
+    store_index,
+)
 from likewise.cli.pictures import add_images_option, add_table_options
-from likewise.cli.screen import bold, columns, note
+from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
 from likewise.data import aside
 from likewise.search import (
@@ -32,9 +42,6 @@ from likewise.search import (
     Index,
     batch_for,
     is_url,
-    kind_for,
-    read_manifest,
-    split_url,
 )
 
 PART = 1024
@@ -55,6 +62,11 @@ def run(words: Sequence[str]) -> int:
         likewise.app.errors.Mistake: there is no folder or table nowhere
     """
     given = _options().parse_intermixed_args(words)
+    action = index_versions.chosen_action(given)
+    if action is not None:
+        return action(given)
+    if given.out is None:
+        raise Mistake("likewise index needs a place for the index: -o birds.index")
     with written(given.out):
         return _run(given)
 
@@ -65,22 +77,25 @@ def _run(given: argparse.Namespace) -> int:
         raise Mistake(f"--store goes with {what}")
     if given.prune and not given.update:
         raise Mistake("--prune goes with --update: a new index has nothing to remove")
-    if given.prune and given.shard:
-        raise Mistake("--prune needs all images: leave --shard out, or the other slices would be taken for gone")
-    _bring_back(given.out)
+    if given.prune and (given.shard or given.vectors):
+        raise Mistake(
+            "--prune needs all images: leave --shard and --vectors out, or the others would be taken for gone"
+        )
     if given.merge:
-        return _merge(given)
+        return merge(given)
+    if given.vectors is not None:
+        return index_vectors(given)
     if given.update:
         return _update(given)
     if len(given.what) != 2:
-        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {_told(given.what)}")
-    _check_place(given, "--update adds to it, --overwrite replaces it")
-    _check_store(given.store)
+        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {join_words(given.what)}")
+    check_place(given, "--update adds to it, --overwrite replaces it")
+    check_store(given.store)
     asked = asked_model(given.what[0], given.images)
     collection = _collection(given)
     encoder = asked.load()
     _headline(given, encoder, str(asked.place), len(collection))
-    with alone(_parts(given.out)):
+    with alone(parts_folder(given.out)):
         slices = _slices(given, collection, asked, encoder)
         found = _embedded(given, slices, encoder)
         if found is None:
@@ -88,27 +103,23 @@ def _run(given: argparse.Namespace) -> int:
         if not len(found.rows):
             shutil.rmtree(slices.folder, ignore_errors=True)
             return _nothing(collection, found)
-        new = slices.folder / "index"
-        shutil.rmtree(new, ignore_errors=True)
         with making("the index"):
             index = Index.create(
-                new,
+                fresh_folder(given.out),
                 dim=encoder.dim,
                 model=asked.place if isinstance(asked.place, Path) else encoder,
                 storage=given.storage or "float32",
-                name=given.name or given.out.name.removesuffix(".index"),
+                name=index_name(given),
                 images=asked.images,
                 root=collection.pictures.root,
             )
             _add(index, collection, found)
-            _structured(index, given.approximate or "auto")
-        _write_broken(new, collection, found)
-        _put_in_place(new, given.out, slices.folder / "old")
+            index = put_in_place(given, index, given.approximate or "auto")
+        _write_broken(given.out, collection, found)
         shutil.rmtree(slices.folder, ignore_errors=True)
     _list_broken(given.out, collection, found)
-    index = Index.open(given.out)
-    _store(index, given.store)
-    return _conclude(index, given.out, f"{_images(len(found.rows))} indexed", collection.take(found.rows[:1].tolist()))
+    store_index(index, given.store)
+    return conclude(index, given.out, f"{_images(len(found.rows))} indexed", collection.take(found.rows[:1].tolist()))
 
 
 def _options() -> Arguments:
@@ -118,7 +129,9 @@ def _options() -> Arguments:
     options.usage = (
         "likewise index MODEL IMAGES -o birds.index [options]\n"
         "       likewise index --update [MODEL] IMAGES -o birds.index [--prune]\n"
-        "       likewise index --merge a.index b.index -o all.index"
+        "       likewise index --vectors embeddings.npz [MODEL] -o birds.index [--update]\n"
+        "       likewise index --merge a.index b.index -o all.index\n"
+        "       likewise index --versions | --restore N | --purge | --check | --to-parquet FILE  birds.index"
     )
     options.add_argument(
         "what",
@@ -127,10 +140,14 @@ def _options() -> Arguments:
         help="a model (.safetensors), a run's folder, or a published network such as efficientnet_lite0; and a folder, "
         "nested or flat, or a table (.csv, .tsv, .parquet), whose columns are kept",
     )
-    options.add_argument("-o", "--out", metavar="INDEX", type=Path, required=True, help="where to: a folder.index")
+    options.add_argument("-o", "--out", metavar="INDEX", type=Path, help="where to: a folder.index")
     options.add_argument("--update", action="store_true", help="add new files, replace changed ones")
     options.add_argument("--prune", action="store_true", help="with --update: remove those that are gone")
     options.add_argument("--merge", action="store_true", help="put indexes of the same model together")
+    options.add_argument(
+        "--vectors", metavar="FILE", type=Path, help="embeddings from elsewhere (.npz: embeddings, paths, labels, …)"
+    )
+    index_versions.add_options(options)
     options.add_argument("--shard", metavar="I/N", help="only the I-th of N slices, to be merged later")
     options.add_argument("--overwrite", action="store_true", help="replace the index if it is there")
     options.add_argument(
@@ -156,14 +173,6 @@ def _options() -> Arguments:
     options.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
     add_table_options(options)
     return options
-
-
-def _told(words: Sequence[str]) -> str:
-    return " ".join(words) if words else "neither"
-
-
-def _parts(out: Path) -> Path:
-    return out.with_name(out.name + ".parts")
 
 
 def _collection(given: argparse.Namespace) -> Collection:
@@ -192,7 +201,7 @@ def _headline(given: argparse.Namespace, encoder: Encoder, model: str, images: i
 
 
 def _slices(given: argparse.Namespace, collection: Collection, asked: Asked, encoder: Encoder) -> Slices:
-    slices = Slices(_parts(given.out), collection.pictures, PART, given.thumbnails)
+    slices = Slices(parts_folder(given.out), collection.pictures, PART, given.thumbnails)
     slices.begin(
         {
             "model": asked.fingerprint,
@@ -228,47 +237,12 @@ def _add(index: Index, collection: Collection, found: Gathered) -> None:
     )
 
 
-def _structured(index: Index, kind: str) -> None:
-    """Build what makes a large index quick."""
-    kind = kind_for(len(index)) if kind == "auto" else kind
-    if kind != "exact":
-        index.rebuild(approximate=kind)  # type: ignore[arg-type]
-
-
-def _check_place(given: argparse.Namespace, hint: str) -> None:
-    """Nothing but an index is ever replaced: the same name may be that of a folder of photographs."""
-    if not given.out.exists():
-        return
-    try:
-        read_manifest(given.out)
-    except ValueError as refusal:
-        raise Mistake(f"{given.out} is there already and is no index: choose another -o, or remove it") from refusal
-    if not given.overwrite:
-        raise Mistake(f"{given.out} is there already; {hint}")
-
-
-def _bring_back(out: Path) -> None:
-    """An index that was moved aside to be replaced, by a process that died before it could put the new one there."""
-    old = _parts(out) / "old"
-    if old.exists() and not out.exists():
-        with alone(_parts(out)):
-            old.rename(out)
-
-
-def _put_in_place(new: Path, out: Path, old: Path) -> None:
-    if out.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        out.rename(old)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    new.rename(out)
-
-
 # ------------------------------------------------------------------------------------------------ update, merge
 
 
 def _update(given: argparse.Namespace) -> int:
     if len(given.what) not in (1, 2):
-        raise Mistake(f"likewise index --update needs IMAGES, but it was given {_told(given.what)}")
+        raise Mistake(f"likewise index --update needs IMAGES, but it was given {join_words(given.what)}")
     with making("the index"):
         index = Index.open(given.out)
     asked = _same_model(index, given)
@@ -284,8 +258,8 @@ def _update(given: argparse.Namespace) -> int:
     added, found, some = 0, None, collection.take(changed)
     if changed:
         encoder = index.encoder()
-        _headline(given, encoder, index.manifest.model.name if index.manifest.model else "", len(some))
-        with alone(_parts(given.out)):
+        _headline(given, encoder, index.card.model.name if index.card.model else "", len(some))
+        with alone(parts_folder(given.out)):
             slices = _slices(given, some, asked, encoder)
             found = _embedded(given, slices, encoder)
             if found is None:
@@ -302,12 +276,12 @@ def _update(given: argparse.Namespace) -> int:
             index.rebuild(storage=given.storage, approximate=given.approximate)
     fresh = 0 if found is None else sum(paths[changed[row]] not in stamps for row in found.rows)
     done = f"{_images(fresh)} added, {added - fresh:,} replaced, {removed:,} removed"
-    return _conclude(index, given.out, done, collection if found is None else some.take(found.rows[:1].tolist()))
+    return conclude(index, given.out, done, collection if found is None else some.take(found.rows[:1].tolist()))
 
 
 def _same_model(index: Index, given: argparse.Namespace) -> Asked:
     """The index's own model; another one would make vectors that cannot be compared."""
-    model = index.manifest.model
+    model = index.model
     if model is None or index.model_file is None:
         raise Mistake(f"{given.out} has no model: add vectors to it in Python")
     own = Asked(index.model_file, model.images, model.sha256)
@@ -334,91 +308,6 @@ def _gone(index: Index, collection: Collection, paths: Sequence[str]) -> Any:
         if path not in listed and full.is_relative_to(here):
             found.append(number)
     return np.array(found, np.int64)
-
-
-def _merge(given: argparse.Namespace) -> int:
-    if len(given.what) < 2:
-        raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {_told(given.what)}")
-    _check_place(given, "--overwrite replaces it")
-    _check_store(given.store)
-    with making("the index"):
-        parts = [Index.open(each) for each in given.what]
-    with alone(_parts(given.out)):
-        new = _parts(given.out) / "index"
-        shutil.rmtree(new, ignore_errors=True)
-        first = parts[0]
-        model = first.manifest.model
-        storage: Any = given.storage or first.storage
-        with making("the index"):
-            index = Index.create(
-                new,
-                dim=first.dim,
-                model=first.model_file,
-                storage=storage,
-                name=given.name or given.out.name.removesuffix(".index"),
-                images=None if model is None else model.images,
-                root=first.root,
-                model_name=None if model is None else model.name,
-            )
-            try:
-                for name, part in zip(given.what, parts, strict=True):
-                    with making(f"{name}"):
-                        index.merge(part)
-            except Mistake:
-                shutil.rmtree(new, ignore_errors=True)
-                if {each.name for each in new.parent.iterdir()} == {".lock"}:
-                    shutil.rmtree(new.parent, ignore_errors=True)
-                raise
-            index.rebuild(approximate=given.approximate or "auto")
-            if all(part.calibration == first.calibration for part in parts):
-                index.calibrated(first.calibration)
-        _put_in_place(new, given.out, _parts(given.out) / "old")
-        shutil.rmtree(_parts(given.out), ignore_errors=True)
-    index = Index.open(given.out)
-    _store(index, given.store)
-    return _conclude(index, given.out, f"{len(parts)} indexes merged")
-
-
-def _check_store(store: str | None) -> None:
-    """Whether the database answers, before hours are spent."""
-    if store is None:
-        return
-    from likewise.search import PostgresIndex
-
-    with making("--store"):
-        url, name = split_url(store)
-        with suppress(ValueError):  # there is no such index yet
-            PostgresIndex.open(url, name).close()
-
-
-def _store(index: Index, store: str | None) -> None:
-    """Put the items into a database, too; those whose paths are there are replaced."""
-    if store is None:
-        return
-    from likewise.search import PostgresIndex
-
-    model = index.manifest.model
-    with making("--store"):
-        url, given = split_url(store)
-        name = given or index.name
-        try:
-            target = PostgresIndex.open(url, name)
-        except ValueError:
-            storage: Any = "float32" if index.storage == "float32" else "float16"
-            target = PostgresIndex.create(
-                url,
-                name,
-                dim=index.dim,
-                model=index.model_file,
-                storage=storage,
-                images=None if model is None else model.images,
-                root=index.root,
-                model_name=None if model is None else model.name,
-            )
-            target.calibrated(index.calibration)
-        count = target.merge(index)
-        target.close()
-    print(f"{count:,} images stored in the index {name} of the database")
 
 
 # ------------------------------------------------------------------------------------------------ what is said
@@ -452,43 +341,3 @@ def _nothing(collection: Collection, found: Gathered) -> int:
 
 def _images(count: int) -> str:
     return f"{count:,} image{'s' * (count != 1)}"
-
-
-def _conclude(index: Index, out: Path, done: str, collection: Collection | None = None) -> int:
-    print(f"{bold(str(out))}: {done}")
-    print(columns(summary(index)))
-    query = "photo.jpg"
-    if collection is not None and len(collection):
-        query = os.path.relpath(collection.pictures.root / collection.pictures.paths[0])
-    print(f"next: likewise search {shlex.quote(str(out))} {shlex.quote(query)} --sheet found.png")
-    print(f"      likewise serve {shlex.quote(str(out))}")
-    return 0
-
-
-def summary(index: Index) -> list[tuple[str, str]]:
-    """What an index holds, and what was measured, in words.
-
-    Examples:
-        >>> import tempfile
-        >>> summary(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))[0]
-        ('images', '0, vectors of 2 numbers')
-    """
-    manifest = index.manifest
-    size = sum((index.folder / name).stat().st_size for name in manifest.files())
-    rows = [("images", f"{len(index):,}, vectors of {index.dim:,} numbers")]
-    if index.fields:
-        rows.append(("metadata", ", ".join(index.fields)))
-    stored = f"{index.storage}, {size / 1e6:,.1f} MB in all"
-    if manifest.loss is not None:
-        stored += f"; finds {manifest.loss.recall:.1%} of the ten nearest that float32 finds, measured with {manifest.loss.queries}"
-    rows.append(("storage", stored))
-    near = manifest.near
-    if near is None:
-        rows.append(("search", "exact: every image is compared"))
-    else:
-        name = {"hnsw": "HNSW", "ivfpq": "IVF-PQ"}[near.kind]
-        measured = f"finds {near.recall:.1%} of the ten nearest, {near.faster:.0f} times as fast as exact search"
-        rows.append(("search", f"{name}: {measured}, measured with {near.queries} queries"))
-        if near.recall < 0.95:
-            note(f"{name} misses {1 - near.recall:.0%} of the nearest here: --exact on a search finds them all")
-    return rows

@@ -9,9 +9,9 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from likewise.app import Mistake, making, nearest
+from likewise.app import KINDS, Mistake, imported, make, making, nearest, resolve
 from likewise.cli.arguments import Arguments
-from likewise.report import loss_names, write_lens
+from likewise.report import add_losses, loss_names, write_lens
 
 
 def run(words: Sequence[str]) -> int:
@@ -25,14 +25,21 @@ def run(words: Sequence[str]) -> int:
     options = Arguments(
         "lens", "See what a loss does: drag points on a circle, turn hyper-parameters, watch weights and forces."
     )
-    options.add_argument("losses", metavar="LOSS", nargs="*", help="shown first, and a second one beside it")
+    options.add_argument(
+        "losses",
+        metavar="LOSS",
+        nargs="*",
+        help="shown first, and a second one beside it; one of your own by its import path",
+    )
     options.add_argument("--out", type=Path, default=Path("lens.html"), help="where the page is written (lens.html)")
     options.add_argument("--no-open", action="store_true", help="write the page, and do not open it in a browser")
     asked = options.parse_args(words)
     known = loss_names()
-    losses = [loss_called(each, known) for each in asked.losses]
+    own = {each: _print_own(each, known) for each in asked.losses if "." in each}
+    losses = [own[each][0] if each in own else loss_called(each, known) for each in asked.losses]
     with making("the page"):
-        page = write_lens(asked.out, losses).resolve()
+        scripts = add_losses(*(entry for _, entry in own.values())) if own else None
+        page = write_lens(asked.out, losses, scripts).resolve()
     if not asked.no_open and _opened(page):
         print(f"opened {page}")
     else:
@@ -60,6 +67,22 @@ def loss_called(name: str, known: Mapping[str, str]) -> str:
         hint = nearest(name, [*known, *known.values()]) or f"; there are {', '.join(known)}"
         raise Mistake(f"there is no loss {name}{hint}")
     return spelled[_bare(name)]
+
+
+def _print_own(path: str, known: Mapping[str, str]) -> tuple[str, str]:
+    """A loss of the user's own for the page: its name there, and its JavaScript."""
+    from likewise.analysis import script_of
+    from likewise.losses import PairLoss, ProxyLoss
+
+    path = resolve(KINDS["loss"], path)
+    kind = imported(path)
+    with making(f"the loss {path}"):
+        # a class of the library's kind keeps its sliders; any other module is shown as it is made
+        is_declared = issubclass(kind, PairLoss | ProxyLoss)
+        sizes = {"num_classes": 8, "embedding_dim": 2}
+        source = kind if is_declared else make(KINDS["loss"], {"class_path": path}, sizes)
+        script = script_of(source, name=path if kind.__name__ in known else kind.__name__)
+    return script.name, script.entry
 
 
 def _bare(name: str) -> str:

@@ -6,10 +6,13 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from likewise.app import KINDS, Kind, Mistake, nearest, needed
+from likewise.app import KINDS, Kind, Mistake, nearest, needed, resolve
 from likewise.cli.arguments import Arguments
 from likewise.cli.catalog import Entry, entries
 from likewise.cli.screen import bold, columns, paragraph
+
+IMPORTED = {"losses": "loss", "datasets": "data"}
+"""Commands that describe a class of the user's own, by its import path, and its kind."""
 
 
 def losses(words: Sequence[str]) -> int:
@@ -32,7 +35,7 @@ def losses(words: Sequence[str]) -> int:
     print(bold("Miners: --loss.miner NAME"))
     print(columns([(each.name, each.summary) for each in entries("miner").values()]) + "\n")
     print(paragraph("A memory of earlier batches around a pair loss: --memory.size 1024 (CrossBatchMemory)."))
-    print("likewise losses NAME tells all about one.")
+    print(paragraph("likewise losses NAME tells all about one; losses my_module.MyLoss, about one of your own."))
     return 0
 
 
@@ -80,8 +83,11 @@ def trunks(words: Sequence[str]) -> int:
 
 def _name(command: str, description: str, words: Sequence[str], known: Iterable[str]) -> str | None:
     options = Arguments(command, description)
-    options.add_argument("name", metavar="NAME", nargs="?", help="one of them")
+    own = ", or the import path of one of your own" if command in IMPORTED else ""
+    options.add_argument("name", metavar="NAME", nargs="?", help=f"one of them{own}")
     name: str | None = options.parse_args(words).name
+    if name is not None and "." in name and command in IMPORTED:
+        return resolve(KINDS[IMPORTED[command]], name)
     if name is not None and name not in known:
         same = [each for each in known if each.lower() == name.lower()]
         if not same:
@@ -97,13 +103,15 @@ def _with_defaults(entry: Entry) -> str:
 
 
 def _describe_class(kind: Kind, name: str, key: str) -> None:
+    """Describe a class by the library's name of it, or by its import path."""
     from likewise.app import imported
     from likewise.cli.formulas import describe
 
-    thing = imported(f"{kind.room}.{name}")
+    path = name if "." in name else f"{kind.room}.{name}"
+    thing = imported(path)
     told = describe(thing)
-    print(bold(f"{kind.room}.{name}") + "\n")
-    for text in told.paragraphs:
+    print(bold(path) + "\n")
+    for text in told.paragraphs if _is_documented(thing) else ():
         print(paragraph(text, indent=4 if text.startswith("\t") else 0) + "\n")
     rows = list(_options(kind, thing, told.arguments))
     if rows:
@@ -112,27 +120,35 @@ def _describe_class(kind: Kind, name: str, key: str) -> None:
     print(f"likewise train --{key} {name}" + "".join(f" --{key}.{each[0]} …" for each in rows if each[1] == "needed"))
 
 
+def _is_documented(thing: Any) -> bool:
+    """Whether a class has a docstring; a dataclass without one has its signature in its place."""
+    text = thing.__doc__
+    return bool(text) and not text.startswith(f"{thing.__name__}(")
+
+
 def _options(kind: Kind, thing: Any, told: dict[str, str]) -> Iterable[tuple[str, str, str]]:
     """Every option: its name, its default, and what it means within which limits."""
     from likewise.formula import hyperparameters
 
     declared = hyperparameters(thing) if hasattr(thing, "__dataclass_fields__") else {}
-    inherited = _inherited(thing)
+    told = {**_inherited(thing), **told}
     filled = {*kind.filled, *needed(kind, thing)}
     for parameter in inspect.signature(thing).parameters.values():
-        if parameter.name in filled:
+        if parameter.name in filled or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
-        text = (told.get(parameter.name) or inherited.get(parameter.name, "")).rstrip(".")
+        meaning = declared[parameter.name].help if parameter.name in declared else ""
+        text = (told.get(parameter.name) or meaning).rstrip(".")
         limits = declared[parameter.name].limits() if parameter.name in declared else ""
         default = "needed" if parameter.default is inspect.Parameter.empty else _shown(parameter.default)
         yield parameter.name, default, "; ".join(filter(None, (text, limits)))
 
 
 def _inherited(thing: Any) -> dict[str, str]:
-    """What the options mean that a class has from its base."""
+    """What the options mean that a class has from the library's bases."""
     from likewise.cli.formulas import describe
 
-    return describe(thing.__mro__[1]).arguments
+    bases = [base for base in reversed(thing.__mro__[1:]) if base.__module__.startswith("likewise.")]
+    return {name: text for base in bases for name, text in describe(base).arguments.items()}
 
 
 def _shown(value: object) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -31,15 +31,9 @@ from likewise.search import (
     Rerank,
     Shot,
     draw_contact_sheet,
-    open_index,
     pixels,
     thumbnail,
 )
-
-if TYPE_CHECKING:
-    from likewise.search import PostgresIndex
-
-Anywhere: TypeAlias = "Index | PostgresIndex"
 
 OUTPUTS = (".csv", ".parquet", ".jsonl")
 SHEETS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
@@ -68,7 +62,7 @@ def run(words: Sequence[str]) -> int:
     """
     given = _options().parse_intermixed_args(words)
     with making("the index"):
-        index = open_index(given.index)
+        index = Index.open(given.index)
     if given.out is not None and given.out.suffix not in OUTPUTS:
         raise Mistake(f"-o must be a file that ends in {', '.join(OUTPUTS)}, but it is {given.out}")
     if given.sheet is not None and given.sheet.suffix.lower() not in SHEETS:
@@ -130,7 +124,7 @@ class _Answer:
     found: list[tuple[Item, float]]
 
 
-def _search(index: Anywhere, given: argparse.Namespace) -> int:
+def _search(index: Index, given: argparse.Namespace) -> int:
     if given.k < 1:
         raise Mistake(f"-k must be a whole number ≥ 1, but it is {given.k}")
     given.k = min(given.k, max(1, len(index)))  # nobody can find more
@@ -184,9 +178,7 @@ def _queries(given: argparse.Namespace) -> tuple[list[Path], bool]:
     return places, False
 
 
-def _searched(
-    index: Anywhere, paths: Sequence[Path], given: argparse.Namespace, one: bool
-) -> tuple[list[_Answer], int]:
+def _searched(index: Index, paths: Sequence[Path], given: argparse.Namespace, one: bool) -> tuple[list[_Answer], int]:
     names, images, small = [], [], []
     for path in paths:
         try:
@@ -209,7 +201,7 @@ def _searched(
     return answers, len(paths) - len(images)
 
 
-def _answer(index: Anywhere, name: str, picture: bytes | None, found: Found, row: int) -> _Answer:
+def _answer(index: Index, name: str, picture: bytes | None, found: Found, row: int) -> _Answer:
     pairs = found.of(row)
     items = index.items([number for number, _ in pairs]) if pairs else []
     return _Answer(name, picture, [(item, score) for item, (_, score) in zip(items, pairs, strict=True)])
@@ -264,7 +256,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 # ------------------------------------------------------------------------------------------------ groups
 
 
-def _duplicates(index: Anywhere, given: argparse.Namespace) -> int:
+def _duplicates(index: Index, given: argparse.Namespace) -> int:
     with making("--duplicates"):
         groups = index.duplicates(given.duplicates, where=given.where)
     known = {item.id: item for item in index.items([each for group in groups for each in group])} if groups else {}
@@ -302,7 +294,7 @@ def _duplicates(index: Anywhere, given: argparse.Namespace) -> int:
     return 0
 
 
-def _clusters(index: Anywhere, given: argparse.Namespace) -> int:
+def _clusters(index: Index, given: argparse.Namespace) -> int:
     if given.where is not None:
         raise Mistake("--clusters sorts the whole collection: leave --where out")
     with making("--clusters"):
@@ -363,12 +355,12 @@ def _commonest(labels: Any) -> str:
 # ------------------------------------------------------------------------------------------------ sheets and tables
 
 
-def _shots(index: Anywhere, answer: _Answer) -> list[Shot]:
+def _shots(index: Index, answer: _Answer) -> list[Shot]:
     lead = Shot(answer.picture, "query", os.path.basename(answer.query), lead=True)
     return [lead, *(_shot(index, item, score) for item, score in answer.found)]
 
 
-def _shot(index: Anywhere, item: Item, score: float | None) -> Shot:
+def _shot(index: Index, item: Item, score: float | None) -> Shot:
     title = "   ".join(each for each in ("" if score is None else f"{score:.3f}", item.label or "") if each)
     picture: bytes | Image.Image | None = index.thumbnail(item.id)
     if picture is None:
@@ -379,7 +371,7 @@ def _shot(index: Anywhere, item: Item, score: float | None) -> Shot:
     return Shot(picture, title or os.path.basename(item.path), item.path if title else "")
 
 
-def _sheet(index: Anywhere, given: argparse.Namespace, rows: Sequence[Sequence[Shot]], count: int) -> None:
+def _sheet(index: Index, given: argparse.Namespace, rows: Sequence[Sequence[Shot]], count: int) -> None:
     detail = f"{len(index):,} images" + (f", where {given.where}" if given.where else "")
     sheet = draw_contact_sheet(rows, heading=index.name, detail=detail)
     file = BytesIO()

@@ -20,12 +20,10 @@ from likewise.app import Mistake, making
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, note
 from likewise.data import cores
-from likewise.search import MANIFEST_FILE, is_url, open_index
+from likewise.search import Index, is_index, is_url
 
 if TYPE_CHECKING:
     import uvicorn
-
-    from likewise.search import Index, PostgresIndex
 
 MODEL = "efficientnet_lite0"
 """What looks at pictures where nobody has trained anything."""
@@ -47,12 +45,12 @@ def run(words: Sequence[str]) -> int:
     folder, token = _folder(given.index), _token(given.token)
     door = _door(given.host, given.port)  # before anything takes time
     try:
-        if folder is not None and not (folder / MANIFEST_FILE).exists():
+        if folder is not None and not is_index(folder):
             folder, code = _indexed(folder)
             if code != 0:
                 return code
         with making("the index"):
-            index = open_index(given.index if folder is None else folder)
+            index = Index.open(given.index if folder is None else folder)
         return _serve(index, door, token, given)
     finally:
         door.close()
@@ -150,14 +148,14 @@ def _indexed(folder: Path) -> tuple[Path, int]:
 
     place = folder.resolve()
     beside = place.with_name(place.name + ".index")
-    if (beside / MANIFEST_FILE).exists():
+    if is_index(beside):
         note(f"{folder} has an index beside it, which is brought up to date: {beside.name}")
         return beside, command.run(["--update", "--prune", str(folder), "-o", str(beside)])
     note(f"{folder} is a folder of pictures: its index is made beside it, {beside.name}, with {MODEL}")
     return beside, command.run([MODEL, str(folder), "-o", str(beside)])
 
 
-def _serve(index: Index | PostgresIndex, door: socket.socket, token: str | None, given: Any) -> int:
+def _serve(index: Index, door: socket.socket, token: str | None, given: Any) -> int:
     import uvicorn
 
     from likewise.search import Limits, is_loopback, make_app
@@ -189,7 +187,7 @@ def _serve(index: Index | PostgresIndex, door: socket.socket, token: str | None,
     return 0
 
 
-def _announce(index: Index | PostgresIndex, host: str, port: int, token: str | None, loopback: bool) -> None:
+def _announce(index: Index, host: str, port: int, token: str | None, loopback: bool) -> None:
     shown = host if host not in ("0.0.0.0", "::") else socket.gethostname()
     print(f"{index.name}: {len(index):,} images at {bold(_address(shown, port))}   (Ctrl-C ends it)")
     if token is not None:

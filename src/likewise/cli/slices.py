@@ -104,9 +104,18 @@ class Slices:
             return
         write_aside(told, json.dumps(about).encode())
 
+    def missing(self) -> list[int]:
+        """The first images of the parts that are not there yet."""
+        return [start for start in self.starts if not self.file(start).exists()]
+
+    def embed_part(self, start: int, embedding: Embedding) -> None:
+        """Embed one part."""
+        with ThreadPoolExecutor(cores(), thread_name_prefix="likewise-decode") as pool:
+            self._embed_part(start, embedding, pool, lambda count: None)
+
     def embed(self, embedding: Embedding) -> None:
         """Embed what is not there yet, part by part."""
-        missing = [start for start in self.starts if not self.file(start).exists()]
+        missing = self.missing()
         done = len(self.pictures) - sum(min(self.size, len(self.pictures) - start) for start in missing)
         with (
             ThreadPoolExecutor(cores(), thread_name_prefix="likewise-decode") as pool,

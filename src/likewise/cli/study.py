@@ -13,26 +13,26 @@ from typing import Any
 
 import yaml
 
-from likewise.app import KINDS, Mistake, Tree, defaults_for, merged, nearest, sentence
-from likewise.cli.trials import METRICS
+from likewise.app import KINDS, METRICS, Mistake, Tree, defaults_for, merged, nearest, sentence
 from likewise.data import aside
 from likewise.formula import whole_number
 from likewise.protocols import (
     COLUMNS,
     PROTOCOLS,
-    Board,
-    FileBoard,
+    STUDY_DATABASE,
     Label,
     Protocol,
-    SqlBoard,
+    Result,
+    Study,
     Trial,
     fixed_share,
+    in_shard,
     k_fold,
 )
 from likewise.schema import SCHEMA, schema_of, upgrade_part, upgrade_setting
 
 FILE = "study.yaml"
-KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric", "board")
+KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric")
 SETTINGS = {"data": "data", "model.trunk": "trunk", "model.dim": "dim"}
 """What every trial is labeled with, by its path."""
 
@@ -50,7 +50,6 @@ class StudyFile:
         seeds: every training is made with each of them.
         protocol: by name, or ``{"folds": 4, "contiguous": true}`` or ``{"validation": 0.1}``.
         metric: by which methods are ranked.
-        board: the address of a database that several machines share; by default a folder beside the file.
 
     Examples:
         >>> study = StudyFile("one", methods={"contrastive": {"loss": "ContrastiveLoss"}}, base={"data": "Glyphs"})
@@ -66,7 +65,6 @@ class StudyFile:
     seeds: Sequence[int] = (0,)
     protocol: str | Tree = "own-validation"
     metric: str = "MAP@R"
-    board: str | None = None
 
     def __post_init__(self) -> None:
         named = isinstance(self.name, str) and self.name.strip() and not set(self.name) & set("/\\\0")
@@ -84,8 +82,6 @@ class StudyFile:
             raise Mistake(f"seeds must differ, but they are {list(self.seeds)}")
         if self.metric not in METRICS:
             raise Mistake(f"metric must be one of {', '.join(METRICS)}, but it is {self.metric!r}")
-        if self.board is not None and not isinstance(self.board, str):
-            raise Mistake(f"board must be the address of a database, but it is {self.board!r}")
         self.chosen_protocol()
 
     def trials(self) -> list[Trial]:
@@ -280,6 +276,8 @@ def read_study(source: Path) -> StudyFile:
         raise Mistake(f"{source} must be a study in YAML, but it is not: {sentence(error)}") from error
     if not isinstance(said, dict):
         raise Mistake(f"{source} must have keys such as name and methods, but it is a {type(said).__name__}")
+    if said.get("board", "") is None:
+        del said["board"]  # written by earlier versions
     for key in said:
         if key not in (*KEYS, "schema"):
             raise Mistake(f"{source}: there is no key {key} in a study{nearest(str(key), KEYS)}")
@@ -328,29 +326,48 @@ def presets() -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
 
 
-def board_of(folder: Path, study: StudyFile) -> Board:
-    """Where a study's trials and results are."""
-    if study.board is None:
-        return FileBoard(folder / "board")
-    try:
-        return SqlBoard(study.board, study.name)
-    except Exception as error:  # SQLAlchemy and the drivers below it have many
-        raise Mistake(f"--board: {sentence(error)}") from error
+def open_study(folder: Path) -> Study:
+    """The table of a study, with the results of its shards."""
+    is_new = not (folder / STUDY_DATABASE).exists()
+    study = Study(folder / STUDY_DATABASE)
+    if is_new and (folder / "board" / "trials.jsonl").exists():
+        _import_board(folder / "board", study)
+    for file in sorted(folder.glob("study-*-of-*.db")):
+        study.merge(Study(file))
+    return study
 
 
-def begin(folder: Path, study: StudyFile) -> Board:
-    """Write the study down, and put its trials on its board.
+def _import_board(board: Path, study: Study) -> None:
+    """Take over the trials and results of a study that an earlier version began, from its folder of small files."""
+    lines = (board / "trials.jsonl").read_text(encoding="utf-8").splitlines()
+    study.add([Trial.from_dict(said) for line in lines if line for said in json.loads(line)])
+    for file in sorted((board / "results").glob("*.json")):
+        study.finish(Result.from_dict(json.loads(file.read_text(encoding="utf-8"))))
 
-    One that was begun before is gone on with; what failed is tried again, because whoever gives the command once more
-    may have mended something, and because it may have failed of being killed too often.
+
+def begin(folder: Path, study: StudyFile, shard: tuple[int, int] | None = None) -> Study:
+    """Write the study down, and add its trials to its table.
+
+    A study that was begun before is continued; what failed is tried again, because the cause may be mended by now.
+
+    Args:
+        folder: of the study.
+        study: what it says.
+        shard: the part of the trials that goes to a table of its own, by its number and how many there are.
     """
     trials = study.trials()  # whatever is refused is refused before there is a folder
     write_study(folder, study)
-    board = board_of(folder, study)
-    there = {trial.upgrade().key for trial in board.trials()}  # a trial of an older schema has the key of that one
-    board.add([trial for trial in trials if trial.key not in there])
-    board.again([result.key for result in board.results() if result.status == "failed"])
-    return board
+    if shard is None:
+        table = open_study(folder)
+    else:
+        whole = folder / STUDY_DATABASE
+        there = {each.key for each in Study(whole).results() if each.status == "done"} if whole.exists() else set()
+        trials = [trial for trial in trials if in_shard(trial.key, shard) and trial.key not in there]
+        table = Study(folder / f"study-{shard[0]}-of-{shard[1]}.db")
+    there = {trial.upgrade().key for trial in table.trials()}  # a trial of an older schema has the key of that one
+    table.add([trial for trial in trials if trial.key not in there])
+    table.retry([result.key for result in table.results() if result.status == "failed"])
+    return table
 
 
 def write_study(folder: Path, study: StudyFile) -> None:

@@ -1,28 +1,25 @@
-"""``likewise tournament`` and ``likewise work``: many trainings, killed and resumed at will, one table at the end."""
+"""``likewise tournament``: many trainings, killed and resumed at will, one table at the end."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from likewise.app import Mistake, nearest
 from likewise.cli.arguments import Arguments
-from likewise.cli.pool import describe, fitting, interruptible, run_workers
+from likewise.cli.executing import INTERRUPTED, Execution, add_execution_options, describe, execution_of, run_trials
 from likewise.cli.screen import bold, paragraph, width
-from likewise.cli.study import FILE, StudyFile, begin, board_of, presets, read_study, with_aside
+from likewise.cli.study import FILE, StudyFile, begin, presets, read_study, with_aside
 from likewise.cli.study_page import write_page
 from likewise.data import aside
 from likewise.protocols import (
-    Board,
     Leaderboard,
     NoPairs,
     Result,
-    Standing,
+    Study,
     Unfair,
     compare_all,
     concatenated,
@@ -30,10 +27,6 @@ from likewise.protocols import (
     table,
     tournament,
 )
-from likewise.protocols import work as take
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -48,10 +41,7 @@ def run(words: Sequence[str]) -> int:
     options.add_argument("study", metavar="FILE", nargs="?", type=Path, help="a study in YAML")
     options.add_argument("--preset", metavar="NAME", help=f"one that is here: {', '.join(presets())}")
     options.add_argument("--out", metavar="FOLDER", type=Path, help="where to (default: studies/NAME)")
-    options.add_argument("--workers", metavar="N", type=int, help="processes (default: as many as fit); 0: only plan")
-    options.add_argument(
-        "--board", metavar="URL", help="a database that several machines share, such as postgresql://…"
-    )
+    add_execution_options(options)
     options.add_argument("--even-if-unfair", action="store_true", help="rank also what differs in more than the method")
     given = options.parse_args(words)
     if (given.study is None) == (given.preset is None):
@@ -59,65 +49,40 @@ def run(words: Sequence[str]) -> int:
     if given.preset is not None and given.preset not in presets():
         raise Mistake(f"there is no preset {given.preset}{nearest(given.preset, presets())}")
     study = read_study(given.study or presets()[given.preset])
-    if given.board is not None:
-        study = replace(study, board=given.board)
-    workers = fitting() if given.workers is None else given.workers
-    if workers < 0:
-        raise Mistake(f"--workers must be a whole number ≥ 0, but it is {workers}")
-    folder = given.out or Path("studies", study.name)
-    board = begin(folder, study)
-    print(bold(f"{study.name}: {len(board.trials())} trainings, {workers} workers, {folder}"), flush=True)
-    code = run_workers(folder, board, workers) if workers else 0
-    if code == INTERRUPTED:
-        again = ["likewise", "tournament", str(folder / FILE), "--out", str(folder)]
-        print(f"stopped; the same command goes on: {shlex.join(again)}")
-        return code
-    conclude(folder, study, board.results(), even_if_unfair=given.even_if_unfair)
-    return 1 if code or board.counts()["failed"] else 0
+    how, folder = execution_of(given), given.out or Path("studies", study.name)
+    table = begin(folder, study, how.shard)
+    print(bold(f"{study.name}: {len(table.trials())} trainings, {how.words()}, {folder}"), flush=True)
+    again = ["likewise", "tournament", str(folder / FILE), "--out", str(folder)]
+    return finish(folder, study, table, how, again, even_if_unfair=given.even_if_unfair)
 
 
-def work(words: Sequence[str]) -> int:
-    """Take trials from a study's board until there is nothing left; as many of these as one likes, on any machine.
+def finish(
+    folder: Path, study: StudyFile, table: Study, how: Execution, again: Sequence[str], *, even_if_unfair: bool
+) -> int:
+    """Run what is missing, and write the tables and the page.
 
-    Examples:
-        >>> work(["nowhere"])
-        Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no study nowhere/study.yaml
+    Args:
+        folder: of the study.
+        study: what its file says.
+        table: its table, or that of a shard.
+        how: where trials run.
+        again: the command that goes on.
+        even_if_unfair: rank also what differs in more than the method.
+
+    Returns:
+        The exit code.
     """
-    options = Arguments("work", "Run trials of a study, one after the other, until there is nothing left.")
-    options.add_argument("study", metavar="STUDY", type=Path, help="the folder of a study")
-    options.add_argument(
-        "--workers", metavar="N", type=int, help="so many processes at once; they share a GPU, or have one thread each"
-    )
-    options.add_argument("--minutes", metavar="M", type=float, help="stop after so many; the same command goes on")
-    options.add_argument("--name", help="of this worker, in tables")
-    given = options.parse_args(words)
-    study = read_study(given.study / FILE)
-    board = board_of(given.study, study)
-    if given.workers is None and given.minutes is None:
-        return _take(given.study, study, board, given.name)
-    if given.workers is not None and given.workers < 1:
-        raise Mistake(f"--workers must be a whole number ≥ 1, but it is {given.workers}")
-    if given.minutes is not None and not given.minutes > 0:
-        raise Mistake(f"--minutes must be a number > 0, but it is {given.minutes:g}")
-    if given.name is not None:
-        raise Mistake("--name is of one worker in this process: leave it out beside --workers and --minutes")
-    seconds = math.inf if given.minutes is None else 60 * given.minutes
-    code = run_workers(given.study, board, given.workers or 1, seconds=seconds)
-    left = board.counts()["waiting"]
-    if left and code in (0, INTERRUPTED):
-        print(f"{left} trainings wait; the same command goes on: {shlex.join(['likewise', 'work', *words])}")
-    return code
-
-
-def _take(folder: Path, study: StudyFile, board: Board, name: str | None) -> int:
-    """Be a worker."""
-    from likewise.cli.trials import run_trial
-
-    with interruptible():  # not only a training, but whatever a trial consists of is put back
-        done = take(board, lambda trial, go_on: run_trial(trial, go_on, folder=folder), name=name, metric=study.metric)
-    print(f"{done} trainings")
-    return 0
+    code = run_trials(folder, table, how, metric=study.metric)
+    counts = table.counts()
+    if code == INTERRUPTED or (how.minutes is not None and counts["missing"]):
+        print(f"stopped with {counts['missing']} missing; the same command goes on: {shlex.join(again)}")
+        return code
+    if how.shard is not None:
+        done = f"{counts['done']} done, {counts['failed']} failed, {counts['missing']} missing"
+        print(paragraph(f"{table.file}: {done}; the command without --shard puts all shards together"))
+    else:
+        conclude(folder, study, table.results(), even_if_unfair=even_if_unfair)
+    return 1 if code or counts["failed"] else 0
 
 
 def conclude(folder: Path, study: StudyFile, results: list[Result], *, even_if_unfair: bool) -> None:
@@ -128,9 +93,11 @@ def conclude(folder: Path, study: StudyFile, results: list[Result], *, even_if_u
     write_rows(folder, table([*results, *joined]))
     for result in results:
         if result.status == "failed":
-            print(paragraph(f"failed: {describe(Standing(result.trial))}: {result.error}"))
+            print(paragraph(f"failed: {describe(result.trial)}: {result.error}"))
+        elif result.note:
+            print(paragraph(f"note: {describe(result.trial)}: {result.note}"))
     if not done:
-        print("nothing is done" + ("" if results else " yet: likewise work runs what waits"))
+        print("nothing is done" + ("" if results else " yet"))
         return
     within, planned = study.settings(), len(study.trials())
     boards: dict[str, Leaderboard] = {}

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from torch import nn
 
-from likewise.app import Mistake, Tree, check, imported, making, nearest, parse_request, read_request
+from likewise.app import (
+    EXPECTED,
+    KINDS,
+    Mistake,
+    Tree,
+    check,
+    imported,
+    make,
+    making,
+    nearest,
+    needed,
+    parse_request,
+    read_request,
+)
 from likewise.cli.arguments import Arguments
-from likewise.cli.pool import fitting, run_workers
+from likewise.cli.executing import Execution, add_execution_options, execution_of, run_trials
 from likewise.cli.screen import bold, columns, paragraph
-from likewise.cli.study import StudyFile, begin, board_of, with_aside, write_study
-from likewise.cli.tournament import INTERRUPTED, conclude, write_rows
+from likewise.cli.study import StudyFile, begin, open_study, with_aside, write_study
+from likewise.cli.tournament import finish, write_rows
 from likewise.formula import hyperparameters
 from likewise.protocols import (
     PROTOCOLS,
@@ -27,6 +40,7 @@ from likewise.protocols import (
     Range,
     Search,
     Space,
+    Study,
     Tried,
     at_point,
     best,
@@ -36,9 +50,12 @@ from likewise.protocols import (
     space_of,
     table,
 )
+from likewise.train import Optimizer, parameter_groups
 
 HOW: Mapping[str, Method] = {"bayesian": Bayesian(), "grid": CoordinateGrid(), "random": Random()}
-RATES = {"optimizer.lr": Range(1e-6, 1e-2, log=True)}
+LEARNED = "optimizer.lrs.loss"
+RATE, LEARNED_RATE = Range(1e-6, 1e-2, log=True), Range(1e-4, 1.0, log=True)
+"""Learning rates that are searched: of the network, and of what a loss learns itself, such as proxies."""
 
 
 def repeat(words: Sequence[str]) -> int:
@@ -51,7 +68,7 @@ def repeat(words: Sequence[str]) -> int:
     """
     options = Arguments("repeat", "Train one method with several seeds. Other options are those of likewise train.")
     options.add_argument("--seeds", metavar="N", type=int, default=5, help="how many (default: 5)")
-    _shared(options)
+    _add_options(options, shards=True)
     given, rest = options.parse_known_args(list(words))
     _at_least("seeds", given.seeds, 1)
     config = parse_request(read_request(rest))
@@ -64,15 +81,10 @@ def repeat(words: Sequence[str]) -> int:
         seeds=list(range(config["seed"], config["seed"] + given.seeds)),
         protocol=given.protocol,
     )
-    workers = _workers(given)
-    folder = given.out or Path("studies", study.name)
-    board = begin(folder, study)
-    code = run_workers(folder, board, workers)
-    if code == INTERRUPTED:
-        print("stopped; the same command goes on")
-        return code
-    conclude(folder, study, board.results(), even_if_unfair=False)
-    return 1 if code or board.counts()["failed"] else 0
+    how, folder = execution_of(given), given.out or Path("studies", study.name)
+    return finish(
+        folder, study, begin(folder, study, how.shard), how, ["likewise", "repeat", *words], even_if_unfair=False
+    )
 
 
 def tune(words: Sequence[str]) -> int:
@@ -89,17 +101,22 @@ def tune(words: Sequence[str]) -> int:
         "its miner declare, and learning rates. Other options are those of likewise train.",
     )
     options.add_argument("--rounds", metavar="N", type=int, default=50, help="settings to try (default: 50)")
+    options.add_argument(
+        "--at-once", metavar="N", type=int, help="settings that are chosen together (default: as many as run at once)"
+    )
     options.add_argument("--how", default="bayesian", help=f"{', '.join(HOW)} (default: bayesian)")
     options.add_argument(
         "--search",
         metavar="WHAT",
         nargs="+",
-        help="paths to search (default: all of the loss and miner), each with its own range if wanted: "
+        help="paths to search (default: all of the loss and miner, and learning rates), each with its range if wanted: "
         "loss.alpha, optimizer.lr=1e-5:1e-2:log, optimizer.lrs.proxies=1e-4:1:log",
     )
-    _shared(options)
+    _add_options(options, shards=False)  # the next points of a search depend on all results
     given, rest = options.parse_known_args(list(words))
     _at_least("rounds", given.rounds, 1)
+    if given.at_once is not None:
+        _at_least("at-once", given.at_once, 1)
     if given.how not in HOW:
         raise Mistake(f"there is no search {given.how}{nearest(given.how, HOW)}")
     config = parse_request(read_request(rest))
@@ -108,8 +125,8 @@ def tune(words: Sequence[str]) -> int:
     protocol = PROTOCOLS[given.protocol]
     if protocol.tuned_on_test:
         raise Mistake("--protocol must have validation classes to choose by, but classic has none")
-    study = StudyFile(f"tune-{method}", base=config, methods={method: {}}, protocol=given.protocol, board=given.board)
-    workers, space = _workers(given), _space(config, given.search)
+    study = StudyFile(f"tune-{method}", base=config, methods={method: {}}, protocol=given.protocol)
+    how, space = execution_of(given), _space(config, given.search)
     search = Search(
         method,
         config,
@@ -117,33 +134,39 @@ def tune(words: Sequence[str]) -> int:
         HOW[given.how],
         folds=protocol.folds,
         rounds=given.rounds,
-        at_once=max(1, workers // len(protocol.folds)),
+        at_once=given.at_once or max(1, how.count() // len(protocol.folds)),
         seed=config["seed"],
         begin=defaults_first(config, space),
     )
     study.trials()  # refuses what the protocol would overrule
     folder = given.out or Path("studies", study.name)
     write_study(folder, study)
-    return _run(search, folder, study, workers)
+    return _run(search, folder, study, how)
 
 
-def _run(search: Search, folder: Path, study: StudyFile, workers: int) -> int:
-    board = board_of(folder, study)
-    print(bold(f"{study.name}: {search.rounds} settings of {', '.join(search.space)}, {workers} workers, {folder}"))
-    board.again()  # what failed of being killed too often; what another fold has made vain is cancelled again by the plan
-    while not is_over(search, board):
-        plan(search, board)
-        code = run_workers(folder, board, workers)
-        if code:
-            print("stopped; the same command goes on")
-            return code
-    tried = history(search, board)
-    write_rows(folder, table(board.results()))
+def _run(search: Search, folder: Path, study: StudyFile, how: Execution) -> int:
+    study_table = open_study(folder)
+    print(bold(f"{study.name}: {search.rounds} settings of {', '.join(search.space)}, {how.words()}, {folder}"))
+    study_table.retry()  # what another fold makes useless is cancelled again by the plan
+    code = run_trials(folder, study_table, how, metric=search.objective, plan=lambda: plan(search, study_table))
+    if code or not is_over(search, study_table):
+        print(f"stopped with {study_table.counts()['missing']} missing; the same command goes on")
+        return code
+    return _conclude(search, folder, study_table)
+
+
+def _conclude(search: Search, folder: Path, study: Study) -> int:
+    tried, results = history(search, study), study.results()
+    write_rows(folder, table(results))
     found = best(tried)
     if found is None:
-        print("no setting could be trained: see results.csv")
+        first = next((result.error for result in results if result.error), "every setting was pruned")
+        print(paragraph(f"no setting could be trained: {first}"))
         return 1
     print(_listed(tried, search.objective))
+    behind = sum(result.note is not None for result in results)
+    if behind:
+        print(paragraph(f"note: {behind} of {len(results)} trainings have no epoch that is better than their start"))
     text = yaml.safe_dump(at_point(dict(search.config), found.point), sort_keys=False, allow_unicode=True)
     with_aside(folder / "best.yaml", text)
     command = shlex.join(["likewise", "repeat", "--config", str(folder / "best.yaml")])
@@ -173,10 +196,9 @@ def _space(config: Tree, wanted: Sequence[str] | None) -> dict[str, Any]:
         declared = space_of(loss, miner) if hyperparameters(loss) else {}
     except TypeError:
         declared = {}  # a loss of somebody's own, which declares nothing
+    rates = {"optimizer.lr": RATE} | ({LEARNED: LEARNED_RATE} if _learns(loss) else {})
     if wanted is None:
-        if not declared:
-            raise Mistake("the loss declares nothing to search: --search optimizer.lr=1e-5:1e-2:log names something")
-        return dict(declared)
+        return {**declared, **rates}
     space: dict[str, Any] = {}
     for each in wanted:
         path, equals, text = each.partition("=")
@@ -185,17 +207,23 @@ def _space(config: Tree, wanted: Sequence[str] | None) -> dict[str, Any]:
             with making("--search"):
                 space[path] = space_of(loss, miner, {path: space[path]})[path] if path in declared else space[path]
                 check(at_point(config, {path: space[path].start}))  # there must be such a setting
-        elif path in declared or path in RATES:
-            space[path] = {**RATES, **declared}[path]
+        elif path in declared or path in rates:
+            space[path] = {**rates, **declared}[path]
         else:
-            raise Mistake(
-                f"--search: {path} has no range of its own{nearest(path, declared)}; give one: {path}=LOW:HIGH"
-            )
+            known = [*declared, *rates]
+            raise Mistake(f"--search: {path} has no range of its own{nearest(path, known)}; give one: {path}=LOW:HIGH")
     return space
+
+
+def _learns(loss: Any) -> bool:
+    """Whether a loss has proxies or class weights, which learn at a rate of their own."""
+    return "num_classes" in needed(KINDS["loss"], loss)
 
 
 def defaults_first(config: Tree, space: Space) -> tuple[Point, ...]:
     """What the configuration says itself, as the first point to try: no search should end below where it began.
+
+    A setting that the configuration leaves open has the value that its loss gives it, or the optimizer.
 
     Examples:
         >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss", "init_args": {"margin": 0.1}}}
@@ -203,14 +231,36 @@ def defaults_first(config: Tree, space: Space) -> tuple[Point, ...]:
         ({'loss.margin': 0.1},)
         >>> defaults_first(config, {"loss.margin": Range(0.2, 0.5)})
         ()
+        >>> config = {"loss": {"class_path": "likewise.losses.ContrastiveLoss", "init_args": {"positive_margin": None}}}
+        >>> defaults_first(config, {"loss.positive_margin": Range(0.0, 1.0)})
+        ({'loss.positive_margin': 1.0},)
     """
     point = {}
     for path, setting in space.items():
         value = _value(config, path)
+        value = _resolved(config, path) if value is None else value
         if not setting.has(value):
             return ()
         point[path] = value
     return (point,)
+
+
+def _resolved(config: Tree, path: str) -> Any:
+    """What a setting becomes that a configuration leaves open; ``None`` if that is not known before training."""
+    room, *words = path.split(".")
+    if room != "loss" and path != LEARNED:
+        return None
+    try:
+        part: Any = make(KINDS["loss"], config["loss"], {"num_classes": 2, "embedding_dim": 2})
+        if path == LEARNED:
+            groups = parameter_groups(nn.Identity(), part, Optimizer(**config["optimizer"]))
+            rates = {group.lr for group in groups}
+            return rates.pop() if len(rates) == 1 else None
+    except EXPECTED:  # needs more than a number of classes; the search begins without it
+        return None
+    for word in words:
+        part = getattr(part, word, None)
+    return part
 
 
 def _value(config: Tree, path: str) -> Any:
@@ -233,20 +283,11 @@ def _range(path: str, text: str, *, whole: bool) -> Range:
         raise Mistake(f"--search {path} must be LOW:HIGH or LOW:HIGH:log, but it is {text}: {error}") from error
 
 
-def _shared(options: Arguments) -> None:
+def _add_options(options: Arguments, *, shards: bool) -> None:
     options.add_argument("--name", help="what the method is called (default: its loss)")
     options.add_argument("--out", metavar="FOLDER", type=Path, help="where to")
-    options.add_argument("--workers", metavar="N", type=int, help="processes (default: as many as fit)")
-    options.add_argument(
-        "--board", metavar="URL", help="a database that several machines share, such as postgresql://…"
-    )
+    add_execution_options(options, shards=shards)
     options.add_argument("--protocol", default="own-validation", choices=tuple(PROTOCOLS), help="see docs/protocols.md")
-
-
-def _workers(given: argparse.Namespace) -> int:
-    if given.workers is None:
-        return fitting()
-    return _at_least("workers", given.workers, 1)
 
 
 def _at_least(name: str, value: int, least: int) -> int:

@@ -24,11 +24,11 @@ __all__ = [
 # For miners, losses and tools.
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
-from likewise.engines.positives import can_synchronize as can_synchronize
-from likewise.engines.positives import map_positives as map_positives
 from likewise.engines.positives import similarities_at as similarities_at
 from likewise.engines.recompute import TableChunks as TableChunks
+from likewise.engines.recompute import call_recomputed as call_recomputed
 from likewise.engines.recompute import plan_chunks as plan_chunks
 from likewise.engines.replay import replay as replay
 from likewise.engines.schedule import compute_folds as compute_folds
+from likewise.engines.schedule import compute_number as compute_number
 from likewise.engines.schedule import schedule as schedule

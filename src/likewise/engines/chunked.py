@@ -17,6 +17,7 @@ from torch import Tensor
 
 from likewise.engines.dense import DenseEngine, last_uses
 from likewise.engines.indexed import IndexedEngine, IndexedMatrix, PositiveColumns, collect_numbers, start_others
+from likewise.engines.pair_numbers import PairNumbers, cut_rows
 from likewise.engines.recompute import Results, RowChunks, TableChunks, plan_chunks
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.formula import (
@@ -70,7 +71,7 @@ class ChunkedEngine(Engine):
         self.batch, self.positives = batch, positives
         self.mined = settle_mining(batch)
 
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """One vector per fold, chunk by chunk."""
         folds: list[Folded] = [each for one in passes for each in one]
         differentiable = _with_gradient(passes)
@@ -81,7 +82,7 @@ class ChunkedEngine(Engine):
 
         return dict(zip(folds, self._run(folds, known, compute), strict=True))
 
-    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+    def states(self, folds: list[Folded], known: dict[Formula, Any]) -> list[State]:
         """The unfinished folds of one pass, chunk by chunk."""
         sizes: list[int] = []
 
@@ -96,22 +97,23 @@ class ChunkedEngine(Engine):
     def _run(
         self,
         folds: list[Folded],
-        known: dict[Formula, Tensor],
+        known: dict[Formula, Any],
         compute: Callable[[Engine, dict[Formula, Tensor], bool], Results],
     ) -> list[Tensor]:
-        numbers, ends = collect_numbers(folds, known), last_uses(folds)
+        (numbers, pairs), ends = _split_numbers(collect_numbers(folds, known)), last_uses(folds)
 
         def of_rows(chunk: PairBatch, rows: slice, values: Sequence[Tensor], back: bool) -> Results:
             parts = {
                 node: value[rows] if _per_anchor(node) else value for node, value in zip(numbers, values, strict=True)
             }
-            return compute(self._engine(chunk, rows, ends), parts, back)
+            return compute(self._engine(chunk, rows, ends), parts | cut_rows(pairs, rows), back)
 
+        tensors, closed = list(numbers.values()), not pairs  # numbers per pair may have a gradient by anything
         if self.batch.table == "anchors":
-            return self._run_on_table(of_rows, list(numbers.values()))
-        return RowChunks(self.batch, plan_rows(self.batch), of_rows, list(numbers.values())).run()
+            return self._run_on_table(of_rows, tensors, closed)
+        return RowChunks(self.batch, plan_rows(self.batch), of_rows, tensors, closed=closed).run()
 
-    def _run_on_table(self, of_rows: Callable[..., Results], numbers: list[Tensor]) -> list[Tensor]:
+    def _run_on_table(self, of_rows: Callable[..., Results], numbers: list[Tensor], closed: bool) -> list[Tensor]:
         """Chunks of a table of anchors; each is widened and prepared separately."""
         batch, table, references = self.batch, self.batch.anchors, self.batch.references
         assert table is not None
@@ -124,13 +126,13 @@ class ChunkedEngine(Engine):
             )
             return tuple(each for each in of_rows(chunk, rows, values, False) if each is not None)
 
-        results, _ = TableChunks(table, plan_rows(batch), compute, [references, *numbers]).run()
+        results, _ = TableChunks(table, plan_rows(batch), compute, [references, *numbers], closed=closed).run()
         return [torch.cat(chunks) for chunks in zip(*results, strict=True)]
 
     def _engine(self, chunk: PairBatch, rows: slice, ends: dict[Formula, list[Formula]]) -> Engine:
         """The engine of one chunk."""
         if self.positives is None:
-            return DenseEngine(chunk, self.mined, ends)
+            return DenseEngine(chunk, cut_rows(self.mined, rows), ends)
         columns = PositiveColumns.of_batch(self.positives.rows(rows), chunk.shape[1], rows.start)
         return IndexedMatrix(chunk.similarities(), columns)
 
@@ -146,8 +148,14 @@ def _per_anchor(node: Formula) -> bool:
     return node.rank == Rank.ANCHOR and not isinstance(node, PerReference)
 
 
-def settle_mining(batch: PairBatch) -> dict[Formula, Tensor]:
-    """The numbers of the whole batch that a miner's conditions refer to; a chunk cannot compute them."""
+def _split_numbers(numbers: dict[Formula, Any]) -> tuple[dict[Formula, Tensor], dict[Formula, PairNumbers]]:
+    """Numbers that are tensors, and numbers per pair, which chunks compute."""
+    pairs = {node: value for node, value in numbers.items() if isinstance(value, PairNumbers)}
+    return {node: value for node, value in numbers.items() if node not in pairs}, pairs
+
+
+def settle_mining(batch: PairBatch) -> dict[Formula, Any]:
+    """The numbers of the whole batch, and per pair, that a miner's conditions refer to; a chunk cannot compute them."""
     relation = batch.relation
     if not isinstance(relation, Mined):
         return {}
@@ -155,7 +163,7 @@ def settle_mining(batch: PairBatch) -> dict[Formula, Tensor]:
         base = batch.under(relation.base)
         conditions = [relation.keep_positive, relation.keep_negative]
         known = compute_folds(conditions, ChunkedEngine(base), base, only_totals=True)
-    return {node: value for node, value in known.items() if isinstance(node, Total)}
+    return {node: value for node, value in known.items() if isinstance(node, Total) or isinstance(value, PairNumbers)}
 
 
 class ColumnEngine(IndexedEngine):
@@ -197,7 +205,7 @@ class ColumnEngine(IndexedEngine):
         self.positives = known if complete else PositiveColumns.within(self.columns, slice(0, width))
         self._matrix: Tensor | None = None
 
-    def start_others(self, folds: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+    def start_others(self, folds: list[Folded], numbers: dict[Formula, Any]) -> tuple[dict[Folded, State], Tensor]:
         """Folds over negatives and both sides, and the similarities of the positives, in one pass over the table."""
         if len(self.cut) > 1 or not folds:
             return self._start_in_chunks(folds, numbers)
@@ -205,24 +213,24 @@ class ColumnEngine(IndexedEngine):
             self._matrix = self._compare(self.anchors, self.table)
         return start_others(folds, self._matrix, self.positives, slice(0, self.positives.width), numbers)
 
-    def _start_in_chunks(
-        self, folds: list[Folded], numbers: dict[Formula, Tensor]
-    ) -> tuple[dict[Folded, State], Tensor]:
+    def _start_in_chunks(self, folds: list[Folded], numbers: dict[Formula, Any]) -> tuple[dict[Folded, State], Tensor]:
         """The same merged over chunks; the positives' similarities are computed from their rows of the table."""
         centers, sizes = self.centers, [0]
+        tensors, pairs = _split_numbers(numbers)
 
         def compute(some: Tensor, rows: slice, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
             anchors, *values = inputs
             columns = slice(rows.start // centers, rows.stop // centers)
             similarities = self._compare(anchors, some)
             positives = PositiveColumns.within(self.columns, columns)
-            states, _ = start_others(folds, similarities, positives, columns, dict(zip(numbers, values, strict=True)))
+            of_chunk = dict(zip(tensors, values, strict=True)) | pairs
+            states, _ = start_others(folds, similarities, positives, columns, of_chunk)
             sizes[:] = [len(state) for state in states.values()]
             return tuple(each for state in states.values() for each in state)
 
-        inputs: list[Any] = [self.anchors, *numbers.values()]
-        positive_rows = self._positive_rows().clamp_min(0).flatten()
-        results, own = TableChunks(self.table, self.cut if folds else [], compute, inputs, positive_rows).run()
+        inputs: list[Any] = [self.anchors, *tensors.values()]
+        picked, cut = self._positive_rows().clamp_min(0).flatten(), self.cut if folds else []
+        results, own = TableChunks(self.table, cut, compute, inputs, picked, closed=not pairs).run()
         states: dict[Folded, State] = {}
         for k, each in enumerate(folds):
             first, end = sum(sizes[:k]), sum(sizes[: k + 1])

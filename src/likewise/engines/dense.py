@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from likewise.engines.hinges import Hinge, count_within, match_hinge, sum_hinges
+from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.positives import Pairs, fold_each_positive
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.formula import (
@@ -20,6 +21,7 @@ from likewise.formula import (
     Mined,
     PairBatch,
     PerReference,
+    PerTriplet,
     Rank,
     Side,
     State,
@@ -34,7 +36,7 @@ class DenseEngine(Engine):
 
     Args:
         batch: the batch, or a chunk of it.
-        settled: numbers for the whole batch that the miner refers to, where the batch is a chunk.
+        settled: numbers for the whole batch and per pair that the miner refers to, where the batch is a chunk.
         ends: the formulas whose values are dropped after each fold, to save memory; see `last_uses`.
 
     Examples:
@@ -49,7 +51,7 @@ class DenseEngine(Engine):
     def __init__(
         self,
         batch: PairBatch,
-        settled: dict[Formula, Tensor] | None = None,
+        settled: dict[Formula, Any] | None = None,
         ends: dict[Formula, list[Formula]] | None = None,
     ) -> None:
         batch = batch.materialize()
@@ -60,7 +62,7 @@ class DenseEngine(Engine):
         self._ends = ends or {}
         self._hinges: dict[tuple[float, float | None], tuple[Tensor, Tensor]] = {}
 
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """One vector per fold."""
         self.learn(known)
         results: dict[Formula, Tensor] = {}
@@ -70,7 +72,7 @@ class DenseEngine(Engine):
             results.update(fresh)
         return results
 
-    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+    def states(self, folds: list[Folded], known: dict[Formula, Any]) -> list[State]:
         """The unfinished folds of one pass."""
         self.learn(known)
         return [self._start(each) for each in folds]
@@ -88,11 +90,16 @@ class DenseEngine(Engine):
         if hinge.what == "inside":
             assert hinge.band is not None
             S = self.similarities.detach()
-            return count_within(S, self.positive, self.negative, hinge.band, below=True)[0].sum(dim=1)
-        key = hinge.margin, hinge.band
+            return count_within(S, self.positive, self.negative, hinge.band, below=hinge.below)[0].sum(dim=1)
+        key, more = (hinge.margin, hinge.band), 0.0
+        if hinge.band is not None and not hinge.below:
+            # a band without an upper end is a hinge of its width, and the rest of the margin for each active triplet
+            width = min(hinge.margin, hinge.band)
+            key, more = (width, None), hinge.margin - width
         if key not in self._hinges:
             self._hinges[key] = sum_hinges(self.similarities, self.positive, self.negative, *key)
-        return self._hinges[key][0 if hinge.what == "total" else 1]
+        total, active = self._hinges[key]
+        return active if hinge.what == "active" else total if more == 0.0 else total + more * active.to(total.dtype)
 
     def _start(self, folded: Folded) -> State:
         keep = self._side(folded.over)
@@ -109,9 +116,14 @@ class DenseEngine(Engine):
         return state
 
     def learn(self, known: dict[Formula, Any]) -> None:
-        """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``."""
+        """Store numbers as matrices that broadcast: per anchor ``(m, 1)``, per reference ``(1, n)``, per pair ``(m, n)``."""
         for node, value in known.items():
-            if isinstance(node, PerReference):
+            if isinstance(value, PairNumbers):
+                if node not in self._pairs:
+                    m, n = self.similarities.shape
+                    # a number per triplet has no matrix; a fold over each positive computes it
+                    self._pairs[node] = value if isinstance(node, PerTriplet) else value.chunk(m, slice(0, n))
+            elif isinstance(node, PerReference):
                 self._pairs[node] = value[None, :]
             else:
                 self._pairs[node] = value[:, None] if node.rank == Rank.ANCHOR else value
@@ -153,12 +165,12 @@ def _use(node: Formula, folded: Folded, last: dict[Formula, Folded]) -> None:
             _use(argument, folded, last)
 
 
-def dense_masks(batch: PairBatch, settled: dict[Formula, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+def dense_masks(batch: PairBatch, settled: dict[Formula, Any] | None = None) -> tuple[Tensor, Tensor]:
     """The positive and negative pairs of a batch, after mining.
 
     Args:
         batch: the batch, or a chunk of it.
-        settled: numbers for the whole batch that the miner refers to, where the batch is a chunk.
+        settled: numbers for the whole batch and per pair that the miner refers to, where the batch is a chunk.
 
     Examples:
         >>> import torch

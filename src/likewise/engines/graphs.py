@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
+from likewise._compat import is_transformed
 from likewise.engines.recorder import CudaRecorder, Pool, Recorder
 from likewise.engines.recording import Compute, Place, Recording, Request, current_modes, record
 
@@ -36,7 +36,7 @@ Known: TypeAlias = dict[Hashable, Recording | int | None]
 """By key: a recording, ``None`` if recording is impossible, or the number of calls so far."""
 
 UP_TO = 2**23
-"""The number of pairs below which a batch uses a graph; larger ones keep the GPU busy and use generated kernels."""
+"""The number of pairs below which a batch uses a graph with the whole matrix; larger ones keep the GPU busy."""
 
 BUDGET = 2**30
 """Bytes that the graphs of one stream may hold."""
@@ -109,21 +109,13 @@ class Graphs:
         device = tensors[0].device
         if not self.recorder.accepts(device) or torch.compiler.is_compiling() or torch.is_anomaly_enabled():
             return False
-        if torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+        if is_transformed() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
             return False
         for tensor in tensors:
             plain = type(tensor) is Tensor or type(tensor) is torch.nn.Parameter
             if not plain or tensor.device != device or tensor.layout is not torch.strided:
                 return False
-            try:
-                tensor.data_ptr()
-            except RuntimeError:  # inside a transform of torch.func a tensor has no memory
-                return False
-            if not tensor.is_floating_point():
-                continue
             if tensor.requires_grad and tensor.dtype == torch.float16:
-                return False
-            if forward_ad.unpack_dual(tensor).tangent is not None:  # type: ignore[no-untyped-call]
                 return False
         return True
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.formula import NEGATIVES, Apply, Count, Folded, Formula, Number, Sum, s, s_p
 
 
@@ -20,12 +21,14 @@ class Hinge(NamedTuple):
     Args:
         what: the sum of hinges, the number of active triplets, or the number of triplets in the band.
         margin: of the hinge ``[s − s_p + margin]₊``.
-        band: only triplets with ``s_p − band < s < s_p``; ``None``: all.
+        band: only triplets with ``s_p − band < s``; ``None``: all.
+        below: only triplets with ``s < s_p``, where there is a band.
     """
 
     what: Literal["total", "active", "inside"]
     margin: float
     band: float | None
+    below: bool = True
 
 
 def match_hinge(folded: Folded) -> Hinge | None:
@@ -34,43 +37,40 @@ def match_hinge(folded: Folded) -> Hinge | None:
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p
         >>> match_hinge(per_triplet(relu(s - (s_p - 0.1))).total)
-        Hinge(what='total', margin=0.1, band=None)
+        Hinge(what='total', margin=0.1, band=None, below=True)
     """
     inner = folded.curve
     if not isinstance(folded.fold, Sum) or not isinstance(inner, Folded) or inner.over is not NEGATIVES:
         return None
     if isinstance(inner.fold, Sum):
-        margin, band = _match_value(inner.curve)
-        return None if margin is None else Hinge("total", margin, band)
+        return _match_value(inner.curve)
     if isinstance(inner.fold, Count):
         return _match_count(inner.curve)
     return None
 
 
-def _match_value(curve: Formula) -> tuple[float | None, float | None]:
-    """The margin and the band of ``[s − s_p + margin]₊``, or of ``where(band, [s − s_p + margin]₊, 0)``."""
+def _match_value(curve: Formula) -> Hinge | None:
+    """``[s − s_p + margin]₊``, or ``where(band, [s − s_p + margin]₊, 0)``."""
+    band: tuple[float | None, bool] | None = (None, True)
     if isinstance(curve, Apply) and curve.operation == "where":
-        condition, value, otherwise = curve.arguments
-        band = _match_band(condition)
-        if band is None or not _is_zero(otherwise):
-            return None, None
-        return _match_relu(value), band
-    return _match_relu(curve), None
+        condition, curve, otherwise = curve.arguments
+        band = _match_band(condition) if _is_zero(otherwise) else None
+    margin = _match_relu(curve)
+    return None if margin is None or band is None else Hinge("total", margin, *band)
 
 
 def _match_count(condition: Formula) -> Hinge | None:
-    band = _match_band(condition)
+    band: tuple[float | None, bool] | None = _match_band(condition)
     if band is not None:
-        return Hinge("inside", 0.0, band)
+        return Hinge("inside", 0.0, *band)
+    band = (None, True)
     if isinstance(condition, Apply) and condition.operation == "both":
         band, condition = _match_band(condition.arguments[0]), condition.arguments[1]
-        if band is None:
-            return None
-    if not (isinstance(condition, Apply) and condition.operation == "less"):
+    if band is None or not (isinstance(condition, Apply) and condition.operation == "less"):
         return None
     zero, value = condition.arguments
     margin = _match_relu(value)
-    return None if margin is None or not _is_zero(zero) else Hinge("active", margin, band)
+    return None if margin is None or not _is_zero(zero) else Hinge("active", margin, *band)
 
 
 def _match_relu(curve: Formula) -> float | None:
@@ -80,14 +80,13 @@ def _match_relu(curve: Formula) -> float | None:
     return line[2] if line is not None and line[:2] == (1.0, -1.0) else None
 
 
-def _match_band(condition: Formula) -> float | None:
-    """The width of ``(s_p − band < s) & (s < s_p)``."""
-    if not (isinstance(condition, Apply) and condition.operation == "both"):
+def _match_band(condition: Formula) -> tuple[float, bool] | None:
+    """The width of ``s_p − band < s``, and whether ``s < s_p`` as well."""
+    below = isinstance(condition, Apply) and condition.operation == "both"
+    gaps = [_gap(each) for each in (condition.arguments if below else (condition,))]  # type: ignore[attr-defined]
+    if gaps[0] is None or gaps[0][:2] != (1.0, -1.0) or (below and gaps[1] != (-1.0, 1.0, 0.0)):
         return None
-    gaps = [_gap(each) for each in condition.arguments]
-    if gaps[0] is None or gaps[1] is None or gaps[0][:2] != (1.0, -1.0) or gaps[1] != (-1.0, 1.0, 0.0):
-        return None
-    return gaps[0][2]
+    return gaps[0][2], below
 
 
 def _gap(condition: Formula) -> tuple[float, float, float] | None:
@@ -140,6 +139,9 @@ def sum_hinges(
         >>> sum_hinges(S, positive, torch.tensor([[False, False, True]]), margin=0.25)
         (tensor([0.5000]), tensor([1]))
     """
+    if is_transformed():
+        counts, active = count_active(S.detach(), positive, negative, margin, band)
+        return _total(S, counts, active, margin), active
     total, active = _SumHinges.apply(S, positive, negative, margin, band)  # type: ignore[no-untyped-call]
     return total, active
 
@@ -154,15 +156,19 @@ class _SumHinges(torch.autograd.Function):
         counts, active = count_active(S, positive, negative, margin, band)
         ctx.save_for_backward(counts)
         ctx.mark_non_differentiable(active)
-        # large sums nearly cancel: float64 keeps the difference and does not become negative
-        total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
-        # the last step makes a new tensor: torch 2.11's compiler loses the gradient of a result that is an alias
-        return total.to(S.dtype).clamp_min(0.0), active
+        return _total(S, counts, active, margin), active
 
     @staticmethod
     def backward(ctx: Any, grad_total: Tensor, _grad_active: Tensor) -> tuple[Tensor, None, None, None, None]:
         (counts,) = ctx.saved_tensors
         return grad_total[:, None] * counts, None, None, None, None
+
+
+def _total(S: Tensor, counts: Tensor, active: Tensor, margin: float) -> Tensor:
+    # large sums nearly cancel: float64 keeps the difference and does not become negative
+    total = (counts.double() * S.double()).sum(dim=1) + margin * active.double()
+    # the last step makes a new tensor: torch 2.11's compiler loses the gradient of a result that is an alias
+    return total.to(S.dtype).clamp_min(0.0)
 
 
 def count_active(

@@ -15,7 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.engines.dense import last_uses
+from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.schedule import Engine
 from likewise.formula import (
     Apply,
@@ -114,30 +116,39 @@ def write(values: Tensor, columns: Tensor, exists: Tensor | None, instead: float
         tensor([[1., 0.],
                 [1., 1.]])
     """
+    # vmap cannot write columns that it maps over into values that it does not map over
+    put = values.scatter if is_transformed() else values.scatter_
     if exists is None:
-        return values.scatter_(1, columns, instead)
-    return values.scatter_(1, columns, torch.where(exists, instead, values.gather(1, columns)))
+        return put(1, columns, instead)
+    return put(1, columns, torch.where(exists, instead, values.gather(1, columns)))
 
 
-def broadcast(numbers: dict[Formula, Tensor], columns: slice | Tensor) -> dict[Formula, Any]:
-    """Numbers as matrices: per anchor ``(m, 1)``; per reference ``(1, width)``, or ``(m, k)`` at chosen columns.
+def broadcast(numbers: dict[Formula, Any], columns: slice | Tensor, rows: int) -> dict[Formula, Any]:
+    """Numbers as matrices: per anchor ``(m, 1)``; per reference ``(1, width)`` and per pair ``(m, width)``, or ``(m, k)``.
+
+    Args:
+        numbers: the numbers.
+        columns: a chunk of columns, or chosen ones of each row, ``(m, k)``.
+        rows: the number of rows m.
 
     Examples:
         >>> import torch
         >>> bias = PerReference("bias", lambda batch: torch.arange(3.0))
-        >>> broadcast({bias: torch.arange(3.0)}, torch.tensor([[2], [1]]))[bias].tolist()
+        >>> broadcast({bias: torch.arange(3.0)}, torch.tensor([[2], [1]]), rows=2)[bias].tolist()
         [[2.0], [1.0]]
     """
     shaped: dict[Formula, Any] = {}
     for node, value in numbers.items():
-        if isinstance(node, PerReference):
+        if isinstance(value, PairNumbers):
+            shaped[node] = value.chunk(rows, columns) if isinstance(columns, slice) else value.at_columns(columns)
+        elif isinstance(node, PerReference):
             shaped[node] = value[None, columns] if isinstance(columns, slice) else value[columns]
         else:
             shaped[node] = value[:, None] if node.rank == Rank.ANCHOR else value
     return shaped
 
 
-def collect_numbers(folds: list[Folded], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+def collect_numbers(folds: list[Folded], known: dict[Formula, Any]) -> dict[Formula, Any]:
     """The numbers that curves refer to besides `s`: known ones, and learned scalars, which also get a gradient.
 
     Examples:
@@ -147,7 +158,7 @@ def collect_numbers(folds: list[Folded], known: dict[Formula, Tensor]) -> dict[F
         >>> collect_numbers([add_up(scale * s, POSITIVES)], {})
         {learned(2): tensor(2.)}
     """
-    found: dict[Formula, Tensor] = {}
+    found: dict[Formula, Any] = {}
     for node in walk(*(each.curve for each in folds)):
         if node in known:
             found[node] = known[node]
@@ -157,7 +168,7 @@ def collect_numbers(folds: list[Folded], known: dict[Formula, Tensor]) -> dict[F
 
 
 def start_positives(
-    folds: list[Folded], own: Tensor, positives: PositiveColumns, numbers: dict[Formula, Tensor]
+    folds: list[Folded], own: Tensor, positives: PositiveColumns, numbers: dict[Formula, Any]
 ) -> dict[Folded, State]:
     """The states of folds over positives.
 
@@ -165,7 +176,7 @@ def start_positives(
         folds: the folds.
         own: the similarities of the positives, ``(m, k)``.
         positives: their columns.
-        numbers: the numbers in the curves, per anchor ``(m,)`` and per reference ``(n,)``.
+        numbers: the numbers in the curves: per anchor ``(m,)``, per reference ``(n,)`` and per pair (`PairNumbers`).
 
     Examples:
         >>> import torch
@@ -174,7 +185,7 @@ def start_positives(
         >>> list(start_positives([add_up(2.0 * s, POSITIVES)], torch.tensor([[0.4]]), positives, {}).values())
         [(tensor([0.8000]),)]
     """
-    pairs = {s: own, **broadcast(numbers, positives.columns)}
+    pairs = {s: own, **broadcast(numbers, positives.columns, len(own))}
     keep = torch.ones_like(own, dtype=torch.bool) if positives.exists is None else positives.exists
     return {
         each: (positives.count(each.over),) if _is_count(each) else each.fold.start(_matrix(each.curve, pairs), keep)
@@ -183,7 +194,7 @@ def start_positives(
 
 
 def fold_positives(
-    folds: list[Folded], own: Tensor, positives: PositiveColumns, numbers: dict[Formula, Tensor]
+    folds: list[Folded], own: Tensor, positives: PositiveColumns, numbers: dict[Formula, Any]
 ) -> dict[Formula, Tensor]:
     """Finished folds over positives; the arguments are those of `start_positives`.
 
@@ -196,7 +207,7 @@ def fold_positives(
     """
     one = positives.exists is None and own.shape[1] == 1
     plain = [each for each in folds if one and isinstance(each.fold, _KEEPS_ONE_VALUE)]
-    pairs = {s: own, **broadcast(numbers, positives.columns)} if plain else {}
+    pairs = {s: own, **broadcast(numbers, positives.columns, len(own))} if plain else {}
     results: dict[Formula, Tensor] = {each: _matrix(each.curve, pairs)[:, 0] for each in plain}
     states = start_positives([each for each in folds if each not in results], own, positives, numbers)
     return results | {each: each.fold.finish(state) for each, state in states.items()}
@@ -207,7 +218,7 @@ def start_others(
     similarities: Tensor,
     positives: PositiveColumns,
     columns: slice,
-    numbers: dict[Formula, Tensor],
+    numbers: dict[Formula, Any],
 ) -> tuple[dict[Folded, State], Tensor]:
     """The states of folds over negatives and over both sides, and the similarities of the positives.
 
@@ -216,7 +227,7 @@ def start_others(
         similarities: some columns of the matrix, ``(m, width)``.
         positives: the positives among these columns.
         columns: which of all references the columns are.
-        numbers: the numbers in the curves, per anchor ``(m,)`` and per reference ``(n,)``.
+        numbers: the numbers in the curves: per anchor ``(m,)``, per reference ``(n,)`` and per pair (`PairNumbers`).
 
     Examples:
         >>> import torch
@@ -227,7 +238,7 @@ def start_others(
         >>> list(states.values()), own
         ([(tensor([0.3000]), tensor([1]))], tensor([[0.9000]]))
     """
-    pairs: dict[Formula, Any] = {s: similarities, **broadcast(numbers, columns)}
+    pairs: dict[Formula, Any] = {s: similarities, **broadcast(numbers, columns, len(similarities))}
     states: dict[Folded, State] = {}
     masks: dict[Side, Tensor] = {}
     own: Tensor | None = None
@@ -235,7 +246,7 @@ def start_others(
     for each in folds:
         if _is_count(each):
             states[each] = (positives.count(each.over),)
-        elif type(each.fold) is LogSumExp:
+        elif type(each.fold) is LogSumExp and not is_transformed():
             *state, seen = _log_sum_exp(each, pairs, positives)
             states[each], own = tuple(state), seen if own is None else own
         else:
@@ -258,7 +269,7 @@ class IndexedEngine(Engine):
     positives: PositiveColumns
 
     @abstractmethod
-    def start_others(self, folds: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+    def start_others(self, folds: list[Folded], numbers: dict[Formula, Any]) -> tuple[dict[Folded, State], Tensor]:
         """The states of folds over negatives and both sides, and the similarities of the positives.
 
         Args:
@@ -266,7 +277,7 @@ class IndexedEngine(Engine):
             numbers: the numbers in their curves.
         """
 
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """One vector per fold."""
         results: dict[Formula, Tensor] = {}
         for folds in passes:
@@ -275,20 +286,19 @@ class IndexedEngine(Engine):
             results |= fold_positives(near, own, self.positives, numbers)
         return results
 
-    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+    def states(self, folds: list[Folded], known: dict[Formula, Any]) -> list[State]:
         """The unfinished folds of one pass: the references may be one of several shards."""
         near, states, own, numbers = self._run_pass(folds, known)
         states |= start_positives(near, own, self.positives, numbers)
         return [states[each] for each in folds]
 
     def _run_pass(
-        self, folds: list[Folded], known: dict[Formula, Tensor]
-    ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Tensor]]:
+        self, folds: list[Folded], known: dict[Formula, Any]
+    ) -> tuple[list[Folded], dict[Folded, State], Tensor, dict[Formula, Any]]:
         """The pending folds over positives, the states of the others, the positives' similarities, and the numbers."""
-        numbers = collect_numbers(folds, known)
         near = [each for each in folds if each.over is Side.POSITIVES]
         others = [each for each in folds if each.over is not Side.POSITIVES]
-        return near, *self.start_others(others, numbers), numbers
+        return near, *self.start_others(others, collect_numbers(others, known)), collect_numbers(near, known)
 
 
 class IndexedMatrix(IndexedEngine):
@@ -311,7 +321,7 @@ class IndexedMatrix(IndexedEngine):
     def __init__(self, similarities: Tensor, positives: PositiveColumns) -> None:
         self.similarities, self.positives = similarities, positives
 
-    def start_others(self, folds: list[Folded], numbers: dict[Formula, Tensor]) -> tuple[dict[Folded, State], Tensor]:
+    def start_others(self, folds: list[Folded], numbers: dict[Formula, Any]) -> tuple[dict[Folded, State], Tensor]:
         """Compute the states from the matrix."""
         return start_others(folds, self.similarities, self.positives, slice(0, self.positives.width), numbers)
 

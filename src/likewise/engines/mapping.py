@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import torch
 from torch import Tensor
 
 from likewise.engines.chunked import plan_rows, settle_mining
 from likewise.engines.dense import dense_masks
-from likewise.engines.positives import find_positive_index
+from likewise.engines.pair_numbers import cut_rows
+from likewise.engines.positives import can_synchronize, find_candidates, find_positive_index
 from likewise.engines.recompute import RowChunks
-from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues
+from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues, Triplets
 
 Evaluate = Callable[[Term, PairBatch], TermValues]
 
@@ -43,7 +45,10 @@ class WholeRows:
     def chunks(self) -> Iterator[RowChunk]:
         """The whole matrix as one chunk; it is computed on first use and kept."""
         self.prepare()
-        yield RowChunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
+        yield self._make_chunk(self.batch, slice(0, self.batch.shape[0]), partial(dense_masks, self.batch))
+
+    def _make_chunk(self, batch: PairBatch, rows: slice, masks: Callable[[], tuple[Tensor, Tensor]]) -> RowChunk:
+        return RowChunk(batch, rows, masks, partial(find_candidates, large=self.large))
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors with one row per anchor."""
@@ -53,6 +58,12 @@ class WholeRows:
     def sum(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors of fixed shapes."""
         return self.map(function)
+
+    def choose(self, function: Callable[[RowChunk], Triplets]) -> Triplets:
+        """The triplets that a function chooses from rows, without gradient; gaps remain where the host must not wait."""
+        with torch.no_grad():
+            [whole] = self.chunks()
+            return function(whole).with_shape(*self.batch.shape).compact()
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """A formula on another batch."""
@@ -92,7 +103,20 @@ class ChunkedRows(WholeRows):
             yield self._chunk(self.batch.rows(rows).materialize(), rows)
 
     def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
-        return RowChunk(chunk, rows, partial(dense_masks, chunk, self._mined))
+        return self._make_chunk(chunk, rows, partial(dense_masks, chunk, cut_rows(self._mined, rows)))
+
+    def choose(self, function: Callable[[RowChunk], Triplets]) -> Triplets:
+        """The triplets that a function chooses from each chunk, without gradient."""
+        found, gaps = _Columns(self.batch), False
+        with torch.no_grad():
+            for chunk in self.chunks():
+                synchronize = can_synchronize(chunk.similarities, large=self.large)
+                chosen = function(chunk).with_shape(*chunk.batch.shape).compact(synchronize=synchronize)
+                gaps = gaps or chosen.valid is not None
+                valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
+                found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)
+            anchors, positives, negatives, valid = found.all()
+        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, self.batch.shape)
 
     def map(self, function: Callable[[RowChunk], tuple[Tensor, ...]]) -> list[Tensor]:
         """Tensors with one row per anchor, chunk by chunk."""
@@ -110,3 +134,29 @@ class ChunkedRows(WholeRows):
             lambda chunk, rows, _numbers, _back: function(self._chunk(chunk, rows)),
             summed=summed,
         ).run()
+
+
+class _Columns:
+    """Indices from several chunks, in memory that is allocated before that of the chunks.
+
+    Otherwise results would be allocated between the matrices of consecutive chunks; see `likewise.engines.recompute`.
+    """
+
+    def __init__(self, batch: PairBatch) -> None:
+        self.anchors, self.filled = batch.shape[0], 0
+        self.room = torch.empty(4, self.anchors, dtype=torch.int64, device=batch.relation.device)
+
+    def add(self, rows: slice, *columns: Tensor) -> None:
+        """Add the indices of some rows."""
+        end = self.filled + len(columns[0])
+        if end > self.room.shape[1]:  # enough for all rows if each has as many as those so far, which may have the most
+            larger = self.room.new_empty(4, max(end, min(end * self.anchors // max(rows.stop, 1), 2 * end)))
+            larger[:, : self.filled] = self.room[:, : self.filled]
+            self.room = larger
+        for place, column in zip(self.room, columns, strict=True):
+            place[self.filled : end] = column
+        self.filled = end
+
+    def all(self) -> tuple[Tensor, ...]:
+        """All indices."""
+        return self.room[:, : self.filled].unbind()

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
+from likewise._compat import is_transformed
 from likewise.formula import PairBatch, full_precision
 
 Results = Sequence[Tensor | None]
@@ -56,6 +57,21 @@ def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> lis
     height = max(1, -(-units // number))
     # a rank without rows has one empty chunk
     return [slice(k * together, min(k + height, units) * together) for k in range(0, max(units, 1), height)]
+
+
+def call_recomputed(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function whose intermediate results are recomputed in the backward pass; it draws no random numbers.
+
+    Examples:
+        >>> import torch
+        >>> call_recomputed(torch.exp, torch.zeros(1))
+        tensor([1.])
+    """
+    # transforms differentiate while they compute, and do not let intermediate results be replaced
+    if not torch.is_grad_enabled() or is_transformed():
+        return function(*arguments)
+    # saving the state of a GPU's generator would synchronize
+    return checkpoint(function, *arguments, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
 
 
 class Work(Protocol):
@@ -116,7 +132,8 @@ class RowChunks:
         cut: the rows of each chunk.
         compute: maps a chunk, its rows, the numbers, and whether it runs in the backward pass, to tensors with one row per
             anchor of the chunk; in the backward pass those without a gradient may be ``None``.
-        numbers: the inputs that get a gradient besides the similarities; ``None`` if they are not known.
+        numbers: the inputs that get a gradient besides the similarities.
+        closed: whether `compute` uses no other tensor that has a graph.
         summed: results have fixed shapes and are summed over chunks.
 
     Examples:
@@ -133,12 +150,12 @@ class RowChunks:
         batch: PairBatch,
         cut: list[slice],
         compute: RowFunction,
-        numbers: Sequence[Tensor] | None = None,
+        numbers: Sequence[Tensor] = (),
         *,
+        closed: bool = False,
         summed: bool = False,
     ) -> None:
-        self.cut, self.compute, self.summed = cut, compute, summed
-        self.closed = numbers is not None
+        self.cut, self.compute, self.closed, self.summed = cut, compute, closed, summed
         self.has_matrix = batch.matrix is not None
         self.batch = batch if self.has_matrix else batch.prepare()  # once for all chunks, with its graph
         squares: list[Tensor] = []
@@ -151,11 +168,11 @@ class RowChunks:
             if batch.similarity.uses_squares:
                 squares = [batch.similarity.squares(each) for each in factors]
         self.factors, self.squares = len(factors), len(squares)
-        self.inputs = [*factors, *squares, *(numbers or ())]
+        self.inputs = [*factors, *squares, *numbers]
 
     def run(self) -> list[Tensor]:
         """The results of all chunks."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or is_transformed():
             return self._run_checkpointed()
         if not torch.is_grad_enabled():
             return self._values(None)
@@ -174,13 +191,7 @@ class RowChunks:
             def of_rows(rows: slice = rows) -> Results:
                 return self.compute(self.batch.rows(rows), rows, numbers, False)
 
-            if torch.is_grad_enabled():
-                # a chunk draws no random numbers, and saving the state of a GPU's generator would synchronize
-                chunks.append(
-                    checkpoint(of_rows, use_reentrant=False, preserve_rng_state=False, determinism_check="none")
-                )
-            else:
-                chunks.append(of_rows())
+            chunks.append(call_recomputed(of_rows))
         return [self._join(list(tensors)) for tensors in zip(*chunks, strict=True)]
 
     def _join(self, tensors: list[Tensor]) -> Tensor:
@@ -189,7 +200,7 @@ class RowChunks:
     def _values(self, touched: _TouchesGraph | None) -> list[Tensor]:
         """The results, without a graph; incomplete if `compute` uses a tensor that has one."""
         wholes: list[Tensor] = []
-        room, others = self._room(), self.inputs[self.factors :]
+        room, others = self._room(), [each.detach() for each in self.inputs[self.factors :]]
         for rows in self.cut:
             chunk = self._chunk(self._products(self.inputs, rows, room), rows, others)
             with touched or nullcontext():
@@ -310,6 +321,7 @@ class TableChunks:
         compute: maps some rows, their indices, and the inputs, to tensors; their number is the same for each chunk.
         inputs: the other tensors that get a gradient.
         picked: indices of rows that are returned unchanged.
+        closed: whether `compute` uses no other tensor that has a graph.
 
     Examples:
         >>> import torch
@@ -327,20 +339,33 @@ class TableChunks:
         compute: TableFunction,
         inputs: Sequence[Tensor] = (),
         picked: Tensor | None = None,
+        *,
+        closed: bool = True,
     ) -> None:
-        self.table, self.cut, self.compute, self.inputs = table, cut, compute, inputs
+        self.table, self.cut, self.compute, self.inputs, self.closed = table, cut, compute, inputs, closed
         self.picked = torch.zeros(0, dtype=torch.int64, device=table.device) if picked is None else picked
 
     def run(self) -> tuple[list[tuple[Tensor, ...]], Tensor]:
         """The results of each chunk, and the picked rows."""
-        if len(self.cut) < 2 or not torch.is_grad_enabled():
+        if len(self.cut) < 2 or not torch.is_grad_enabled() or is_transformed():
             return [self.compute(self.table[rows], rows, self.inputs) for rows in self.cut], self.table[self.picked]
+        if not self.closed and self._touches_graph():
+            chunks = [call_recomputed(self.compute, self.table[rows], rows, self.inputs) for rows in self.cut]
+            return chunks, self.table[self.picked]
         with torch.no_grad():
             results = [each for rows in self.cut for each in self.compute(self.table[rows], rows, self.inputs)]
             results.append(self.table[self.picked])
         *flat, picked = _Recomputed.apply(self, results, self.table, *self.inputs)  # type: ignore[no-untyped-call]
         width = len(flat) // len(self.cut)
         return [tuple(flat[i * width : (i + 1) * width]) for i in range(len(self.cut))], picked
+
+    def _touches_graph(self) -> bool:
+        """Whether the first chunk uses a tensor with a graph besides the table and the inputs."""
+        touched, inputs = _TouchesGraph(), [each.detach() for each in self.inputs]
+        some = self.table.detach()[self.cut[0]]
+        with torch.no_grad(), touched:
+            self.compute(some, self.cut[0], inputs)
+        return touched.graph
 
     def gradients(self, inputs: Sequence[Tensor], needs: Sequence[bool], grads: Results) -> list[Tensor | None]:
         """The gradients; those of the table are written into one tensor."""

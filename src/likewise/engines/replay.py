@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
-from likewise.formula import can_read_values, has_similarity_hook
+from likewise.engines.dispatch import KERNELS_IN_GRAPH, Plan, choose_in_graph
+from likewise.formula import as_similarity, can_read_values, has_similarity_hook, sort_declaration
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
 """Attributes that torch adds to a loss."""
@@ -46,10 +47,11 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     key = _key(loss)
     if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
         return None
-    if _pairs(loss, arguments) >= graphs.UP_TO:
+    plan = _choose(loss, arguments)
+    if plan is None:
         return None
     there = tuple([each is not None for each in arguments])
-    prepare = functools.partial(_pure, loss, there, tuple(learned))
+    prepare = functools.partial(_pure, loss, plan, there, tuple(learned))
     return graphs.call(loss, (key, there, *learned), prepare, tensors)
 
 
@@ -97,12 +99,25 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
     return m * (m if references is None or not references.ndim else references.shape[0])
 
 
-def _pure(loss: Any, there: tuple[bool, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
-    """The loss on the dense engine as a function of its tensors, independent of later changes of the loss."""
+def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
+    """The engine that is captured; ``None`` if the batch is too large for a graph."""
+    pairs, embeddings = _pairs(loss, arguments), arguments[0]
+    # small batches need no look at the declaration, and a table of proxies is faster as a whole
+    if pairs >= KERNELS_IN_GRAPH[0] and embeddings is not None and not hasattr(loss, "proxies"):
+        similarity = as_similarity(loss.similarity)
+        if choose_in_graph(loss.declarations(), similarity, loss.miner, embeddings.dtype, pairs) is Plan.TRITON:
+            return Plan.TRITON
+    return Plan.DENSE if pairs < graphs.UP_TO else None
+
+
+def _pure(loss: Any, plan: Plan, there: tuple[bool, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
+    """The loss on one engine as a function of its tensors, independent of later changes of the loss."""
     proxies = getattr(loss, "proxies", None)
     if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
         return None
-    module = _Forward(_snapshot(loss))
+    if _reads_pair_numbers(loss):  # of a function that may read another tensor at the next call
+        return None
+    module = _Forward(_snapshot(loss, plan))
 
     def compute(*tensors: Tensor) -> Tensor:
         some = iter(tensors)
@@ -119,8 +134,13 @@ def _compares_proxies(loss: Any) -> bool:
     return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
 
 
-def _snapshot(loss: Any) -> Any:
-    """A copy that shares no attribute, holds no parameter and runs on the dense engine."""
+def _reads_pair_numbers(loss: Any) -> bool:
+    """Whether the loss declares numbers per pair."""
+    return any(term.reads_pair_numbers for each in loss.declarations() for term in sort_declaration(each)[0])
+
+
+def _snapshot(loss: Any, plan: Plan) -> Any:
+    """A copy that shares no attribute, holds no parameter and runs on one engine."""
     other = copy.copy(loss)
     own = vars(other)
     for name in own:
@@ -128,7 +148,7 @@ def _snapshot(loss: Any) -> Any:
             own[name] = copy.deepcopy(own[name])
     for kind in ("_parameters", "_buffers"):
         own[kind] = {name: None if each is None else torch.empty(0) for name, each in own[kind].items()}
-    other.backend = "dense"
+    other.backend = plan.value
     return other
 
 

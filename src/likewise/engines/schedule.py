@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
+from likewise.engines.pair_numbers import PairNumbers
 from likewise.formula import (
+    Counted,
     Folded,
     Formula,
     PairBatch,
     PerAnchor,
+    PerPair,
     PerReference,
+    PerTriplet,
     Rank,
-    Reduction,
     State,
     Term,
     TermValues,
@@ -42,23 +45,27 @@ class Engine(ABC):
     """
 
     @abstractmethod
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """The folds of one or several passes, each one number per anchor, differentiable.
 
         Args:
             passes: the folds of a pass may refer to those of earlier passes, never to one another.
-            known: the numbers, per anchor, per reference and for the batch, that curves refer to.
+            known: the numbers, per anchor, per reference, per pair and for the batch, that curves refer to.
         """
 
-    def states(self, folds: list[Folded], known: dict[Formula, Tensor]) -> list[State]:
+    def states(self, folds: list[Folded], known: dict[Formula, Any]) -> list[State]:
         """The unfinished folds of one pass, for a shard of the references."""
         raise TypeError(f"{type(self).__name__} cannot run where references are sharded over processes")
+
+
+OfBatch: TypeAlias = PerAnchor | PerReference | PerPair | PerTriplet
+"""Numbers that are computed from the batch."""
 
 
 class Stage(NamedTuple):
     """Consecutive passes that need no number of the whole batch in between, and the numbers to compute first."""
 
-    numbers: list[PerAnchor | PerReference | Total]
+    numbers: list[OfBatch | Total]
     passes: list[list[Folded]]
 
 
@@ -97,7 +104,7 @@ def _place(node: Formula, stages: list[Stage], ready: dict[Formula, tuple[int, i
             passes.append([])
         passes[when].append(node)
         when += 1
-    elif isinstance(node, PerAnchor | PerReference | Total):
+    elif isinstance(node, OfBatch | Total):
         if when > 0:  # a total of folds: all passes of their stage come first
             stage, when = stage + 1, 0
             if stage == len(stages):
@@ -111,7 +118,7 @@ def compute_folds(
     roots: list[Formula],
     engine: Engine,
     batch: PairBatch,
-    settled: dict[Formula, Tensor] | None = None,
+    settled: dict[Formula, Any] | None = None,
     *,
     only_totals: bool = False,
     stages: list[Stage] | None = None,
@@ -122,7 +129,7 @@ def compute_folds(
         roots: the formulas.
         engine: computes the folds.
         batch: the batch, or a chunk of it.
-        settled: numbers for the whole batch, if the batch is a chunk.
+        settled: numbers for the whole batch and per pair, if the batch is a chunk.
         only_totals: compute only numbers for the whole batch and what they depend on.
         stages: the schedule, if it was computed before.
     """
@@ -137,17 +144,30 @@ def compute_folds(
     return known
 
 
+def compute_number(number: OfBatch, batch: PairBatch) -> Any:
+    """A number per anchor or reference as a tensor, or a number per pair as `PairNumbers`.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2))
+        >>> compute_number(PerAnchor("class", lambda batch: batch.labels), batch)
+        tensor([0, 1])
+    """
+    return PairNumbers.of(number, batch) if isinstance(number, PerPair | PerTriplet) else number.compute(batch)
+
+
 def _settle(
-    numbers: list[PerAnchor | PerReference | Total],
+    numbers: list[OfBatch | Total],
     known: dict[Formula, Any],
     batch: PairBatch,
-    settled: dict[Formula, Tensor],
-) -> dict[Formula, Tensor]:
+    settled: dict[Formula, Any],
+) -> dict[Formula, Any]:
     """The numbers that a stage needs first; totals over ranks use as few collectives as possible."""
-    available: dict[Formula, Tensor] = {}
+    available: dict[Formula, Any] = {}
     pending: dict[Total, Tensor] = {}
 
-    def learn(fresh: dict[Formula, Tensor]) -> None:
+    def learn(fresh: dict[Formula, Any]) -> None:
         available.update(fresh)
         known.update(fresh)
 
@@ -158,8 +178,8 @@ def _settle(
     for number in numbers:
         if number in settled:
             learn({number: settled[number]})
-        elif isinstance(number, PerAnchor | PerReference):
-            learn({number: number.compute(batch)})
+        elif not isinstance(number, Total):
+            learn({number: compute_number(number, batch)})
         else:
             if pending and any(node in pending for node in walk(number.of)):
                 reduce_pending()
@@ -206,7 +226,7 @@ def merge_states(folds: list[Folded], states: list[State], shards: ProcessGroup)
     return joined
 
 
-def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduction) -> list[TermValues]:
+def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Counted) -> list[TermValues]:
     """Compute the terms of a declaration on an engine, with only the count that the reduction needs.
 
     Examples:
@@ -229,10 +249,10 @@ def run_on(terms: list[Term], batch: PairBatch, engine: Engine, reduction: Reduc
 
 
 # a loss declares once and runs many times
-_SCHEDULES: WeakKeyDictionary[Term, dict[Reduction, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
+_SCHEDULES: WeakKeyDictionary[Term, dict[Counted, tuple[list[Term], list[Stage]]]] = WeakKeyDictionary()
 
 
-def _stages(terms: list[Term], roots: list[Formula], reduction: Reduction) -> list[Stage]:
+def _stages(terms: list[Term], roots: list[Formula], reduction: Counted) -> list[Stage]:
     """The schedule of a declaration, cached for its first term."""
     if torch.compiler.is_compiling() or not terms:
         return schedule(roots)

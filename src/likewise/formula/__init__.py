@@ -28,10 +28,12 @@ from likewise.formula.folds import (
 )
 from likewise.formula.hyperparameters import hyper, option
 from likewise.formula.operations import (
+    acosh,
     at_least,
     cos,
     derivative,
     exp,
+    log,
     relu,
     sigmoid,
     sin,
@@ -39,14 +41,16 @@ from likewise.formula.operations import (
     sqrt,
     square,
     stop_gradient,
+    tanh,
     where,
 )
+from likewise.formula.pair_numbers import PerPair, PerTriplet, inner_products, pair_entries
+from likewise.formula.reductions import ClassWeighted, TermValues, Thresholded
 from likewise.formula.relations import Labels, Masks, Pairs, Triplets
-from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
+from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
 from likewise.formula.terms import (
     MatrixLoss,
     Regularizer,
-    TermValues,
     mean_over_batch,
     per_anchor,
     per_pair,
@@ -59,6 +63,7 @@ __all__ = [
     "NEGATIVES",
     "POSITIVES",
     "SNR",
+    "ClassWeighted",
     "Cosine",
     "Dot",
     "Euclidean",
@@ -69,12 +74,17 @@ __all__ = [
     "PairBatch",
     "Pairs",
     "PerAnchor",
+    "PerPair",
     "PerReference",
+    "PerTriplet",
+    "Poincare",
     "Regularizer",
     "Similarity",
     "SquaredEuclidean",
     "TermValues",
+    "Thresholded",
     "Triplets",
+    "acosh",
     "add_up",
     "at_least",
     "check_values",
@@ -83,11 +93,14 @@ __all__ = [
     "derivative",
     "exp",
     "hyper",
+    "inner_products",
     "largest",
+    "log",
     "logsumexp",
     "mean",
     "mean_over_batch",
     "option",
+    "pair_entries",
     "per_anchor",
     "per_pair",
     "per_triplet",
@@ -102,6 +115,7 @@ __all__ = [
     "sqrt",
     "square",
     "stop_gradient",
+    "tanh",
     "where",
 ]
 
@@ -109,10 +123,12 @@ __all__ = [
 from likewise.formula.batch import batch_from_embeddings as batch_from_embeddings
 from likewise.formula.batch import batch_from_similarities as batch_from_similarities
 from likewise.formula.batch import check_classes as check_classes
+from likewise.formula.batch import check_number_of_classes as check_number_of_classes
 from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import same_half as same_half
 from likewise.formula.checks import can_read_values as can_read_values
+from likewise.formula.checks import check_squared_norms as check_squared_norms
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
 from likewise.formula.checks import full_precision as full_precision
@@ -149,23 +165,30 @@ from likewise.formula.hyperparameters import hyperparameters as hyperparameters
 from likewise.formula.operations import OPERATIONS as OPERATIONS
 from likewise.formula.operations import evaluate as evaluate
 from likewise.formula.operations import is_nonzero as is_nonzero
+from likewise.formula.pair_numbers import AtPositive as AtPositive
+from likewise.formula.pair_numbers import broadcast_shape as broadcast_shape
+from likewise.formula.reductions import Counted as Counted
+from likewise.formula.reductions import Reduction as Reduction
+from likewise.formula.reductions import check_reduction as check_reduction
+from likewise.formula.reductions import counted_by as counted_by
+from likewise.formula.reductions import equal_share as equal_share
+from likewise.formula.reductions import reduce as reduce
 from likewise.formula.relations import Mined as Mined
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
+from likewise.formula.relations import RelationLike as RelationLike
 from likewise.formula.similarities import SIMILARITIES as SIMILARITIES
 from likewise.formula.similarities import Pooled as Pooled
 from likewise.formula.similarities import SimilarityLike as SimilarityLike
 from likewise.formula.similarities import as_similarity as as_similarity
 from likewise.formula.similarities import unit as unit
-from likewise.formula.terms import REDUCTIONS as REDUCTIONS
 from likewise.formula.terms import Choice as Choice
 from likewise.formula.terms import Declaration as Declaration
-from likewise.formula.terms import Reduction as Reduction
 from likewise.formula.terms import RowChunk as RowChunk
 from likewise.formula.terms import RowMapper as RowMapper
 from likewise.formula.terms import Term as Term
 from likewise.formula.terms import TripletTerm as TripletTerm
-from likewise.formula.terms import equal_share as equal_share
 from likewise.formula.terms import map_values as map_values
-from likewise.formula.terms import reduce as reduce
 from likewise.formula.terms import sort_declaration as sort_declaration
+from likewise.formula.terms import term_within as term_within
+from likewise.formula.views import label_views as label_views

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, embeddings_of, labels_of, same_device
-from likewise.formula.relations import Labels, Relation
+from likewise.formula.relations import Labels, Relation, RelationLike, as_relation
 from likewise.formula.similarities import Pooled, Similarity
 
 HALVES = (torch.bfloat16, torch.float16)
@@ -73,7 +73,8 @@ class PairBatch:
         local_rows: where this rank's anchors are among the references, where these are the anchors of all ranks.
         shards: the processes that hold a shard of the references each; every rank then holds all anchors.
         half: the half-precision dtype of both anchors and references as the caller gave them; ``None`` otherwise.
-        labels: the labels of the anchors, where the batch has labels; kept when a miner replaces the relation.
+        labels: the labels of the anchors, where the batch has labels; kept when a miner replaces the relation, and read
+            for values per class only: the relation decides which pairs are positive or negative.
         between: what is compared with what, in words.
         table: the side that is a table of parameters, ``"anchors"`` or ``"references"``: it may be large and of another
             dtype, and engines that avoid the matrix also avoid copies of it.
@@ -223,13 +224,14 @@ def batch_from_embeddings(
     labels: Tensor | None,
     references: Tensor | None,
     reference_labels: Tensor | None,
-    relation: Relation | None,
+    relation: RelationLike | None,
     similarity: Similarity,
     group: ProcessGroup = SINGLE_PROCESS,
 ) -> PairBatch:
     """Check all arguments of a call and make a batch of them.
 
-    In a distributed batch, embeddings and references are the rows of this rank, and its anchors are compared with the
+    Labels that are given together with a relation are read for values per class only; the relation decides the pairs.  In a
+    distributed batch, embeddings and references are the rows of this rank, and its anchors are compared with the
     references of all ranks; a relation other than labels must index all of them.
 
     Examples:
@@ -254,14 +256,14 @@ def batch_from_embeddings(
         same_device("references", references, anchors.device, "embeddings")
         dtype = torch.promote_types(anchors.dtype, references.dtype)
         anchors, references = anchors.to(dtype), references.to(dtype)
+        similarity.check("references", references)
+    similarity.check("embeddings", anchors)
     if relation is None:
         relation = _labels(labels, references, reference_labels, m, n, anchors.device)
-    elif labels is not None or reference_labels is not None:
-        raise ValueError("relation replaces labels and reference_labels; give one or the other, not both")
-    elif not isinstance(relation, Relation):
-        raise TypeError(
-            f"relation must be a Relation (Labels, Pairs, Triplets, Masks), but it is a {type(relation).__name__}"
-        )
+        labels = relation.labels
+    else:
+        relation = as_relation(relation)
+        labels = _labels_for_classes(labels, references, reference_labels, m, n, anchors.device)
     if relation.device != anchors.device:
         raise ValueError(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
@@ -270,6 +272,8 @@ def batch_from_embeddings(
         batch = _gather_references(anchors, references, relation, similarity, group)
     else:
         batch = PairBatch(relation.with_shape(m, n), similarity, anchors=anchors, references=references)
+    if labels is not None and labels is not batch.labels:
+        batch = batch.replace(labels=labels)
     return batch if half is None else batch.replace(half=half)
 
 
@@ -323,10 +327,38 @@ def _labels(
     return Labels(labels, labels_of("reference_labels", reference_labels, n, device, "references"))
 
 
+def _labels_for_classes(
+    labels: Tensor | None,
+    references: Tensor | None,
+    reference_labels: Tensor | None,
+    m: int,
+    n: int,
+    device: torch.device,
+) -> Tensor | None:
+    """The labels of the anchors where a relation decides the pairs; the references' are checked, and not read."""
+    if reference_labels is not None:
+        if references is None:
+            raise ValueError("references must be given together with reference_labels")
+        labels_of("reference_labels", reference_labels, n, device, "references")
+    return None if labels is None else labels_of("labels", labels, m, device, "embeddings")
+
+
 def batch_from_similarities(
-    similarities: Tensor, relation: Relation | Tensor, similarity: Similarity, group: ProcessGroup = SINGLE_PROCESS
+    similarities: Tensor,
+    relation: RelationLike | Tensor,
+    similarity: Similarity,
+    group: ProcessGroup = SINGLE_PROCESS,
+    *,
+    labels: Tensor | None = None,
 ) -> PairBatch:
     """Make a batch from a matrix of similarities; in a distributed batch each rank holds some rows.
+
+    Args:
+        similarities: the matrix ``(m, n)``.
+        relation: the positive and negative pairs; or labels, where the matrix compares one set with itself.
+        similarity: how the matrix was computed.
+        group: the processes that the rows are distributed over.
+        labels: the labels of the rows, for values per class; the relation decides the pairs.
 
     Examples:
         >>> import torch
@@ -343,13 +375,15 @@ def batch_from_similarities(
                 f"and similarities have shape ({m}, {n})"
             )
         relation = Labels(labels_of("relation", relation, m, matrix.device, "rows of similarities"))
-    elif not isinstance(relation, Relation):
-        raise TypeError(f"relation must be a Relation or labels, but it is a {type(relation).__name__}")
+    else:
+        relation = as_relation(relation, more=", labels")
     if relation.device != matrix.device:
         raise ValueError(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
-    return PairBatch(relation.with_shape(m, n), similarity, matrix=matrix, group=group)
+    if labels is not None:
+        labels = labels_of("labels", labels, m, matrix.device, "rows of similarities")
+    return PairBatch(relation.with_shape(m, n), similarity, matrix=matrix, group=group, labels=labels)
 
 
 def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
@@ -363,7 +397,9 @@ def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
     """
     labels = batch.labels
     if labels is None:
-        raise TypeError(f"{name} per class needs labels, but the relation is {type(batch.relation).__name__}")
+        raise TypeError(
+            f"labels must be given together with a relation where there is one {name} per class, but they are None"
+        )
     check_classes(labels, len(table), name)
     return table[labels]
 
@@ -384,3 +420,21 @@ def check_classes(labels: Tensor, classes: int, what: str) -> None:
             f"{int(labels.min())} to {int(labels.max())}"
             + ("; ids that start at 1 need 1 subtracted" if int(labels.min()) == 1 else "")
         )
+
+
+def check_number_of_classes(labels: Tensor, most: int, classes: int) -> None:
+    """Check that a batch has no more than the sampled number of classes.
+
+    Examples:
+        >>> import torch
+        >>> check_number_of_classes(torch.tensor([1, 2, 1]), 1, 10)
+        Traceback (most recent call last):
+        ...
+        ValueError: sampled must be at least the number of classes of a batch, 2, but it is 1 of 10
+    """
+    if most < len(labels) and can_read_values(labels):
+        present = len(torch.unique(labels))
+        if present > most:
+            raise ValueError(
+                f"sampled must be at least the number of classes of a batch, {present}, but it is {most} of {classes}"
+            )

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from likewise._compat import is_mapped
+
 _values_checked: ContextVar[bool | None] = ContextVar("values_checked", default=None)
 
 
@@ -46,7 +48,7 @@ def can_read_values(tensor: Tensor) -> bool:
         >>> can_read_values(torch.zeros(1))
         True
     """
-    if torch.compiler.is_compiling() or tensor.is_meta:
+    if torch.compiler.is_compiling() or tensor.is_meta or is_mapped(tensor):
         return False
     decided = _values_checked.get()
     return tensor.device.type == "cpu" if decided is None else decided
@@ -114,6 +116,37 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
         if len(broken):
             raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
     return value
+
+
+def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
+    """Check that the dtype represents the squared norms of raw embeddings: without normalization a loss is made of them.
+
+    Args:
+        name: the argument.
+        rows: the embeddings, ``(n, d)``.
+        room: by how much the largest squared norm must stay below the largest number.
+
+    Examples:
+        >>> import torch
+        >>> check_squared_norms("embeddings", torch.tensor([[1.0, 0.0], [0.0, 2e19]]))
+        Traceback (most recent call last):
+        ...
+        ValueError: embeddings must have norms of at most 1.8e+19 where they are not normalized, because float32 represents no larger squares, but row 1 has norm 2.0e+19
+    """
+    if not can_read_values(rows):
+        return
+    limit = torch.finfo(rows.dtype).max / room
+    least, most = (float(each) for each in torch.aminmax(rows.detach()))
+    if max(-least, most) ** 2 * rows.shape[1] <= limit:
+        return
+    norms = torch.linalg.vector_norm(rows.detach(), dim=1, dtype=torch.float64)
+    too_long = (norms > math.sqrt(limit)).nonzero()
+    if len(too_long):
+        row = int(too_long[0])
+        raise ValueError(
+            f"{name} must have norms of at most {math.sqrt(limit):.1e} where they are not normalized, because "
+            f"{str(rows.dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norms[row]:.1e}"
+        )
 
 
 def labels_of(name: str, value: object, rows: int | None, device: torch.device | None, others: str) -> Tensor:

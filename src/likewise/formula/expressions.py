@@ -3,7 +3,8 @@
 A loss of this library is a formula, not a program.  A formula consists of:
 
 * ``s``, the similarity of one anchor and one reference, and ``s_p``, that of the anchor and one of its positives;
-* numbers: hyper-parameters, learned scalars, one number per anchor;
+* numbers: hyper-parameters, learned scalars, one number per anchor, per reference or per pair
+  (`likewise.formula.pair_numbers`);
 * arithmetic on them, with the functions of `likewise.formula.operations`;
 * folds (`likewise.formula.folds`), which reduce a row of pairs to one number per anchor.
 
@@ -30,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, ClassVar, Union
 
 from torch import Tensor
 
@@ -58,6 +59,9 @@ class Rank(IntEnum):
 class Formula:
     """A node of a formula.  Build formulas with `s`, folds, numbers and the functions of this module.
 
+    Conditions are combined with ``&`` and ``|``.  ``x ** n`` with a whole number is a product; with any other number it is
+    zero where ``x ≤ 0``, with derivative zero.
+
     Examples:
         >>> from likewise.formula import s, relu
         >>> curve = relu(1.0 - s)
@@ -66,6 +70,9 @@ class Formula:
     """
 
     rank: Rank
+
+    of_positive: ClassVar[bool] = False
+    """Whether it is a number of the positive that a fold over each positive binds, as `s_p` is."""
 
     def __add__(self, other: Operand) -> Formula:
         return apply("add", self, other)
@@ -91,10 +98,15 @@ class Formula:
     def __rtruediv__(self, other: Operand) -> Formula:
         return apply("div", other, self)
 
-    def __pow__(self, exponent: int) -> Formula:
-        if exponent != 2:
-            raise TypeError(f"a formula can be squared, but not raised to {exponent!r}; write products instead")
-        return apply("square", self)
+    def __pow__(self, exponent: Operand) -> Formula:
+        if type(exponent) in (int, float) and float(exponent).is_integer():  # type: ignore[arg-type]
+            return _whole_power(self, int(exponent))  # type: ignore[arg-type]
+        if as_formula(exponent).rank is not Rank.NUMBER:
+            raise TypeError(f"the exponent of a power must be a number, but it is {exponent!r}; write exp(b * log(a))")
+        return apply("power", self, exponent)
+
+    def __abs__(self) -> Formula:
+        return apply("abs", self)
 
     def __neg__(self) -> Formula:
         return apply("neg", self)
@@ -107,6 +119,9 @@ class Formula:
 
     def __and__(self, other: Operand) -> Formula:
         return apply("both", self, other)
+
+    def __or__(self, other: Operand) -> Formula:
+        return apply("either", self, other)
 
     def __bool__(self) -> bool:
         raise TypeError("a formula has no truth value; use where(condition, then, otherwise)")
@@ -284,7 +299,7 @@ def mentions_positive(node: Formula) -> bool:
     """
     if isinstance(node, Apply):
         return any(mentions_positive(argument) for argument in node.arguments)
-    return node.rank is Rank.POSITIVE
+    return node.rank is Rank.POSITIVE or node.of_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -355,6 +370,16 @@ def apply(operation: str, *operands: Operand) -> Formula:
     return Apply(operation, arguments)
 
 
+def _whole_power(base: Formula, exponent: int) -> Formula:
+    """A power as products: it holds for negative numbers too, and kernels multiply faster than they take logarithms."""
+    if exponent < 0:
+        return 1.0 / _whole_power(base, -exponent)
+    if exponent < 2:
+        return base if exponent else Number(1.0)
+    half = apply("square", _whole_power(base, exponent // 2))
+    return half * base if exponent % 2 else half
+
+
 def substitute(node: Formula, by: Mapping[Formula, Formula]) -> Formula:
     """Replace nodes of a formula, inside folds too; unchanged nodes are shared with the original.
 
@@ -394,13 +419,21 @@ class Substitution:
 
     def _rebuild(self, node: Formula, bound: frozenset[Formula]) -> Formula:
         if isinstance(node, Folded):
-            bound = bound | ({s_p if node.over.binds_positive else s} & self._by.keys())
+            bound = bound | self._bound_by(node.over)
         parts = [self(part, bound) for part in node.parts]
         if all(new is old for new, old in zip(parts, node.parts, strict=True)):
             return node
         if isinstance(node, Apply):
             return Apply(node.operation, tuple(parts))
-        return Folded(node.fold, node.over, parts[0]) if isinstance(node, Folded) else Total(parts[0])
+        if isinstance(node, Folded):
+            return Folded(node.fold, node.over, parts[0])
+        return Total(parts[0]) if isinstance(node, Total) else node
+
+    def _bound_by(self, over: Side) -> set[Formula]:
+        """The replaced nodes that a fold over this side binds."""
+        if over.binds_positive:
+            return {node for node in self._by if node is s_p or node.of_positive}
+        return {node for node in self._by if node is s}
 
 
 def ingredients(formula: Formula) -> list[Formula]:

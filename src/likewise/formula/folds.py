@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.formula.expressions import Folded, Formula, Number, Operand, as_formula
 
 State = tuple[Tensor, ...]
@@ -99,6 +100,9 @@ class LogSumExp(Fold):
         They are kept separate: added to a peak of a million, the logarithm would be lost to rounding, and so would the
         weights.
         """
+        if is_transformed():
+            peak = _peak(torch.where(keep, values.detach(), -torch.inf))
+            return peak, _weights(values, keep, peak).sum(dim=1).clamp_min(1.0)
         peak, total = _PeakAndTotal.apply(values, keep)  # type: ignore[no-untyped-call]
         return peak, total
 
@@ -115,10 +119,20 @@ class LogSumExp(Fold):
     def derivative(self, values: Tensor, keep: Tensor, state: State) -> Tensor:
         """``e^(v − peak) / total``, the softmax weight."""
         peak, total = state
-        return torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)) / total[:, None], 0.0)
+        return _weights(values, keep, peak) / total[:, None]
 
 
 _LOG2_E = 1.0 / math.log(2.0)
+
+
+def _peak(masked: Tensor) -> Tensor:
+    # no result in place: torch 2.11's compiler loses its gradient
+    return masked.amax(dim=1).clamp_min(torch.finfo(masked.dtype).min)
+
+
+def _weights(values: Tensor, keep: Tensor, peak: Tensor) -> Tensor:
+    """``e^(v − peak)`` of the kept values, differentiable."""
+    return torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)), 0.0)
 
 
 class _PeakAndTotal(torch.autograd.Function):
@@ -127,8 +141,7 @@ class _PeakAndTotal(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         masked = torch.where(keep, values, -torch.inf)
-        # no result in place: torch 2.11's compiler loses its gradient
-        peak = masked.amax(dim=1).clamp_min(torch.finfo(values.dtype).min)
+        peak = _peak(masked)
         # e⁻⁸⁰ is negligible against the peak's e⁰, and smaller exponents would be denormal; a power of two takes a third
         # of the time of a power of e on a CPU
         weights = torch.threshold_(masked.sub_(peak[:, None]), -80.0, -torch.inf).mul_(_LOG2_E).exp2_()
@@ -145,12 +158,12 @@ class _PeakAndTotal(torch.autograd.Function):
             return None, None
         values, keep, peak, weights = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivative: recompute the weights from the inputs
-            weights = torch.where(keep, torch.exp((values - peak[:, None]).clamp(-80.0, 0.0)), 0.0)
+            weights = _weights(values, keep, peak)
         return weights * grad_total[:, None], None
 
 
 def _kept_sum(values: Tensor, keep: Tensor) -> Tensor:
-    if keep.numel() < 2**16:  # below this size the call costs more than it saves
+    if keep.numel() < 2**16 or is_transformed():  # below this size the call costs more than it saves
         return torch.where(keep, values, 0.0).sum(dim=1)
     total: Tensor = _KeptSum.apply(values, keep)  # type: ignore[no-untyped-call]
     return total

@@ -29,6 +29,12 @@ class Hyper:
     search: tuple[float, float] | None = None
     log: bool = False
     step: float | None = None
+    learn: bool | str = False
+
+    @property
+    def is_learned_as_logarithm(self) -> bool:
+        """Whether the parameter is the logarithm: no step of an optimizer makes the number negative."""
+        return self.learn is not False and self.above == 0.0
 
     def limits(self) -> str:
         """The limits in words."""
@@ -76,8 +82,13 @@ def hyper(
     search: tuple[float, float] | None = None,
     log: bool = False,
     step: float | None = None,
+    learn: bool | str = False,
 ) -> Any:
     """Declare a hyper-parameter of a loss or a miner as a class attribute.
+
+    A loss learns a hyper-parameter that is declared with ``learn``: the constructor takes the initial value, and the
+    attribute is a tensor with a gradient, which formulas take like a number.  With ``above=0.0`` the parameter is its
+    logarithm, ``log_<name>``; without limits it is ``<name>``.
 
     Args:
         default: the default; an ``int`` makes the hyper-parameter a whole number; ``None``: the class decides.
@@ -89,13 +100,18 @@ def hyper(
         search: the default search range.
         log: whether a search samples on a logarithmic scale.
         step: the step of a grid search, where a paper gives one.
+        learn: whether a loss learns it, or the name of the option, ``True`` or ``False``, that decides.
 
     Examples:
         >>> from likewise.losses import MultiSimilarityLoss
         >>> hyperparameters(MultiSimilarityLoss)["beta"].search
         (1.0, 100.0)
     """
-    declared = Hyper(help, above, at_least, below, at_most, search, log, step)
+    declared = Hyper(help, above, at_least, below, at_most, search, log, step, learn)
+    if learn is not False and declared.limits() not in ("", "> 0"):
+        raise TypeError(
+            f"a hyper-parameter that is learned must have no limits, or above=0.0, but its limits are {declared.limits()}"
+        )
     return dataclasses.field(default=default, metadata={"hyper": declared})
 
 

@@ -64,6 +64,22 @@ def safe_sqrt(x: Tensor) -> Tensor:
     return torch.where(positive, torch.where(positive, x, 1.0).sqrt(), 0.0)
 
 
+def _safe_log(x: Tensor) -> Tensor:
+    # the inner mask keeps autograd from computing 1/0
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1.0).log(), math.log(torch.finfo(x.dtype).tiny))
+
+
+def _safe_acosh(x: Tensor) -> Tensor:
+    above = x > 1
+    return torch.where(above, torch.where(above, x, 2.0).acosh(), 0.0)
+
+
+def _safe_power(x: Tensor, exponent: Tensor | float) -> Tensor:
+    positive = x > 0
+    return torch.where(positive, torch.where(positive, x, 1.0) ** exponent, 0.0)
+
+
 def is_nonzero(x: Tensor) -> Tensor:
     """Where a value differs from zero by more than the rounding of a similarity, so that equal embeddings count as equal.
 
@@ -89,6 +105,7 @@ OPERATIONS: dict[str, Operation] = {
     "neg": Operation(lambda a: -a, (lambda a: -1.0,), "-{}", "-{}", "-"),
     "less": Operation(lambda a, b: a < b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} < {}", "{} < {}", "<"),
     "both": Operation(lambda a, b: a & b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} & {}", "{} && {}", "&"),
+    "either": Operation(lambda a, b: a | b, (lambda a, b: 0.0, lambda a, b: 0.0), "{} | {}", "{} || {}", "|"),
     "nonzero": Operation(
         is_nonzero, (lambda x: 0.0,), "tl.abs({}) > 9.5367431640625e-07", "Math.abs({}) > 1.7763568394002505e-15"
     ),
@@ -99,6 +116,31 @@ OPERATIONS: dict[str, Operation] = {
         (lambda x: where(x > 0.0, 0.5 / sqrt(where(x > 0.0, x, 1.0)), 0.0),),
         "tl.sqrt(tl.maximum({}, 0.0))",
         "Math.sqrt(Math.max({}, 0))",
+    ),
+    "abs": Operation(torch.abs, (lambda x: where(x > 0.0, 1, where(x < 0.0, -1, 0)),), "tl.abs({})", "Math.abs({})"),
+    "power": Operation(
+        _safe_power,
+        (
+            lambda x, exponent: exponent * apply("power", x, exponent - 1.0),
+            lambda x, exponent: apply("power", x, exponent) * log(where(x > 0.0, x, 1.0)),
+        ),
+        "_power({}, {})",
+        "(({0}) > 0 ? Math.pow({0}, {1}) : 0)",
+        "**",
+    ),
+    "log": Operation(
+        _safe_log,
+        (lambda x: where(x > 0.0, 1.0 / where(x > 0.0, x, 1.0), 0.0),),
+        "tl.log(tl.maximum({}, 1.1754943508222875e-38))",
+        "Math.log(Math.max({}, 2.2250738585072014e-308))",
+    ),
+    "tanh": Operation(torch.tanh, (lambda x: 1.0 - square(tanh(x)),), "_tanh({})", "Math.tanh({})"),
+    "acosh": Operation(
+        _safe_acosh,
+        # two roots, because the square of a large number overflows
+        (lambda x: where(x > 1.0, 1.0 / (sqrt(where(x > 1.0, x - 1.0, 1.0)) * sqrt(x + 1.0)), 0.0),),
+        "_acosh({})",
+        "Math.acosh(Math.max({}, 1))",
     ),
     "exp": Operation(torch.exp, (lambda x: exp(x),), "tl.exp({})", "Math.exp({})"),
     "cos": Operation(torch.cos, (lambda x: -sin(x),), "tl.cos({})", "Math.cos({})"),
@@ -119,6 +161,18 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "stop_gradient": Operation(_detach, (lambda x: 0.0,), "{}", "{}"),
 }
+
+
+_REAL = frozenset({"div", "sqrt", "power", "log", "tanh", "acosh", "exp", "cos", "sin", "softplus", "sigmoid"})
+"""Operations whose result is a real number also where their arguments are counts, which are integers."""
+
+
+def _as_real(value: Any, known: dict[Formula, Any]) -> Any:
+    """A count in the dtype of the similarities; torch would use its default dtype."""
+    if not isinstance(value, Tensor):
+        return value
+    dtypes = (each.dtype for each in known.values() if isinstance(each, Tensor) and each.is_floating_point())
+    return value.to(next(dtypes, torch.get_default_dtype()))
 
 
 def relu(x: Operand) -> Formula:
@@ -163,6 +217,42 @@ def exp(x: Operand) -> Formula:
         exp(-s)
     """
     return apply("exp", x)
+
+
+def log(x: Operand) -> Formula:
+    """``log x``; what is not positive counts as the smallest normal number of the dtype and has derivative zero.
+
+    Use `likewise.formula.logsumexp` for logarithms of sums of exponentials; it cannot overflow.  A plain number gives a
+    number.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> log(1.0 + s)
+        log(1.0 + s)
+    """
+    return Number(math.log(x)) if type(x) is float or type(x) is int else apply("log", x)
+
+
+def tanh(x: Operand) -> Formula:
+    """``tanh x``.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> derivative(tanh(s), s)
+        1.0 - square(tanh(s))
+    """
+    return apply("tanh", x)
+
+
+def acosh(x: Operand) -> Formula:
+    """``arcosh max(x, 1)``, with derivative zero where ``x ≤ 1``, so that a point's distance to itself has a gradient.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> acosh(1.0 + 2.0 * square(s))
+        acosh(1.0 + (2.0 * square(s)))
+    """
+    return apply("acosh", x)
 
 
 def cos(x: Operand) -> Formula:
@@ -270,6 +360,8 @@ def evaluate(node: Formula, known: dict[Formula, Any]) -> Any:
     if not isinstance(node, Apply):
         raise KeyError(f"the formula needs {node!r}, which was not computed")
     arguments = [evaluate(argument, known) for argument in node.arguments]
+    if node.operation in _REAL and not any(isinstance(each, Tensor) and each.is_floating_point() for each in arguments):
+        arguments = [_as_real(each, known) for each in arguments]
     value = OPERATIONS[node.operation].compute(*arguments)
     known[node] = value
     return value

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import ProcessGroup, RowPartition
-from likewise.formula.checks import can_read_values, labels_of
+from likewise.formula.checks import can_read_values, labels_of, same_device
 from likewise.formula.expressions import Formula
 
 _ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
@@ -149,7 +150,7 @@ class Labels(Relation):
         if self.own is None:
             if self.reference_labels is not None:
                 return same
-            if rows == columns:  # a square on the diagonal, the whole matrix most often
+            if rows == columns and not is_transformed():  # a square on the diagonal, the whole matrix most often
                 return same.clone().fill_diagonal_(False)
         references = self.labels if self.reference_labels is None else self.reference_labels
         index = torch.arange(len(references), device=same.device)
@@ -250,7 +251,7 @@ class Masks(Relation):
 
 def _equal(left: Tensor, right: Tensor) -> Tensor:
     """``left == right`` of a column and a row; a CPU writes bytes twice as fast as booleans."""
-    if left.device.type != "cpu" or torch.compiler.is_compiling():
+    if left.device.type != "cpu" or torch.compiler.is_compiling() or is_transformed():
         return left == right
     result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
     return torch.eq(left, right, out=result).view(torch.bool)
@@ -474,3 +475,44 @@ class Mined(Relation):
     def with_shape(self, anchors: int, references: int) -> Mined:
         """Check the underlying relation."""
         return Mined(self.base.with_shape(anchors, references), self.keep_positive, self.keep_negative)
+
+
+ViewRelation: TypeAlias = Literal["views", "paired"]
+"""Two views of the same samples, by the order of their rows; see `likewise.formula.views`."""
+
+RelationLike: TypeAlias = Relation | tuple[Tensor, ...] | ViewRelation
+"""A relation; the indices that miners return: three tensors are triplets, four are pairs; or two views."""
+
+
+def as_relation(relation: object, *, more: str = "") -> Relation:
+    """A relation from what callers give: a relation, or index tensors as miners return them.
+
+    Args:
+        relation: a `Relation`; or ``(anchors, positives, negatives)``, which are `Triplets`; or ``(anchors, positives,
+            negative_anchors, negatives)``, which are `Pairs`.
+        more: what the caller also accepts, for the error.
+
+    Examples:
+        >>> import torch
+        >>> type(as_relation((torch.tensor([0]), torch.tensor([1]), torch.tensor([2])))).__name__
+        'Triplets'
+        >>> as_relation((torch.tensor([0]), torch.tensor([1])))
+        Traceback (most recent call last):
+        ...
+        TypeError: relation must be a Relation (Labels, Pairs, Triplets, Masks) or a tuple of 3 index tensors (triplets) or 4 (pairs), but it is a tuple of 2
+    """
+    if isinstance(relation, Relation):
+        return relation
+    if not isinstance(relation, tuple | list) or len(relation) not in (3, 4):
+        size = f" of {len(relation)}" if isinstance(relation, tuple | list) else ""
+        raise TypeError(
+            f"relation must be a Relation (Labels, Pairs, Triplets, Masks){more} or a tuple of 3 index tensors (triplets) "
+            f"or 4 (pairs), but it is a {type(relation).__name__}{size}"
+        )
+    indices = [_indices(f"relation[{place}]", index) for place, index in enumerate(relation)]
+    for place, index in enumerate(indices):
+        same_device(f"relation[{place}]", index, indices[0].device, "relation[0]")
+    if len(indices) == 4:
+        return Pairs(*indices)
+    anchors, positives, negatives = indices
+    return Triplets(anchors, positives, negatives)

@@ -8,15 +8,17 @@ after `Similarity.prepare`, so an engine can compute the product tile by tile.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
 
-from likewise.formula.checks import autocast_is_on, one_of
+from likewise._compat import is_transformed
+from likewise.formula.checks import autocast_is_on, check_squared_norms, one_of
 from likewise.formula.operations import safe_sqrt
 
 
@@ -33,6 +35,8 @@ def unit(vectors: Tensor) -> Tensor:
                 [0.0000, 0.0000],
                 [0.6000, 0.8000]])
     """
+    if is_transformed():
+        return _unit_and_norm(vectors, _largest_entry(vectors.detach()))[0]
     result: Tensor = _Unit.apply(vectors)  # type: ignore[no-untyped-call]
     return result
 
@@ -42,9 +46,7 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
-        # division by infinity makes the value and the gradient of a row of zeros zero
-        largest = largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
+        largest = _largest_entry(vectors)
         units, norm = _unit_and_norm(vectors, largest)
         ctx.save_for_backward(vectors, largest, units, norm)
         return units
@@ -61,6 +63,12 @@ class _Unit(torch.autograd.Function):
         return tangent / norm / largest if again else tangent.div_(norm).div_(largest)
 
 
+def _largest_entry(vectors: Tensor) -> Tensor:
+    largest = vectors.abs().amax(dim=1, keepdim=True)  # as a norm it would take ten times as long
+    # division by infinity makes the value and the gradient of a row of zeros zero
+    return largest.masked_fill(largest < torch.finfo(vectors.dtype).tiny, torch.inf)
+
+
 def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
     scaled = vectors / largest
     # at least one for a row that is not zero, so the floor changes only rows of zeros
@@ -72,6 +80,9 @@ def _unit_and_norm(vectors: Tensor, largest: Tensor) -> tuple[Tensor, Tensor]:
 class Similarity(ABC):
     """How close two embeddings are; higher is closer.
 
+    A subclass defines `link`, and `prepare` if it transforms embeddings in another way than to unit length.  Both are
+    differentiated by autograd; nothing about norms is assumed unless the class declares `unit_norm`.
+
     Args:
         normalize: scale embeddings to unit length first.
 
@@ -81,16 +92,31 @@ class Similarity(ABC):
         tensor([[-2.]])
     """
 
-    normalize: bool = True
+    normalize: bool = field(default=True, kw_only=True)
 
     uses_squares: ClassVar[bool] = True
     """Whether `link` uses squared norms."""
+
+    unit_norm: ClassVar[bool] = False
+    """Whether what enters the product has unit norm under ``normalize=True``, so that squared norms need no gradient.
+
+    A class that defines `prepare`, `factors` or `subtracts_mean` does not inherit it: it must declare it itself."""
 
     subtracts_mean: ClassVar[bool] = False
     """Whether the references' mean is subtracted first: a common shift changes no distance, but rounds small ones."""
 
     is_distance: ClassVar[bool] = False
     """Whether it is the negative of a distance, so that margins are written as distances; see `threshold`."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether embeddings of any finite norm have finite similarities; others must have representable squared norms."""
+        return self.normalize and type(self).prepare is Similarity.prepare
+
+    def check(self, name: str, embeddings: Tensor) -> None:
+        """Check that the similarities of embeddings, and the difference of two, do not overflow."""
+        if not self.bounded:
+            check_squared_norms(name, embeddings, room=4.0 if self.is_distance else 2.0)
 
     @property
     def pooled(self) -> int:
@@ -100,15 +126,19 @@ class Similarity(ABC):
     mirrors: ClassVar[bool] = False
     """Whether ``s(a, b)`` is ``s(b, a)`` to the last bit, so that half of a square matrix determines the other half."""
 
+    def __init_subclass__(cls) -> None:
+        """Withdraw the promise of unit norm from a class that changes what enters the product."""
+        super().__init_subclass__()
+        if "unit_norm" not in vars(cls) and not vars(cls).keys().isdisjoint(("prepare", "factors", "subtracts_mean")):
+            cls.unit_norm = False
+
     def prepare(self, embeddings: Tensor) -> Tensor:
         """Transform each embedding separately, before pairs are compared."""
         return unit(embeddings) if self.normalize else embeddings
 
     def squares(self, prepared: Tensor) -> Tensor:
         """Squared norms of prepared embeddings, ``(n,)``."""
-        # the norm of a unit vector has no gradient, so none is computed
-        constant = self.normalize and type(self).prepare is Similarity.prepare
-        return (prepared.detach() if constant else prepared).square().sum(dim=1)
+        return (prepared.detach() if self.normalize and self.unit_norm else prepared).square().sum(dim=1)
 
     def threshold(self, value: float) -> float:
         """A user's number as a value of ``s``: a margin of a distance is a distance, so it enters as its negative.
@@ -187,7 +217,7 @@ class Dot(Similarity):
         tensor([[24.]])
     """
 
-    normalize: bool = False
+    normalize: bool = field(default=False, kw_only=True)
     uses_squares: ClassVar[bool] = False
     mirrors: ClassVar[bool] = True
 
@@ -211,6 +241,7 @@ class SquaredEuclidean(Similarity):
     """
 
     is_distance: ClassVar[bool] = True
+    unit_norm: ClassVar[bool] = True
 
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``2 a·b − ‖a‖² − ‖b‖²``; rounding may take it past zero, which formulas must tolerate."""
@@ -243,11 +274,6 @@ class Euclidean(Similarity):
     subtracts_mean: ClassVar[bool] = True
     is_distance: ClassVar[bool] = True
 
-    def squares(self, prepared: Tensor) -> Tensor:
-        """Squared norms, with their gradient."""
-        # shifted unit vectors are not of unit length
-        return prepared.square().sum(dim=1)
-
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−√(‖a‖² + ‖b‖² − 2 a·b)``."""
         squared = -_minus_squared_distance(products, anchor_squares, reference_squares)
@@ -276,6 +302,11 @@ class SNR(Similarity):
 
     is_distance: ClassVar[bool] = True
 
+    @property
+    def bounded(self) -> bool:
+        """Whether embeddings are scaled to unit length."""
+        return self.normalize
+
     def prepare(self, embeddings: Tensor) -> Tensor:
         """Unit length, then zero mean over the dimensions: a variance is a squared norm after that."""
         embeddings = super().prepare(embeddings)
@@ -284,16 +315,81 @@ class SNR(Similarity):
         rounding = torch.finfo(centered.dtype).eps * embeddings.square().sum(dim=1, keepdim=True)
         return centered.masked_fill(centered.square().sum(dim=1, keepdim=True) <= rounding, 0.0)
 
-    def squares(self, prepared: Tensor) -> Tensor:
-        """Squared norms, with their gradient."""
-        # a unit vector minus its mean is not a unit vector
-        return prepared.square().sum(dim=1)
-
     def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
         """``−‖b − a‖² / ‖a‖²``."""
         silent = anchor_squares == 0.0
         minus_noise = _minus_squared_distance(products, anchor_squares, reference_squares)
         return torch.where(silent, 0.0, minus_noise / anchor_squares.masked_fill(silent, 1.0))
+
+
+@dataclass(frozen=True)
+class Poincare(Similarity):
+    r"""Minus the distance in the Poincaré ball of curvature −c, into which embeddings are mapped from its origin.
+
+    $$u=x\,\min(1,\tfrac{r}{\lVert x\rVert}),\quad z=\tanh(\sqrt c\lVert u\rVert)\frac{u}{\sqrt c\lVert u\rVert},\quad
+      s_{ij}=-\tfrac1{\sqrt c}\,\mathrm{arcosh}\Bigl(1+\frac{2c\lVert z_i-z_j\rVert^2}{(1-c\lVert z_i\rVert^2)(1-c\lVert z_j\rVert^2)}\Bigr)$$
+
+    Ermolov et al. 2022 (Hyp), whose loss is ``NTXentLoss(0.2, similarity=Poincare())``.  It is computed on the hyperboloid,
+    where the ball's rim is not near: ``w = sinh(2√c‖u‖) u/‖u‖`` and ``cosh(√c d) = √(1 + ‖w_i‖²) √(1 + ‖w_j‖²) − w_i·w_j``.
+    Equal embeddings have distance zero and gradient zero; so have those whose distance is below the rounding of the product.
+
+    Args:
+        curvature: c, the ball's curvature without its sign.
+        clip: r, the norm at which embeddings are cut off.
+        normalize: scale embeddings to unit length first.
+
+    Examples:
+        >>> import torch
+        >>> Poincare()(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 0.0], [0.0, 1.0], [0.0, 9.0]]))
+        tensor([[-2.0000, -2.9163, -5.2499]])
+    """
+
+    normalize: bool = field(default=False, kw_only=True)
+    curvature: float = 0.1
+    clip: float = 2.3
+    is_distance: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("curvature", "clip"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0.0 < value < math.inf:
+                raise ValueError(f"Poincare: {name} must be a number > 0, but it is {value!r}")
+        most = 10.0 / math.sqrt(self.curvature)  # float32 represents sinh(2 · 10)⁴
+        if self.clip > most:
+            raise ValueError(
+                f"Poincare: clip must be at most {most:g} with curvature {self.curvature:g}, but it is {self.clip!r}"
+            )
+
+    @property
+    def bounded(self) -> bool:
+        """True: norms are clipped."""
+        return True
+
+    def prepare(self, embeddings: Tensor) -> Tensor:
+        """Map each embedding to the hyperboloid; these are the coordinates besides the first."""
+        rows = super().prepare(embeddings)
+        # a norm that overflows is infinite, which is beyond the clip as well
+        beyond = torch.linalg.vector_norm(rows.detach(), dim=1, keepdim=True) > self.clip
+        rows = torch.where(beyond, self.clip * unit(rows), rows)
+        root = 2.0 * math.sqrt(self.curvature)
+        return root * rows * _sinhc((root * rows).square().sum(dim=1, keepdim=True))
+
+    def link(self, products: Tensor, anchor_squares: Tensor, reference_squares: Tensor) -> Tensor:
+        """``−(1/√c) arcosh(1 + t) = −(2/√c) arsinh √(t/2)`` with ``t = √(1 + ‖w_i‖²) √(1 + ‖w_j‖²) − 1 − w_i·w_j``."""
+        height = (1.0 + anchor_squares).sqrt() * (1.0 + reference_squares).sqrt()
+        # height − 1 without the loss of digits at small norms
+        excess = (anchor_squares + reference_squares + anchor_squares * reference_squares) / (height + 1.0)
+        gap = excess - products
+        rounding = 4.0 * torch.finfo(products.dtype).eps * excess
+        distance = safe_sqrt(0.5 * gap.masked_fill(gap <= rounding, 0.0)).asinh()
+        return (-2.0 / math.sqrt(self.curvature)) * distance
+
+
+def _sinhc(squares: Tensor) -> Tensor:
+    """``sinh(v)/v`` of ``v²``, with finite derivatives at zero."""
+    small = squares < 1e-4  # where three terms of the series are exact in float64
+    v = torch.where(small, 1.0, squares).sqrt()
+    return torch.where(small, 1.0 + squares / 6.0 * (1.0 + squares / 20.0), v.sinh() / v)
 
 
 class Pooled(Similarity):
@@ -320,6 +416,11 @@ class Pooled(Similarity):
     def __init__(self, base: Similarity, centers: int, pool: Callable[[Tensor], Tensor]) -> None:
         for name, value in (("normalize", base.normalize), ("base", base), ("centers", centers), ("pool", pool)):
             object.__setattr__(self, name, value)
+
+    @property
+    def bounded(self) -> bool:
+        """The same as for the base similarity."""
+        return self.base.bounded
 
     @property
     def pooled(self) -> int:
@@ -356,6 +457,7 @@ SIMILARITIES: dict[str, Similarity] = {
     "euclidean": Euclidean(),
     "squared_euclidean": SquaredEuclidean(),
     "snr": SNR(),
+    "poincare": Poincare(),
 }
 
 SimilarityLike: TypeAlias = str | Similarity

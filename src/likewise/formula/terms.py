@@ -1,8 +1,7 @@
-"""Declarations of losses: terms, each a sum over units, and their reductions.
+"""Declarations of losses: terms, each a sum over units.
 
 A *unit* is what a paper averages over: an anchor, a pair, a triplet.  A `Term` has, per anchor, the sum over its units,
-the number of units and the number of units that are not zero.  Every reduction is a ratio of two sums of these, so its
-result does not depend on which rank or chunk holds an anchor.
+the number of units and the number of units that are not zero (`likewise.formula.reductions`).
 
 A declaration is a value: it does not depend on the engine or the batch.
 """
@@ -11,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
-from likewise.distributed import SINGLE_PROCESS, ProcessGroup
 from likewise.formula.batch import PairBatch
 from likewise.formula.expressions import (
     Apply,
@@ -27,6 +27,7 @@ from likewise.formula.expressions import (
     Total,
     apply,
     as_formula,
+    ingredients,
     mentions_positive,
     s,
     s_p,
@@ -35,13 +36,12 @@ from likewise.formula.expressions import (
 )
 from likewise.formula.folds import EACH_POSITIVE, NEGATIVES, POSITIVES, Side, add_up, check_side, count
 from likewise.formula.operations import at_least, where
+from likewise.formula.pair_numbers import AtPositive, PerPair, PerTriplet
+from likewise.formula.reductions import TermValues, Thresholded
 from likewise.formula.relations import PositiveIndex
 
 if TYPE_CHECKING:
     from typing import Self
-
-Reduction: TypeAlias = Literal["mean", "nonzero", "sum", "none"]
-REDUCTIONS: tuple[Reduction, ...] = ("mean", "nonzero", "sum", "none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,9 @@ class Term:
         total: the sum over the anchor's units.
         units: the number of the anchor's units; a condition counts as one or zero.
         nonzero: the number of units that are not zero.
+        value: the value of one unit: a formula of `likewise.formula.s` where units are pairs, one number per anchor where
+            they are anchors; ``None`` where it is not known, which `within` needs.
+        over: the side whose pairs are the units; ``None``: the anchors.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, per_pair, relu, s
@@ -62,14 +65,47 @@ class Term:
     total: Formula
     units: Formula
     nonzero: Formula
+    value: Formula | None = field(default=None, kw_only=True)
+    over: Side | None = field(default=None, kw_only=True)
 
     folds_each_positive: bool = field(init=False)
     """Whether the term has a fold over each positive."""
 
+    reads_pair_numbers: bool = field(init=False)
+    """Whether the term has a number per pair or per triplet that is not a function of `s`."""
+
     def __post_init__(self) -> None:
+        for formula in (self.total, self.units, self.nonzero):
+            bare = [node for node in ingredients(formula) if isinstance(node, PerPair | AtPositive | PerTriplet)]
+            if bare:
+                raise ValueError(
+                    f"a loss must be one number per anchor, but its formula has {bare[0]!r}, a number per pair, outside of "
+                    "every fold; fold it with mean, add_up or logsumexp, or use per_pair"
+                )
         nodes = walk(self.total, self.units, self.nonzero)
         found = any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
         object.__setattr__(self, "folds_each_positive", found)
+        object.__setattr__(self, "reads_pair_numbers", any(isinstance(node, PerPair | PerTriplet) for node in nodes))
+
+    def map(self, function: Callable[[Formula], Formula]) -> Term:
+        """The term with a function applied to each of its formulas."""
+        value = None if self.value is None else function(self.value)
+        return Term(function(self.total), function(self.units), function(self.nonzero), value=value, over=self.over)
+
+    def within(self, thresholds: Thresholded) -> Term:
+        """The same term over the units whose value lies between thresholds."""
+        if self.value is None:
+            raise TypeError("reduction must not be Thresholded for a term that does not state the value of one unit")
+        inside = thresholds.contains(self.value)
+        if self.over is None:
+            inside = inside & self.units
+            return Term(where(inside, self.value, 0.0), inside, self.nonzero)
+        total, units = add_up(where(inside, self.value, 0.0), self.over), count(self.over, inside)
+        if isinstance(self.units, Folded):
+            return Term(total, units, self.nonzero)
+        # an anchor that lacks what the loss needs has no units, whatever the values of its pairs
+        counted = self.units > 0.0
+        return Term(where(counted, total, 0.0), where(counted, units, 0), self.nonzero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +140,8 @@ class TripletTerm(Term):
         units: their number, times the number of values.
         nonzero: the number of values that are not zero.
         values: the values of one triplet, formulas of `likewise.formula.s_p` and `likewise.formula.s`; each is a unit.
+        choice: the triplets.
+        thresholds: the units that count; ``None``: all.
 
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p
@@ -112,51 +150,58 @@ class TripletTerm(Term):
     """
 
     values: tuple[Formula, ...]
+    choice: Choice = ALL_TRIPLETS
+    thresholds: Thresholded | None = None
 
     def chosen_by(self, choice: Choice) -> TripletTerm:
         """The same values over the triplets that a rule chooses."""
-        return per_triplet(*self.values, choice=choice)
+        return per_triplet(*self.values, choice=choice, thresholds=self.thresholds)
+
+    def within(self, thresholds: Thresholded) -> TripletTerm:
+        """The same values over the units between thresholds."""
+        return per_triplet(*self.values, choice=self.choice, thresholds=thresholds)
 
 
-def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS) -> TripletTerm:
+def per_triplet(*values: Formula, choice: Choice = ALL_TRIPLETS, thresholds: Thresholded | None = None) -> TripletTerm:
     """One unit per triplet and value.
 
     Args:
         values: formulas of `likewise.formula.s_p`, the similarity of the positive, and `likewise.formula.s`, that of the
             negative; zero at least.
         choice: the triplets.
+        thresholds: the units that count; ``None``: all.
 
     Examples:
         >>> from likewise.formula import per_triplet, relu, s, s_p
         >>> per_triplet(relu(s - s_p + 0.1)).total
         sum[each positive](sum[negatives](relu((s - s_p) + 0.1)))
     """
-    parts = [_over_triplets(substitute(value, {s_p: choice.positive, s: choice.negative}), choice) for value in values]
+    parts = []
+    for value in values:
+        value = substitute(value, {s_p: choice.positive, s: choice.negative})
+        inside = None if thresholds is None else thresholds.contains(value)
+        parts.append(_over_triplets(value, choice, inside))
     total, units, nonzero = parts[0]
     for more in parts[1:]:
         total, units, nonzero = total + more[0], units + more[1], nonzero + more[2]
-    return TripletTerm(total, units, nonzero, values)
+    return TripletTerm(total, units, nonzero, values, choice, thresholds)
 
 
-def _over_triplets(value: Formula, choice: Choice) -> tuple[Formula, Formula, Formula]:
-    """The sum of a value over an anchor's triplets, their number, and the number of those that are not zero."""
-    keep, differs = choice.keep, value > 0.0
+def _over_triplets(value: Formula, choice: Choice, inside: Formula | None) -> tuple[Formula, Formula, Formula]:
+    """The sum of a value over an anchor's triplets, their number, and the number of those that are not zero.
+
+    Only triplets for which ``inside`` holds, a condition on the value, are summed and counted.
+    """
+    if choice.negative is s and value.rank is not Rank.PAIR:
+        return _over_equal_negatives(value, choice, inside)
+    keep, differs = _both(choice.keep, inside), value > 0.0
     if choice.negative is s:
-        units: Formula = count(NEGATIVES, keep)
-        if value.rank is Rank.PAIR:
-            kept = value if keep is None else where(keep, value, 0.0)
-            parts = (
-                add_up(kept, NEGATIVES),
-                units,
-                count(NEGATIVES, differs if keep is None else keep & differs),
-            )
-        elif mentions_positive(units):
-            parts = units * value, units, where(differs, units, 0)
-        else:  # equal for all negatives of the anchor
-            if choice.positive is not s_p:
-                return units * value, units, where(differs, units, 0)
-            counted = count(POSITIVES, substitute(differs, {s_p: s}))
-            return units * _over_positives(value), units * count(POSITIVES), units * counted
+        kept = value if keep is None else where(keep, value, 0.0)
+        parts: tuple[Formula, Formula, Formula] = (
+            add_up(kept, NEGATIVES),
+            count(NEGATIVES, keep),
+            count(NEGATIVES, differs if keep is None else keep & differs),
+        )
     elif keep is None:
         parts = value, Number(1), where(differs, 1, 0)
     else:
@@ -167,13 +212,43 @@ def _over_triplets(value: Formula, choice: Choice) -> tuple[Formula, Formula, Fo
     return total, units, nonzero
 
 
+def _over_equal_negatives(value: Formula, choice: Choice, inside: Formula | None) -> tuple[Formula, Formula, Formula]:
+    """The same for a value that does not depend on the negative."""
+    negatives, differs = count(NEGATIVES, choice.keep), _both(inside, value > 0.0)
+    assert differs is not None
+    kept = value if inside is None else where(inside, value, 0.0)
+    per_positive = mentions_positive(negatives)
+    if choice.positive is s_p and not per_positive:  # the number of negatives is the same for all positives
+        of_positives = [
+            count(POSITIVES, None if condition is None else _as_pair(condition)) for condition in (inside, differs)
+        ]
+        return negatives * _over_positives(kept), negatives * of_positives[0], negatives * of_positives[1]
+    units = negatives if inside is None else where(inside, negatives, 0)
+    parts = negatives * kept, units, where(differs, negatives, 0)
+    if choice.positive is not s_p:
+        return parts
+    total, units, nonzero = (_over_positives(part) for part in parts)
+    return total, units, nonzero
+
+
+def _both(left: Formula | None, right: Formula | None) -> Formula | None:
+    """The conjunction of two conditions, either of which may be absent."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
+
+
 def _over_positives(value: Formula) -> Formula:
     """The sum of a formula over an anchor's positives; plain folds where no fold inside needs one positive at a time."""
     if not mentions_positive(value):
         return count(POSITIVES) if _is_one(value) else count(POSITIVES) * value
-    return (
-        add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(substitute(value, {s_p: s}), POSITIVES)
-    )
+    return add_up(value, EACH_POSITIVE) if _folds_per_positive(value) else add_up(_as_pair(value), POSITIVES)
+
+
+def _as_pair(value: Formula) -> Formula:
+    """A formula of one positive as a formula of the pair of the anchor and that positive."""
+    by: dict[Formula, Formula] = {node: node.pair for node in walk(value) if isinstance(node, AtPositive)}
+    return substitute(value, {s_p: s, **by})
 
 
 def _is_one(value: Formula) -> bool:
@@ -202,21 +277,6 @@ class Regularizer:
     value: Callable[[], Tensor]
 
 
-class TermValues(NamedTuple):
-    """A computed `Term`: tensors with one entry per anchor; a count that the reduction does not need may be ``None``.
-
-    Examples:
-        >>> import torch
-        >>> one = torch.ones(2)
-        >>> reduce([TermValues(total=2 * one, units=one, nonzero=one)], [], "mean")
-        tensor(2.)
-    """
-
-    total: Tensor
-    units: Tensor | None
-    nonzero: Tensor | None
-
-
 @dataclass(frozen=True, eq=False)
 class RowChunk:
     """Some anchors against all references: the input of a function of matrix rows.
@@ -225,18 +285,24 @@ class RowChunk:
         batch: these anchors as a batch, with their rows of the matrix.
         rows: which anchors of the whole batch they are.
         masks: computes the positive and the negative pairs, ``(rows, n)`` booleans, after mining.
+        candidates: computes the columns that may be true in each row of a mask, ``(rows, k)`` ascending indices; all
+            columns where the engine may not read from the device how many there are.
 
     Examples:
         >>> import torch
+        >>> from likewise.engines import map_rows
         >>> from likewise.formula import Labels, PairBatch
-        >>> batch = PairBatch(Labels(torch.tensor([0, 0])), matrix=torch.eye(2))
-        >>> RowChunk(batch, slice(0, 2), batch.relation.masks).similarities.shape
-        torch.Size([2, 2])
+        >>> rows = map_rows(PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3)))
+        >>> rows.map(lambda chunk: (chunk.candidates(chunk.masks()[0]),))
+        [tensor([[1],
+                [0],
+                [0]])]
     """
 
     batch: PairBatch
     rows: slice
     masks: Callable[[], tuple[Tensor, Tensor]]
+    candidates: Callable[[Tensor], Tensor]
 
     @property
     def similarities(self) -> Tensor:
@@ -314,7 +380,7 @@ _HAS = {side: count(POSITIVES if side.binds_positive else side) > 0.0 for side i
 
 
 # operations that turn a huge number into infinity, or two infinities into NaN
-_STEEP = ("mul", "div", "square", "exp", "sqrt")
+_STEEP = ("mul", "div", "square", "exp", "sqrt", "power")
 
 
 def _guard_empty(value: Operand, needs: tuple[Side, ...]) -> Formula:
@@ -337,7 +403,7 @@ def _guard_inside(
     node: Formula, steep: bool, needs: tuple[Side, ...], seen: dict[tuple[Formula, bool], Formula]
 ) -> Formula:
     if isinstance(node, Apply):
-        scaled = any(isinstance(argument, Number) for argument in node.arguments)
+        scaled = node.operation != "power" and any(isinstance(argument, Number) for argument in node.arguments)
         steep = steep or (node.operation in _STEEP and not scaled)
         arguments = tuple([_guard(argument, steep, needs, seen) for argument in node.arguments])
         same = all(new is old for new, old in zip(arguments, node.arguments, strict=True))
@@ -367,7 +433,7 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
         for side in needs[1:]:
             counted = counted & _HAS[side]
         value = where(counted, value, 0.0)
-    return Term(value, counted, apply("nonzero", value))
+    return Term(value, counted, apply("nonzero", value), value=value)
 
 
 def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
@@ -383,7 +449,7 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
     formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]
-    return Term(*formulas)
+    return Term(*formulas, value=value, over=over)
 
 
 def mean_over_batch(curve: Operand, over: Side) -> Formula:
@@ -417,55 +483,21 @@ def sort_declaration(declaration: Declaration) -> tuple[list[Term], list[Regular
     return terms, regularizers, matrix_losses
 
 
-def reduce(
-    values: list[TermValues], regularizers: list[Tensor], reduction: Reduction, group: ProcessGroup = SINGLE_PROCESS
-) -> Tensor:
-    """Reduce terms to the loss: ``Σ total / Σ units`` or another reduction, each term separately.
+# a loss declares once and runs many times
+_WITHIN: WeakKeyDictionary[Term, dict[Thresholded, Term]] = WeakKeyDictionary()
 
-    Args:
-        values: the terms.
-        regularizers: added to the scalar, or in equal shares to the anchors.
-        reduction: ``"mean"`` over units, ``"nonzero"`` over units that are not zero, ``"sum"``, or ``"none"``: one value
-            per anchor, the sum over its units.
-        group: the processes that the anchors are distributed over.
+
+def term_within(term: Term, thresholds: Thresholded) -> Term:
+    """`Term.within`, cached for the term.
 
     Examples:
-        >>> import torch
-        >>> term = TermValues(torch.tensor([3.0, 0.0]), torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]))
-        >>> reduce([term], [], "mean"), reduce([term], [], "nonzero"), reduce([term], [], "none")
-        (tensor(1.), tensor(3.), tensor([3., 0.]))
+        >>> from likewise.formula import NEGATIVES, per_pair, relu, s
+        >>> term_within(per_pair(NEGATIVES, relu(s)), Thresholded(low=0.5)).units
+        count[negatives](0.5 < relu(s))
     """
-    if reduction == "none":
-        shared = [equal_share(penalty, values[0].total, group) for penalty in regularizers]
-        return _add([term.total for term in values] + shared)
-    sums = [term.total.sum() for term in values]
-    if reduction != "sum":
-        for term in values:
-            counts = term.units if reduction == "mean" else term.nonzero
-            assert counts is not None, "a term has the count that the reduction needs"
-            sums.append(counts.sum())
-    sums = group.totals(sums)
-    totals, counts_of = sums[: len(values)], sums[len(values) :]
-    if reduction != "sum":
-        totals = [total / number.clamp_min(1) for total, number in zip(totals, counts_of, strict=True)]
-    return _add(totals + regularizers)
-
-
-def equal_share(number: Tensor, anchors: Tensor, group: ProcessGroup) -> Tensor:
-    """A number divided by the number of anchors on all ranks.
-
-    Examples:
-        >>> import torch
-        >>> equal_share(torch.tensor(6.0), torch.zeros(3), SINGLE_PROCESS)
-        tensor(2.)
-    """
-    if group is SINGLE_PROCESS:
-        return number / len(anchors)
-    return number / group.total(number.new_tensor(float(len(anchors))))
-
-
-def _add(terms: list[Tensor]) -> Tensor:
-    result = terms[0]
-    for term in terms[1:]:
-        result = result + term
-    return result
+    if torch.compiler.is_compiling():
+        return term.within(thresholds)
+    made = _WITHIN.setdefault(term, {})
+    if thresholds not in made:
+        made[thresholds] = term.within(thresholds)
+    return made[thresholds]

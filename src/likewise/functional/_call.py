@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from likewise._compat import assume_constant_result
-from likewise.formula import Relation, embeddings_as_given
+from likewise._compat import assume_constant_result, outside_func
+from likewise.formula import RelationLike, embeddings_as_given
 from likewise.losses import PairLoss, ProxyLoss
 
-PairInputs: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Relation | None]
+PairInputs: TypeAlias = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, RelationLike | None]
 """The caller's embeddings, labels, references, reference labels and relation."""
 
 
@@ -114,7 +114,8 @@ def _find(kind: Callable[..., nn.Module], options: dict[str, Any]) -> Any:
 
 def _make(kind: Callable[..., nn.Module], **options: Any) -> Any:
     """Construct a module on the meta device, which draws no random numbers and takes no memory."""
-    with torch.device("meta"):
+    # vmap does not know that nothing is drawn, and the module may outlive the transform
+    with outside_func(), torch.device("meta"):
         return kind(**options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from likewise.formula import Reduction, Relation, SimilarityLike
+from likewise.formula import Reduction, RelationLike, SimilarityLike
 from likewise.functional._call import call_pair_loss
 from likewise.functional._numbers import split_temperature
 from likewise.losses import (
@@ -24,7 +24,7 @@ def generalized_lifted_structure(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin: float = 0.5,
     scale: float = 1.0,
     similarity: SimilarityLike = "cosine",
@@ -62,7 +62,7 @@ def n_pairs(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     l2: float = 0.0,
     scale: float = 1.0,
     similarity: SimilarityLike = "dot",
@@ -99,7 +99,7 @@ def tuplet_margin(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin: float = 5.73,
     scale: float = 64.0,
     similarity: SimilarityLike = "cosine",
@@ -136,7 +136,7 @@ def nt_xent(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     temperature: float | Tensor = 0.07,
     similarity: SimilarityLike = "cosine",
     miner: Miner | None = None,
@@ -175,7 +175,7 @@ def sup_con(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     temperature: float | Tensor = 0.1,
     similarity: SimilarityLike = "cosine",
     miner: Miner | None = None,
@@ -215,7 +215,7 @@ def nca(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     scale: float = 1.0,
     similarity: SimilarityLike = "squared_euclidean",
     miner: Miner | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from likewise.formula import Formula, Reduction, Relation, Side, SimilarityLike
+from likewise.formula import Formula, Reduction, RelationLike, Side, SimilarityLike
 from likewise.functional._call import call_pair_loss, call_with_function
 from likewise.losses import (
     BinomialDevianceLoss,
@@ -27,7 +27,7 @@ def contrastive(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     positive_margin: float | None = None,
     negative_margin: float | None = None,
     similarity: SimilarityLike = "cosine",
@@ -66,7 +66,7 @@ def snr_contrastive(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     positive_margin: float = 0.0,
     negative_margin: float = 1.0,
     regularizer: float = 0.0,
@@ -106,7 +106,7 @@ def intra_pair_variance(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     positive_epsilon: float = 0.01,
     negative_epsilon: float = 0.01,
     similarity: SimilarityLike = "cosine",
@@ -144,7 +144,7 @@ def binomial_deviance(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     alpha: float = 2.0,
     beta: float = 50.0,
     base: float = 0.5,
@@ -184,7 +184,7 @@ def multi_similarity(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     alpha: float = 2.0,
     beta: float = 50.0,
     base: float = 0.5,
@@ -224,7 +224,7 @@ def raw(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     alpha: float = 2.0,
     beta: float = 50.0,
     base: float = 0.5,
@@ -269,7 +269,7 @@ def circle(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin: float = 0.4,
     gamma: float = 80.0,
     similarity: SimilarityLike = "cosine",
@@ -307,7 +307,7 @@ def weighted_pair(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     weight_fn: Callable[[Tensor, Mapping[str, Tensor], Tensor], Tensor],
     statistics: Mapping[str, Formula] | None = None,
     needs: tuple[Side, ...] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from likewise.formula import Reduction, Relation, SimilarityLike
+from likewise.formula import Reduction, RelationLike, SimilarityLike
 from likewise.functional._call import call_pair_loss
 from likewise.losses import FastAPLoss, HistogramLoss
 from likewise.miners import Miner
@@ -16,7 +16,7 @@ def fast_ap(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     bins: int = 10,
     similarity: SimilarityLike = "squared_euclidean",
     miner: Miner | None = None,
@@ -54,7 +54,7 @@ def histogram(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     bins: int = 100,
     similarity: SimilarityLike = "cosine",
     miner: Miner | None = None,

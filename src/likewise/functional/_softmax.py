@@ -51,6 +51,7 @@ def normalized_softmax(
     proxies: Tensor,
     *,
     temperature: float | Tensor = 0.05,
+    normalize_embeddings: bool = True,
     reduction: Reduction = "mean",
     backend: str = "auto",
 ) -> Tensor:
@@ -68,7 +69,13 @@ def normalized_softmax(
     """
     options, tensors = split_temperature("NormalizedSoftmaxLoss", temperature, embeddings)
     return call_proxy_loss(
-        NormalizedSoftmaxLoss, (embeddings, labels, proxies), tensors, reduction=reduction, backend=backend, **options
+        NormalizedSoftmaxLoss,
+        (embeddings, labels, proxies),
+        tensors,
+        normalize_embeddings=normalize_embeddings,
+        reduction=reduction,
+        backend=backend,
+        **options,
     )
 
 

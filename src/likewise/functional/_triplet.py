@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from likewise.formula import Reduction, Relation, SimilarityLike
+from likewise.formula import Reduction, RelationLike, SimilarityLike
 from likewise.functional._call import call_pair_loss
 from likewise.functional._numbers import split_beta
 from likewise.losses import AngularLoss, LiftedStructureLoss, MarginLoss, QuadrupletLoss, TripletLoss
@@ -17,7 +17,7 @@ def triplet(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin: float = 0.1,
     soft: bool = False,
     similarity: SimilarityLike = "cosine",
@@ -55,7 +55,7 @@ def margin(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin: float = 0.2,
     beta: float | Tensor = 1.2,
     nu: float = 0.0,
@@ -101,7 +101,7 @@ def quadruplet(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin1: float = 0.1,
     margin2: float = 0.05,
     similarity: SimilarityLike = "cosine",
@@ -141,7 +141,7 @@ def angular(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     alpha: float = 40.0,
     similarity: SimilarityLike = "cosine",
     miner: Miner | None = None,
@@ -177,7 +177,7 @@ def lifted_structure(
     references: Tensor | None = None,
     reference_labels: Tensor | None = None,
     *,
-    relation: Relation | None = None,
+    relation: RelationLike | None = None,
     margin: float = 1.0,
     similarity: SimilarityLike = "euclidean",
     miner: Miner | None = None,

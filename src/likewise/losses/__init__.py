@@ -1,6 +1,7 @@
 """Losses: declarations over one similarity matrix."""
 
 from likewise.losses.base import PairLoss
+from likewise.losses.direction import DirectionRegularized
 from likewise.losses.gathered import Gathered
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.neighborhood import NCALoss, NPairsLoss, NTXentLoss, SupConLoss, TupletMarginLoss
@@ -31,7 +32,6 @@ from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
 from likewise.losses.wrappers import (
-    DirectionRegularized,
     EmbeddingNorm,
     LanguageGuidance,
     Matryoshka,
@@ -87,3 +87,6 @@ __all__ = [
     "ZeroMean",
     "cross_entropy",
 ]
+
+# For tools.
+from likewise.losses.constructors import fix_hyperparameter as fix_hyperparameter

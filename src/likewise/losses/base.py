@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import math
 import operator
-import types
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from numbers import Real
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -16,30 +14,34 @@ from torch import Tensor, nn
 from likewise.distributed import current_group
 from likewise.engines import BACKENDS, evaluate_declaration, replay
 from likewise.formula import (
-    REDUCTIONS,
+    ClassWeighted,
     Declaration,
     MatrixLoss,
     Number,
     PairBatch,
     Reduction,
     Regularizer,
-    Relation,
+    RelationLike,
     Similarity,
     SimilarityLike,
     Term,
+    Thresholded,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
     check_hyperparameters,
+    check_reduction,
     full_precision,
     hyper,
+    label_views,
     one_of,
     option,
     walk,
 )
+from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.miners import Miner
 
-_CONSTANT = (int, float, str, type(None), Similarity, Miner)
+_CONSTANT = (int, float, str, type(None), Similarity, Miner, ClassWeighted, Thresholded)
 """Types of attributes that are immutable."""
 
 _IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
@@ -51,14 +53,17 @@ class PairLoss(nn.Module):
     """A loss on the similarities of a batch, given by its declaration.
 
     A subclass is its hyper-parameters, declared as class attributes with `likewise.formula.hyperparameters`, and one method,
-    `declare`, that returns the formula.  The constructor is generated from the attributes.
+    `declare`, that returns the formula.  The constructor is generated from the attributes; a plain class attribute, such
+    as ``reduction = "nonzero"``, is another default for an inherited argument.
 
     Args:
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or a
-            `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` work on unit vectors.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or a `likewise.formula.Similarity`; higher is closer, and all but ``"dot"`` and
+            ``"poincare"`` work on unit vectors.
         miner: a miner of `likewise.miners` that chooses pairs or triplets.
         reduction: ``"mean"`` over the units that the loss is defined on, ``"nonzero"`` over those whose value is not
-            zero, ``"sum"``, or ``"none"``: one value per anchor, the sum over its units.
+            zero, ``"sum"``; ``"none"``: one value per anchor, the sum over its units; ``"mean_per_anchor"``: one value per
+            anchor, their mean; or a `likewise.formula.ClassWeighted` or `likewise.formula.Thresholded`.
         backend: the engine; ``"auto"`` chooses by size and device.
 
     Examples:
@@ -78,7 +83,7 @@ class PairLoss(nn.Module):
         default="cosine", kw_only=True, help="how two embeddings are compared; higher is closer"
     )
     miner: Miner | None = option(default=None, kw_only=True, help="chooses pairs or triplets")
-    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    reduction: Reduction = option(default="mean", kw_only=True, help="how units are averaged")
     backend: str = option(default="auto", kw_only=True, help="the engine")
 
     suggested_lr: ClassVar[float | None] = None
@@ -105,13 +110,14 @@ class PairLoss(nn.Module):
         if self.similarities is not None and not isinstance(similarity, self.similarities):
             allowed = " or ".join(kind.__name__ for kind in self.similarities)
             raise ValueError(f"{type(self).__name__}: similarity must be {allowed}, but it is {self.similarity!r}")
-        one_of("reduction", self.reduction, REDUCTIONS)
+        check_reduction(self.reduction)
         one_of("backend", self.backend, BACKENDS)
         if self.miner is not None and not isinstance(self.miner, Miner):
             what = f"the class {self.miner.__name__}, not an object" if isinstance(self.miner, type) else None
             raise TypeError(
                 f"miner must be a miner of likewise.miners or None, but it is {what or 'a ' + type(self.miner).__name__}"
             )
+        learn_hyperparameters(self)
 
     def declare(self) -> Declaration:
         """Return the loss as terms: formulas of `likewise.formula.s`, or a function of the matrix.
@@ -135,7 +141,7 @@ class PairLoss(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch.
 
@@ -145,16 +151,22 @@ class PairLoss(nn.Module):
             references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
                 anchor is its own positive.
             reference_labels: the references' labels, ``(n,)``.
-            relation: the positive and negative pairs, instead of labels.
+            relation: the positive and negative pairs, instead of those that labels make: a relation of
+                `likewise.formula`, or the index tensors of a miner, 3 for triplets or 4 for pairs, which index embeddings
+                and references.  Labels that are given with it are read for values per class only.  ``"views"``: embeddings
+                and references are two views of the same samples, and all rows are compared with each other, as in SimCLR;
+                ``"paired"``: row k of references is the positive of row k of embeddings, and all other references are its
+                negatives.
 
         Returns:
-            A scalar, or one value per anchor under ``reduction="none"``; float32 for half-precision input.
+            A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
         """
-        if references is not None and not self.takes_references:
-            raise ValueError(
-                f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
-                "concatenate both sets into embeddings instead"
+        if isinstance(relation, str):
+            embeddings, labels, references, reference_labels = label_views(
+                relation, embeddings, labels, references, reference_labels, current_group()
             )
+            relation = None
+        self.check_references(references)
         # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels, references, reference_labels) if relation is None else None
         if replayed is not None:
@@ -171,23 +183,44 @@ class PairLoss(nn.Module):
             )
             return self.value(batch)
 
-    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+    def from_similarity(
+        self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None
+    ) -> Tensor:
         """The loss as a function of the similarity matrix.
 
         Args:
             similarities: the matrix ``(m, n)``, in the units of the loss's similarity.
-            relation: the positive and negative pairs; or labels, where the matrix compares one set with itself.
+            relation: the positive and negative pairs, or a miner's index tensors; or labels, where the matrix compares one
+                set with itself.
+            labels: the labels of the rows, where a relation is given and the loss has a value per class.
         """
         reason = self.only_from_embeddings()
         if reason is not None:
             raise TypeError(f"{type(self).__name__} cannot be computed from similarities only: {reason}")
         with full_precision(similarities):
             similarity = as_similarity(self.similarity)
-            return self.value(batch_from_similarities(similarities, relation, similarity, current_group()))
+            batch = batch_from_similarities(similarities, relation, similarity, current_group(), labels=labels)
+            return self.value(batch)
 
-    def value(self, batch: PairBatch) -> Tensor:
-        """The loss of a checked batch."""
-        return evaluate_declaration(cached_declaration(self), batch, self.reduction, self.backend, self.miner)  # type: ignore[arg-type]
+    def check_references(self, references: Tensor | None) -> None:
+        """Raise an error if references are given to a loss on the pairs of one set."""
+        if references is not None and not self.takes_references:
+            raise ValueError(
+                f"{type(self).__name__} is defined on the pairs of one set and takes no references; "
+                "concatenate both sets into embeddings instead"
+            )
+
+    def value(self, batch: PairBatch, *, miner: Miner | None = None, declaration: Declaration | None = None) -> Tensor:
+        """The loss of a checked batch.
+
+        Args:
+            batch: the batch.
+            miner: chooses pairs or triplets in place of the loss's miner.
+            declaration: what to compute in place of `declare`, for a wrapper that changes it.
+        """
+        miner = self.miner if miner is None else miner
+        declaration = cached_declaration(self) if declaration is None else declaration
+        return evaluate_declaration(declaration, batch, self.reduction, self.backend, miner)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cached declaration."""
@@ -277,29 +310,23 @@ def state_without_declaration(loss: nn.Module) -> dict[str, Any]:
     return {name: value for name, value in vars(loss).items() if name != "_declaration"}
 
 
-Module = TypeVar("Module", bound=nn.Module)
-
-
-def initialize_module(module: Module) -> Module:
-    """Run torch's constructor of a module whose own constructor is generated."""
-    nn.Module.__init__(module)
-    return module
-
-
-def log_parameter(start: float, learn: bool) -> nn.Parameter | None:
-    """A positive parameter, as its logarithm: no step of an optimizer makes it negative."""
-    return nn.Parameter(torch.tensor(math.log(start))) if learn else None
-
-
-def number(fixed: float, log_learned: nn.Parameter | None) -> Number:
-    """A positive number in a formula, fixed or learned."""
-    return Number(fixed if log_learned is None else log_learned.exp())
-
-
 def parameter_groups(module: nn.Module, lr: float | None) -> list[dict[str, Any]]:
     """A module's parameters as one group for an optimizer, or none."""
     parameters = list(module.parameters())
     return [{"params": parameters, **({} if lr is None else {"lr": lr})}] if parameters else []
+
+
+def finite_number(name: str, value: object, least: float | None = 0.0) -> float:
+    """Check a number that is an argument of a wrapper.
+
+    Examples:
+        >>> finite_number("gamma", 1)
+        1.0
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or (least is not None and float(value) < least):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be a number{'' if least is None else f' ≥ {least:g}'}, but it is {value!r}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def check_loss(loss: object) -> nn.Module:
@@ -326,54 +353,6 @@ def collect_groups(losses: Iterable[nn.Module], lr: float | None) -> list[dict[s
             if fresh:
                 groups.append({**group, "params": fresh})
     return groups
-
-
-def describe(module: Any) -> str:
-    """The constructor's arguments that differ from their defaults, and every hyper-parameter."""
-    shown = []
-    for field in dataclasses.fields(module):
-        value = getattr(module, field.name)
-        if isinstance(value, Tensor):
-            shown.append(
-                f"{field.name}={value.item():g}" if value.numel() == 1 else f"{field.name}=({len(value)} values)"
-            )
-        elif "hyper" in field.metadata or value != field.default:
-            shown.append(f"{field.name}={value!r}")
-    return ", ".join(shown)
-
-
-def make_constructor(cls: type) -> None:
-    """Generate a class's constructor from its declared hyper-parameters and options."""
-    for name, value in cls.__dict__.items():
-        if isinstance(value, dataclasses.Field) and name not in inspect.get_annotations(cls):
-            raise TypeError(f"{cls.__name__}: {name} must be declared with a type, {name}: float = hyper(...)")
-    inherited = {
-        field.name for base in cls.__mro__[1:] if dataclasses.is_dataclass(base) for field in dataclasses.fields(base)
-    }
-    for name in inherited & set(cls.__dict__) - set(inspect.get_annotations(cls)):
-        raise TypeError(
-            f"{cls.__name__}: a new default for {name} must be declared with a type, "
-            f"{name}: ... = option(default={cls.__dict__[name]!r}, kw_only=True, help=...)"
-        )
-    dataclasses.dataclass(eq=False, repr=False)(cls)
-    for field in dataclasses.fields(cls):
-        # a default left on the class would hide a parameter of the same name (MarginLoss.beta) from nn.Module
-        if field.name in cls.__dict__:
-            delattr(cls, field.name)
-    if "forward" not in cls.__dict__:
-        _copy_forward(cls)
-
-
-def _copy_forward(cls: Any) -> None:
-    """Copy ``forward`` into the class: torch.compile keeps few graphs per function, and all losses would share one."""
-    inherited = cls.forward
-    # torch.compile also records by name which numbers change from call to call, and these differ between losses
-    code = inherited.__code__.replace(co_name=f"forward_of_{cls.__name__}", co_qualname=f"{cls.__qualname__}.forward")
-    forward = types.FunctionType(code, inherited.__globals__, "forward", inherited.__defaults__, inherited.__closure__)
-    forward.__kwdefaults__, forward.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__
-    forward.__doc__, forward.__module__ = inherited.__doc__, inherited.__module__
-    forward.__qualname__ = f"{cls.__qualname__}.forward"
-    cls.forward = forward
 
 
 make_constructor(PairLoss)

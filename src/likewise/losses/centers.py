@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
+
 
 def nearest_center(similarities: Tensor) -> Tensor:
     """The similarity to the most similar center, ``(m, classes, centers) -> (m, classes)``; ties share a gradient.
@@ -20,6 +22,8 @@ def nearest_center(similarities: Tensor) -> Tensor:
         >>> nearest_center(torch.tensor([[[0.1, 0.3], [0.2, 0.0]]]))
         tensor([[0.3000, 0.2000]])
     """
+    if is_transformed():
+        return similarities.amax(dim=2)
     best: Tensor = _Nearest.apply(similarities)  # type: ignore[no-untyped-call]
     return best
 

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group, distributed_batch
-from likewise.formula import Relation
+from likewise.formula import RelationLike
 from likewise.losses.base import check_loss, collect_groups, drop_missing
 
 
@@ -45,7 +45,7 @@ class Gathered(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of all ranks' samples; references are local too, and a relation other than labels indexes all ranks."""
         options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)

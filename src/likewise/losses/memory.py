@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from likewise._compat import is_inside_func
 from likewise.distributed import current_group
 from likewise.formula import (
     Labels,
     PairBatch,
     Relation,
     as_similarity,
+    batch_from_embeddings,
     check_classes,
     embeddings_of,
     full_precision,
@@ -23,6 +25,10 @@ from likewise.formula import (
 from likewise.losses.base import PairLoss, collect_groups
 from likewise.losses.proxies import Queue
 from likewise.losses.proxy_base import Between, ProxyLoss
+from likewise.miners import Miner
+
+LabeledRows: TypeAlias = tuple[Tensor, Tensor]
+"""Embeddings and their labels."""
 
 ANCHORED_ON_PROXIES = {Between.PROXIES_SAMPLES, Between.PROXIES_PROXIES}
 
@@ -43,6 +49,7 @@ class CrossBatchMemory(nn.Module):
         loss: a `PairLoss` that takes references, or a `ProxyLoss` whose anchors are proxies; kept as ``.loss``.
         size: the number of embeddings in the queue; the oldest are replaced first.
         warmup: the number of batches that are stored before the queue is used; features drift fast at first.
+        miner: chooses pairs or triplets of the batch's anchors with batch and queue, for a pair loss without a miner.
 
     Attributes:
         references: the queue, ``(size, d)``, allocated when the first batch is stored.
@@ -58,6 +65,15 @@ class CrossBatchMemory(nn.Module):
         >>> value = memory(torch.randn(8, 4), torch.arange(8) // 2)
         >>> int(memory.filled)
         8
+
+        Momentum contrast (MoCo): the queue stores the key encoder's rows only, and the others are compared with them.
+
+        >>> memory = CrossBatchMemory(ContrastiveLoss(), size=100)
+        >>> queries, keys, samples = torch.randn(8, 4), torch.randn(8, 4), torch.arange(8)
+        >>> is_key = torch.arange(16) >= 8
+        >>> value = memory(torch.cat([queries, keys]), samples.repeat(2), enqueue=is_key)
+        >>> torch.equal(memory.references[:8], keys)
+        True
     """
 
     references: Tensor
@@ -66,7 +82,7 @@ class CrossBatchMemory(nn.Module):
     filled: Tensor
     batches: Tensor
 
-    def __init__(self, loss: PairLoss | ProxyLoss, size: int, *, warmup: int = 0) -> None:
+    def __init__(self, loss: PairLoss | ProxyLoss, size: int, *, warmup: int = 0, miner: Miner | None = None) -> None:
         super().__init__()
         takes = isinstance(loss, PairLoss) and loss.takes_references
         if not takes and not (isinstance(loss, ProxyLoss) and set(loss.declare()) <= ANCHORED_ON_PROXIES):
@@ -75,6 +91,7 @@ class CrossBatchMemory(nn.Module):
                 f"but it is a {type(loss).__name__}"
             )
         self.loss = loss
+        self.miner = _check_miner(miner, loss)
         self.size = whole_number("size", size, 1)
         self.warmup = whole_number("warmup", warmup, 0)
         self.register_buffer("references", torch.empty(0, 0))
@@ -90,8 +107,20 @@ class CrossBatchMemory(nn.Module):
         reference_labels: Tensor | None = None,
         *,
         relation: Relation | None = None,
+        enqueue: Tensor | None = None,
     ) -> Tensor:
-        """The loss of a batch against itself and the queue; in training the batch then joins the queue."""
+        """The loss of a batch against itself and the queue; in training the batch then joins the queue.
+
+        Args:
+            embeddings: the batch, ``(m, d)``.
+            labels: its labels, ``(m,)``.
+            references: must be ``None``, as must ``reference_labels`` and ``relation``.
+            reference_labels: see ``references``.
+            relation: see ``references``.
+            enqueue: which rows are keys, ``(m,)`` booleans: these join the queue, and the other rows are the anchors, which
+                are compared with these keys and the queue only.  Where it is ``None``, every row is both.  Splitting a batch
+                by a mask reads it, and waits for the device.
+        """
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError("CrossBatchMemory compares with its queue and takes no references or relation")
         if labels is None:
@@ -99,39 +128,93 @@ class CrossBatchMemory(nn.Module):
         with full_precision(embeddings):
             anchors = embeddings_of("embeddings", embeddings)
             labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
-            value = self._plain(anchors, labels) if not self.references.numel() else self._compare(anchors, labels)
+            if self.training and is_inside_func():
+                raise RuntimeError(
+                    "CrossBatchMemory cannot change its queue inside a transform of torch.func; call eval() before, and "
+                    "add the batch by a call outside of the transform in training mode"
+                )
+            self._check(anchors)
+            keys, key_labels = anchors, labels
+            if enqueue is None:
+                value = self._compare(anchors, labels)
+            else:
+                (anchors, labels), (keys, key_labels) = self._split(anchors, labels, enqueue)
+                value = self._compare(anchors, labels, (keys, key_labels))
             if self.training:
                 group = current_group()
-                rows = group.batch_rows(anchors)
+                rows = group.batch_rows(keys) if enqueue is None else group.rows(keys)
                 # gathered rows are cached, except in the first batch of a proxy loss
-                self._remember(group.gather(anchors, rows).detach(), group.gather(labels, rows))
+                self._remember(group.gather(keys, rows).detach(), group.gather(key_labels, rows))
             return value
 
-    def _plain(self, anchors: Tensor, labels: Tensor) -> Tensor:
-        value: Tensor = self.loss(anchors, labels)
+    def _check(self, embeddings: Tensor) -> None:
+        if not self.references.numel():
+            return
+        if self.references.shape[1] != embeddings.shape[1]:
+            raise ValueError(
+                f"embeddings must have the {self.references.shape[1]} dimensions of the memory, but have {embeddings.shape[1]}"
+            )
+        same_device("embeddings", embeddings, self.references.device, "the memory")
+
+    def _split(self, embeddings: Tensor, labels: Tensor, enqueue: Tensor) -> tuple[LabeledRows, LabeledRows]:
+        """The anchors and the keys of a batch, with their labels."""
+        if isinstance(self.loss, ProxyLoss):
+            raise TypeError("enqueue must be None for a loss whose anchors are proxies, but it is a mask")
+        if not isinstance(enqueue, Tensor) or enqueue.dtype != torch.bool or enqueue.shape != labels.shape:
+            what = (
+                f"of dtype {enqueue.dtype} and shape {tuple(enqueue.shape)}"
+                if isinstance(enqueue, Tensor)
+                else f"a {type(enqueue).__name__}"
+            )
+            raise ValueError(f"enqueue must be one boolean for each of the {len(labels)} embeddings, but it is {what}")
+        anchors, keys = (mask.nonzero()[:, 0].to(labels.device) for mask in (~enqueue, enqueue))
+        if not len(anchors) or not len(keys):
+            raise ValueError(
+                f"enqueue must mark some embeddings and not all, but it marks {len(keys)} of {len(labels)}"
+            )
+        return (embeddings[anchors], labels[anchors]), (embeddings[keys], labels[keys])
+
+    def _compare(self, anchors: Tensor, labels: Tensor, keys: LabeledRows | None = None) -> Tensor:
+        """Compare anchors with the batch, or its keys, and the queue."""
+        value: Tensor
+        queue = self._queue(anchors.dtype)
+        if isinstance(self.loss, ProxyLoss):
+            if queue is None:
+                value = self.loss(anchors, labels)
+            else:
+                check_classes(labels, self.loss.num_classes, "proxy")
+                value = self.loss.value(anchors.to(queue.samples.dtype), labels, queue)
+        elif queue is None and keys is None and self.miner is None:
+            value = self.loss(anchors, labels)
+        else:
+            value = self.loss.value(self._batch(anchors, labels, keys, queue), miner=self.miner)
         return value
 
-    def _compare(self, anchors: Tensor, labels: Tensor) -> Tensor:
-        """Compare with batch and queue; empty entries of the queue, and all of them during warmup, are not valid."""
-        if self.references.shape[1] != anchors.shape[1]:
-            raise ValueError(
-                f"embeddings must have the {self.references.shape[1]} dimensions of the memory, but have {anchors.shape[1]}"
-            )
-        same_device("embeddings", anchors, self.references.device, "the memory")
-        dtype = torch.promote_types(anchors.dtype, self.references.dtype)
-        anchors = anchors.to(dtype)
-        stored = (torch.arange(self.size, device=labels.device) < self.filled) & (self.batches >= self.warmup)
-        queue = Queue(self.references.to(dtype), self.reference_labels, stored)
-        if isinstance(self.loss, ProxyLoss):
-            check_classes(labels, self.loss.num_classes, "proxy")
-            return self.loss.value(anchors, labels, queue)
-        group = current_group()
-        rows = group.batch_rows(anchors)
-        references, reference_labels, valid = queue.after(group.gather(anchors, rows), group.gather(labels, rows))
-        own = torch.arange(len(labels), device=labels.device) + rows.offset
+    def _queue(self, dtype: torch.dtype) -> Queue | None:
+        """The queue; empty entries, and all of them during warmup, are not valid."""
+        if not self.references.numel():
+            return None
+        entries = torch.arange(self.size, device=self.reference_labels.device)
+        stored = (entries < self.filled) & (self.batches >= self.warmup)
+        dtype = torch.promote_types(dtype, self.references.dtype)
+        return Queue(self.references.to(dtype), self.reference_labels, stored)
+
+    def _batch(self, anchors: Tensor, labels: Tensor, keys: LabeledRows | None, queue: Queue | None) -> PairBatch:
+        """This rank's anchors against the batch, or the keys, of all ranks and the queue."""
+        similarity, group = as_similarity(self.loss.similarity), current_group()
+        if queue is None:
+            others, their_labels = (None, None) if keys is None else keys
+            return batch_from_embeddings(anchors, labels, others, their_labels, None, similarity, group)
+        anchors = anchors.to(queue.samples.dtype)
+        current, current_labels = (anchors, labels) if keys is None else keys
+        rows = group.batch_rows(current) if keys is None else group.rows(current)
+        references, reference_labels, valid = queue.after(
+            group.gather(current.to(anchors.dtype), rows), group.gather(current_labels, rows)
+        )
+        # no sample is its own positive; keys are other views
+        own = torch.arange(len(labels), device=labels.device) + rows.offset if keys is None else None
         relation = Labels(labels, reference_labels, own=own, valid=valid)
-        similarity = as_similarity(self.loss.similarity)
-        return self.loss.value(PairBatch(relation, similarity, anchors=anchors, references=references, group=group))
+        return PairBatch(relation, similarity, anchors=anchors, references=references, group=group)
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]
@@ -175,4 +258,17 @@ class CrossBatchMemory(nn.Module):
 
     def extra_repr(self) -> str:
         """The arguments."""
-        return f"size={self.size}, warmup={self.warmup}"
+        miner = "" if self.miner is None else f", miner={self.miner!r}"
+        return f"size={self.size}, warmup={self.warmup}{miner}"
+
+
+def _check_miner(miner: Miner | None, loss: PairLoss | ProxyLoss) -> Miner | None:
+    if miner is None:
+        return None
+    if not isinstance(miner, Miner):
+        raise TypeError(f"miner must be a miner of likewise.miners or None, but it is a {type(miner).__name__}")
+    if isinstance(loss, ProxyLoss):
+        raise TypeError(f"miner must be None for a loss whose anchors are proxies, but it is {miner!r}")
+    if loss.miner is not None:
+        raise ValueError(f"miner must be None for a loss with a miner, {loss.miner!r}, but it is {miner!r}")
+    return miner

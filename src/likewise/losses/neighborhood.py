@@ -16,7 +16,7 @@ from likewise.formula import (
     PairBatch,
     PerAnchor,
     Similarity,
-    SimilarityLike,
+    check_squared_norms,
     cos,
     hyper,
     logsumexp,
@@ -29,7 +29,7 @@ from likewise.formula import (
     softplus,
     sqrt,
 )
-from likewise.losses.base import PairLoss, log_parameter, number
+from likewise.losses.base import PairLoss
 
 
 class NPairsLoss(PairLoss):
@@ -53,9 +53,7 @@ class NPairsLoss(PairLoss):
 
     l2: float = hyper(default=0.0, help="weight of the mean squared norm", at_least=0.0, search=(1e-4, 0.1), log=True)
     scale: float = hyper(default=1.0, help="multiplies the similarities", above=0.0, search=(1.0, 100.0), log=True)
-    similarity: SimilarityLike = option(
-        default="dot", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "dot"
 
     def declare(self) -> Declaration:
         """``log(1 + e^(LSE_N + LSE_P))``, and one unit per anchor for the norm."""
@@ -72,6 +70,7 @@ class NPairsLoss(PairLoss):
 
 def _squared_norm(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
+    check_squared_norms("embeddings", batch.anchors)
     return batch.anchors.square().sum(dim=1)
 
 
@@ -125,16 +124,14 @@ class NTXentLoss(PairLoss):
         tensor(1.2192)
     """
 
-    temperature: float = hyper(default=0.07, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.07, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
         """``−log(e^p / (e^p + Σ e^n))`` is ``softplus(LSE_N − p)``."""
-        logit = s / number(self.temperature, self.log_temperature)
+        logit = s / self.temperature
         return per_pair(POSITIVES, softplus(logsumexp(logit, NEGATIVES) - logit), needs=(NEGATIVES,))
 
 
@@ -157,16 +154,14 @@ class SupConLoss(PairLoss):
         tensor(0.9554)
     """
 
-    temperature: float = hyper(default=0.1, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.1, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
 
     def declare(self) -> Declaration:
         """One log-sum-exp over all references, minus the mean logit of the positives."""
-        logit = s / number(self.temperature, self.log_temperature)
+        logit = s / self.temperature
         return per_anchor(logsumexp(logit, BOTH) - mean(logit, POSITIVES))
 
 
@@ -189,9 +184,7 @@ class NCALoss(PairLoss):
     """
 
     scale: float = hyper(default=1.0, help="scale", above=0.0, search=(1.0, 64.0), log=True)
-    similarity: SimilarityLike = option(
-        default="squared_euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "squared_euclidean"
 
     def declare(self) -> Declaration:
         """``−log(P / (P + N))`` is ``softplus(log N − log P)``, which stays exact where the loss is small."""

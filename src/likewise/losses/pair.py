@@ -13,16 +13,13 @@ from likewise.formula import (
     Declaration,
     PairBatch,
     PerAnchor,
-    Reduction,
     Similarity,
-    SimilarityLike,
     Term,
     as_similarity,
     hyper,
     logsumexp,
     mean,
     mean_over_batch,
-    option,
     per_anchor,
     per_pair,
     relu,
@@ -65,7 +62,7 @@ class ContrastiveLoss(PairLoss):
     negative_margin: float | None = hyper(
         default=None, help="negatives below this similarity cost nothing", search=(0.0, 1.0), step=0.1
     )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    reduction = "nonzero"
 
     def __post_init__(self) -> None:
         positive, negative = (0.0, 1.0) if as_similarity(self.similarity).is_distance else (1.0, 0.5)
@@ -114,10 +111,8 @@ class SNRContrastiveLoss(PairLoss):
     regularizer: float = hyper(
         default=0.0, help="weight of the zero-mean term", at_least=0.0, search=(1e-3, 1.0), log=True
     )
-    similarity: SimilarityLike = option(
-        default="snr", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    similarity = "snr"
+    reduction = "nonzero"
 
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SNR,)
 

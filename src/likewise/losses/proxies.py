@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from likewise._compat import is_inside_func
 from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula import PositiveIndex
 from likewise.losses.sampling import draw
@@ -94,7 +95,8 @@ class ProxyTable:
             chosen[:, None] * centers + torch.arange(centers, device=labels.device)
         ).flatten()  # (number · centers,)
         complete = number >= min(len(labels), num_classes)  # no labels are left out
-        found = nn.functional.embedding(rows, proxies, sparse=sparse)
+        # transforms of torch.func differentiate and map dense tensors only
+        found = nn.functional.embedding(rows, proxies, sparse=sparse and not is_inside_func())
         return cls(found, chosen, positions, complete, log_weights if corrected else None)
 
     def cut(self, classes: slice) -> ProxyTable:

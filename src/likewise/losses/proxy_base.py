@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -14,7 +15,6 @@ from likewise.engines import BACKENDS, evaluate_declaration, plan_chunks, replay
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
-    REDUCTIONS,
     Declaration,
     Formula,
     Labels,
@@ -22,12 +22,13 @@ from likewise.formula import (
     PairBatch,
     Pooled,
     Reduction,
-    Relation,
+    RelationLike,
     Similarity,
     Term,
     as_similarity,
     check_classes,
     check_hyperparameters,
+    check_reduction,
     embeddings_of,
     full_precision,
     hyper,
@@ -44,13 +45,11 @@ from likewise.formula import (
 )
 from likewise.losses.base import (
     cached_declaration,
-    describe,
-    initialize_module,
-    make_constructor,
     parameter_groups,
     state_without_declaration,
 )
 from likewise.losses.centers import nearest_center
+from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.losses.proxies import ProxyTable, Queue
 from likewise.losses.sampling import number_of_classes, reweigh_declaration
 
@@ -96,7 +95,7 @@ class ProxyLoss(nn.Module):
     Args:
         num_classes: the number of classes; labels must be 0 … num_classes − 1.
         embedding_dim: the embeddings' dimension.
-        reduction: ``"mean"``, ``"nonzero"``, ``"sum"`` or ``"none"``, over the units that the loss is defined on.
+        reduction: as for `PairLoss`, over the units that the loss is defined on; the anchors may be samples or proxies.
         backend: the engine; ``"auto"`` chooses by size and device.
         sampled: Partial-FC sampling in training: the batch's classes plus randomly drawn ones; a fraction up to 1, or a
             number of classes above 1.  The sampled loss is never above the full one (`likewise.losses.sampling`).  A batch
@@ -123,7 +122,7 @@ class ProxyLoss(nn.Module):
 
     num_classes: int
     embedding_dim: int
-    reduction: Reduction = option(default="mean", kw_only=True, help="mean, nonzero, sum or none")
+    reduction: Reduction = option(default="mean", kw_only=True, help="how units are averaged")
     backend: str = option(default="auto", kw_only=True, help="the engine")
     sampled: float | None = option(default=None, kw_only=True, help="classes to compare with: a fraction or a number")
     corrected: bool = option(
@@ -153,13 +152,14 @@ class ProxyLoss(nn.Module):
         for name in ("num_classes", "embedding_dim"):
             setattr(self, name, whole_number(f"{type(self).__name__}: {name}", getattr(self, name), 1))
         check_hyperparameters(self)
-        one_of("reduction", self.reduction, REDUCTIONS)
+        check_reduction(self.reduction)
         one_of("backend", self.backend, BACKENDS)
         self._check_sampling()
         self.shard: RowPartition | None = None  # the classes whose proxies are here, if they are sharded
         self.proxies = nn.Parameter(torch.empty(self.num_classes * self.proxies_per_class, self.embedding_dim))
         with torch.no_grad():
             self.initialize(self.proxies)
+        learn_hyperparameters(self)
 
     @property
     def proxies_per_class(self) -> int:
@@ -220,7 +220,9 @@ class ProxyLoss(nn.Module):
         """The similarities do not contain the proxies."""
         return "it compares embeddings with its proxies"
 
-    def from_similarity(self, similarities: Tensor, relation: Relation | Tensor) -> Tensor:
+    def from_similarity(
+        self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None
+    ) -> Tensor:
         """Raise an error: the similarities of a batch do not contain the proxies."""
         raise TypeError(
             f"{type(self).__name__} cannot be computed from similarities only: {self.only_from_embeddings()}"
@@ -233,27 +235,40 @@ class ProxyLoss(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The loss of a batch; labels are class indices from 0, and the references are the proxies."""
-        if references is not None or reference_labels is not None or relation is not None:
-            raise ValueError(
-                f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
-            )
+        self.check_references(references, reference_labels, relation)
         # small batches on a GPU replay the same computation
         replayed = replay(self, embeddings, labels)
         if replayed is not None:
             return replayed
         with full_precision(embeddings):
-            samples = self.samples(embeddings)
-            if labels is None:
-                raise TypeError("labels must be given as class indices from 0")
-            labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
-            check_classes(labels, self.num_classes, "proxy")
-            return self.value(samples, labels, half=same_half(embeddings, self.proxies))
+            return self.value(*self.check_batch(embeddings, labels), half=same_half(embeddings, self.proxies))
+
+    def check_references(self, *others: Tensor | RelationLike | None) -> None:
+        """Raise an error if references or a relation are given: the references are the proxies."""
+        if any(each is not None for each in others):
+            raise ValueError(
+                f"{type(self).__name__} compares embeddings with its proxies and takes no references or relation"
+            )
+
+    def check_batch(self, embeddings: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Check embeddings and class indices; half precision is widened."""
+        samples = self.samples(embeddings)
+        if labels is None:
+            raise TypeError("labels must be given as class indices from 0")
+        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+        check_classes(labels, self.num_classes, "proxy")
+        return samples, labels
 
     def value(
-        self, samples: Tensor, labels: Tensor, queue: Queue | None = None, half: torch.dtype | None = None
+        self,
+        samples: Tensor,
+        labels: Tensor,
+        queue: Queue | None = None,
+        half: torch.dtype | None = None,
+        declarations: Mapping[Between, Declaration] | None = None,
     ) -> Tensor:
         """The loss of checked samples, and of those in a memory.
 
@@ -262,9 +277,11 @@ class ProxyLoss(nn.Module):
             labels: class indices.
             queue: samples of earlier batches.
             half: the half-precision dtype of samples and proxies, if they had the same one.
+            declarations: what to compute in place of `declare`, for a wrapper that changes it.
         """
         values = []
-        for between, declaration in cached_declaration(self, ignored=_PROXIES).items():
+        declarations = cached_declaration(self, ignored=_PROXIES) if declarations is None else declarations
+        for between, declaration in declarations.items():
             if between is Between.PROXIES_PROXIES:
                 batch = self._among_proxies(samples, queue)
             elif between is Between.PROXIES_SAMPLES:
@@ -343,8 +360,9 @@ class ProxyLoss(nn.Module):
         rows = self.proxies.to(samples.dtype)
         similarity, proxies = self.between_proxies(samples, rows if self.shard is None else group.gather(rows, local))
         everything, between = torch.arange(len(proxies), device=proxies.device), Between.PROXIES_PROXIES.value
+        classes = everything // centers  # every proxy is its own positive only, but it has a class
         if group is SINGLE_PROCESS:
-            return PairBatch(Labels(everything), similarity, anchors=proxies, between=between)
+            return PairBatch(Labels(everything), similarity, anchors=proxies, labels=classes, between=between)
         own = everything[local.local]
         return PairBatch(
             Labels(own, everything, own=own),
@@ -353,6 +371,7 @@ class ProxyLoss(nn.Module):
             references=proxies,
             group=group,
             local_rows=local,
+            labels=classes[local.local],
             between=between,
         )
 
@@ -391,10 +410,22 @@ class ProxyLoss(nn.Module):
                 f"embeddings must have the {self.embedding_dim} dimensions of the proxies, but have {samples.shape[1]}"
             )
         same_device("embeddings", samples, self.proxies.device, "proxies")
+        as_similarity(self.similarity).check("embeddings", samples)
         return samples
 
     def logits(self, embeddings: Tensor) -> Tensor:
-        """The similarity of each sample to each class, ``(m, num_classes)``, without margins."""
+        """The similarity of each sample to each class, without margin, scale and temperature.
+
+        It is ``s`` of the loss's formula: the cosine, the inner product plus the bias of a `SoftmaxLoss`, the negative
+        squared distance of the ProxyNCA losses; of several centers the most similar one, as the loss pools them.  The
+        logits of a softmax over classes are ``loss.scale`` times this or this over ``loss.temperature``.
+
+        Args:
+            embeddings: ``(m, embedding_dim)``.
+
+        Returns:
+            Similarities, ``(m, num_classes)``, in float32 at least; higher is closer.
+        """
         with full_precision(embeddings):
             return self.logits_of(self.samples(embeddings), slice(0, self.num_classes))
 
@@ -405,7 +436,10 @@ class ProxyLoss(nn.Module):
         return self.pool(similarities.reshape(len(samples), -1, self.proxies_per_class))
 
     def classify(self, embeddings: Tensor) -> Tensor:
-        """The most similar class of each sample; logits are computed in chunks of classes.
+        """The most similar class of each sample, the first of several: the largest of its `logits`.
+
+        No margin, scale or temperature enters, and the latter two could not change the result.  Similarities are computed
+        in chunks of classes.
 
         Args:
             embeddings: ``(m, embedding_dim)``.

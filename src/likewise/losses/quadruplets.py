@@ -57,7 +57,9 @@ def sum_quadruplets(batch: PairBatch, rows: RowMapper, margin: float) -> list[Te
             "QuadrupletLoss is defined on all quadruplets of a batch and takes no triplets and no triplet miner"
         )
     if batch.labels is None:
-        raise TypeError("QuadrupletLoss needs labels, because three classes must differ; it takes no relation")
+        raise TypeError(
+            "labels must be given together with a relation, because three classes of a quadruplet differ, but they are None"
+        )
     labels = batch.gather(batch.labels)
     # an index for each class, below the number of samples, that does not require counting the classes
     classes = torch.searchsorted(labels.sort().values, labels)
@@ -107,7 +109,7 @@ def _thresholds(limits: Tensor, own: Tensor, batch: PairBatch) -> Thresholds:
 
 
 def _inverse(order: Tensor) -> Tensor:
-    return torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+    return torch.empty_like(order).scatter(0, order, torch.arange(len(order), device=order.device))
 
 
 def _tally(batch: PairBatch, rows: RowMapper, thresholds: Thresholds, own: Tensor, classes: Tensor) -> Tally:

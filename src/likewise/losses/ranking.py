@@ -15,11 +15,9 @@ from likewise.formula import (
     RowChunk,
     RowMapper,
     Similarity,
-    SimilarityLike,
     SquaredEuclidean,
     TermValues,
     hyper,
-    option,
 )
 from likewise.losses.base import PairLoss
 
@@ -68,9 +66,7 @@ class FastAPLoss(PairLoss):
     """
 
     bins: int = hyper(default=10, help="number of histogram intervals", at_least=1, search=(5, 50))
-    similarity: SimilarityLike = option(
-        default="squared_euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "squared_euclidean"
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (SquaredEuclidean,)
 
     def declare(self) -> Declaration:

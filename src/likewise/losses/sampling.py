@@ -17,6 +17,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from likewise._compat import is_inside_func
 from likewise.formula import (
     Apply,
     Declaration,
@@ -27,7 +28,7 @@ from likewise.formula import (
     Side,
     Sum,
     Term,
-    can_read_values,
+    check_number_of_classes,
     exp,
     sort_declaration,
 )
@@ -74,15 +75,11 @@ def draw(
         >>> chosen[positions].tolist(), log_weights.exp().sum().round()
         ([7, 3, 7], tensor(10.))
     """
-    if number < len(labels) and can_read_values(labels):
-        present = len(torch.unique(labels))
-        if present > number:
-            raise ValueError(
-                f"sampled must be at least the number of classes of a batch, {present}, but it is {number} of {classes}"
-            )
+    check_number_of_classes(labels, number, classes)
     # float64, because equal keys would be common among ten million keys of 24 bits
     keys = torch.rand(classes, dtype=torch.float64, device=labels.device, generator=generator)
-    keys.index_fill_(0, labels, 2.0)
+    # vmap cannot write labels that it maps over into keys that it does not map over
+    keys = keys.index_fill(0, labels, 2.0) if is_inside_func() else keys.index_fill_(0, labels, 2.0)
     chosen = keys.topk(number, sorted=False).indices.sort().values
     positions = torch.searchsorted(chosen, labels).clamp_max(number - 1)
     positions = torch.where(chosen[positions] == labels, positions, -1)
@@ -120,7 +117,7 @@ def reweigh(term: Term, log_weights: Tensor) -> Term:
     """
     weights = PerReference("log(weight)", lambda batch: log_weights.to(batch.dtype))
     made: dict[Formula, Formula] = {}
-    return Term(*(_reweigh(formula, weights, made) for formula in (term.total, term.units, term.nonzero)))
+    return term.map(lambda formula: _reweigh(formula, weights, made))
 
 
 def _reweigh(node: Formula, log_weights: PerReference, made: dict[Formula, Formula]) -> Formula:

@@ -116,9 +116,16 @@ class _DivideGradient(torch.autograd.Function):
     """Divide the gradient, which is a sum over copies of the loss, by their number."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, copies: int) -> Tensor:
-        ctx.copies = copies
+    def forward(tensor: Tensor, copies: int) -> Tensor:
         return tensor.view_as(tensor)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        ctx.copies = inputs[1]
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
+        return tangent.view_as(tangent)  # a tangent is no sum over copies
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -20,9 +20,12 @@ from likewise.formula import (
     PerAnchor,
     PerReference,
     Regularizer,
+    check_classes,
+    check_squared_norms,
     cos,
     full_precision,
     hyper,
+    labels_of,
     option,
     s,
     sin,
@@ -30,7 +33,6 @@ from likewise.formula import (
     unit,
     where,
 )
-from likewise.losses.base import log_parameter, number
 from likewise.losses.centers import blend_centers
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 
@@ -85,11 +87,13 @@ class NormalizedSoftmaxLoss(ProxyLoss):
 
     $$-\log\frac{e^{\cos(x,w_y)/\tau}}{\sum_c e^{\cos(x,w_c)/\tau}}$$
 
-    Wang et al. 2017 (NormFace), Zhai & Wu 2019.
+    Wang et al. 2017 (NormFace), Zhai & Wu 2019.  With ``normalize_embeddings=False`` only the proxies are of unit length,
+    and $\lVert x\rVert\cos(x,w_c)$ takes the place of the cosines.
 
     Args:
         temperature: the temperature τ.
         learn_temperature: make τ a parameter, starting from ``temperature``.
+        normalize_embeddings: divide embeddings by their length.
 
     Examples:
         >>> import torch
@@ -98,20 +102,20 @@ class NormalizedSoftmaxLoss(ProxyLoss):
         tensor(1.0986)
     """
 
-    temperature: float = hyper(default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    temperature: float = hyper(
+        default=0.05, help="temperature", above=0.0, search=(0.01, 1.0), log=True, learn="learn_temperature"
+    )
     learn_temperature: bool = option(default=False, kw_only=True, help="make the temperature a parameter")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log_temperature = log_parameter(self.temperature, self.learn_temperature)
+    normalize_embeddings: bool = option(default=True, kw_only=True, help="divide embeddings by their length")
 
     def initialize(self, proxies: Tensor) -> None:
         """Uniform within ±1/√d, as Zhai & Wu's code does."""
         nn.init.uniform_(proxies, -1.0 / math.sqrt(self.embedding_dim), 1.0 / math.sqrt(self.embedding_dim))
 
     def declare(self) -> dict[Between, Declaration]:
-        """Logits are cosines over the temperature."""
-        logit = s / number(self.temperature, self.log_temperature)
+        """Logits are cosines over the temperature, times the embedding's length where it is kept."""
+        logit: Formula = s if self.normalize_embeddings else PerAnchor("‖x‖", _norm) * s
+        logit = logit / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
 
@@ -155,6 +159,7 @@ class SphereFaceLoss(ProxyLoss):
 
 def _norm(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
+    check_squared_norms("embeddings", batch.anchors)
     norm: Tensor = torch.linalg.vector_norm(batch.anchors, dim=1)
     return norm
 
@@ -268,6 +273,60 @@ class SubCenterArcFaceLoss(ProxyLoss):
     def declare(self) -> dict[Between, Declaration]:
         """ArcFace on classes whose centers are pooled."""
         return {Between.SAMPLES_CLASSES: cross_entropy(arc_logit(self.margin, self.scale), self.scale * s)}
+
+    def dominant_centers(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """The center of each class that is the most similar one for most of its samples, the first of several.
+
+        Args:
+            embeddings: samples, of the whole training set usually, ``(m, embedding_dim)``.
+            labels: their classes, ``(m,)``.
+
+        Returns:
+            Numbers of centers in ``0 … centers − 1``, ``(num_classes,)``; −1 for a class without samples.
+        """
+        cosines, labels = self._own_centers(embeddings, labels)
+        votes = torch.bincount(labels * self.centers + cosines.argmax(dim=1), minlength=len(self.proxies))
+        votes = votes.view(self.num_classes, self.centers)
+        order = torch.arange(self.centers, device=votes.device)
+        chosen = (votes * self.centers - order).argmax(dim=1)
+        return torch.where(votes.any(dim=1), chosen, -1)
+
+    def find_outliers(self, embeddings: Tensor, labels: Tensor, threshold: float = 75.0) -> Tensor:
+        """The samples far from the dominant center of their class, which probably have a wrong label.  Deng et al. 2020.
+
+        Args:
+            embeddings: samples, of the whole training set usually, ``(m, embedding_dim)``.
+            labels: their classes, ``(m,)``.
+            threshold: an angle in degrees; a sample is an outlier if its angle to the dominant center is larger.
+
+        Returns:
+            Their indices, ascending.
+
+        Examples:
+            >>> import torch
+            >>> loss = SubCenterArcFaceLoss(num_classes=1, embedding_dim=2, centers=2)
+            >>> with torch.no_grad():
+            ...     _ = loss.proxies.copy_(torch.eye(2))
+            >>> loss.find_outliers(torch.tensor([[1.0, 0.1], [0.1, 1.0], [1.0, 0.0]]), torch.tensor([0, 0, 0]))
+            tensor([1])
+        """
+        cosines, classes = self._own_centers(embeddings, labels)
+        to_dominant = cosines.gather(1, self.dominant_centers(embeddings, labels)[classes, None])[:, 0]
+        return (to_dominant < math.cos(math.radians(threshold))).nonzero()[:, 0]
+
+    @torch.no_grad()
+    def _own_centers(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The cosines of samples and the centers of their class, ``(m, centers)``, and the checked classes."""
+        if self.shard is not None:
+            raise TypeError("outliers need all proxies, but these are sharded over processes")
+        with full_precision(embeddings):
+            samples = unit(self.samples(embeddings))
+            labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
+            check_classes(labels, self.num_classes, "proxy")
+            by_class = unit(self.proxies.to(samples.dtype)).view(self.num_classes, self.centers, -1)
+            chunks = plan_chunks(len(samples), self.centers * self.embedding_dim, samples)
+            found = [(by_class[labels[rows]] @ samples[rows, :, None])[:, :, 0] for rows in chunks]
+        return torch.cat(found), labels
 
 
 class SoftTripleLoss(ProxyLoss):

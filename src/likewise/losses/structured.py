@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from likewise.engines import similarities_at
+from likewise.engines import call_recomputed, similarities_at
 from likewise.formula import (
     NEGATIVES,
     OPERATIONS,
@@ -27,12 +26,10 @@ from likewise.formula import (
     RowChunk,
     RowMapper,
     Similarity,
-    SimilarityLike,
     TermValues,
     hyper,
     logsumexp,
     map_values,
-    option,
     per_anchor,
     s,
     softplus,
@@ -138,8 +135,7 @@ class AngularLoss(PairLoss):
             return of_anchors @ torch.exp(c * (similarity.of_factors(positives, right) - 1.0)).T
 
         positives = torch.split(right, max(len(left), 1))
-        sums = [checkpoint(some, of_anchors, each, use_reentrant=False, preserve_rng_state=False) for each in positives]
-        return torch.cat(sums, dim=1)
+        return torch.cat([call_recomputed(some, of_anchors, each) for each in positives], dim=1)
 
 
 class LiftedStructureLoss(PairLoss):
@@ -161,9 +157,7 @@ class LiftedStructureLoss(PairLoss):
     """
 
     margin: float = hyper(default=1.0, help="margin", at_least=0.0, search=(0.1, 2.0))
-    similarity: SimilarityLike = option(
-        default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
+    similarity = "euclidean"
     takes_references: ClassVar[bool] = False
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
 
@@ -188,7 +182,7 @@ class LiftedStructureLoss(PairLoss):
             S, (positive, _), here = chunk.similarities, chunk.masks(), chunk.rows
             if mirrored is not None:
                 positive = positive | mirrored[here]  # a pair is unordered
-            joint = torch.logaddexp(pressure[here, None], pressures[None, :])
+            joint = _log_add(pressure[here, None], pressures[None, :])
             keep = positive & (has_negative[here, None] | have_negatives[None, :])
             value = torch.where(keep, 0.5 * torch.relu(joint - S).square(), 0.0)
             # the matrix contains every unordered pair twice
@@ -200,9 +194,13 @@ class LiftedStructureLoss(PairLoss):
         """The logarithm of the sum over each anchor's negatives, and whether it has any."""
         _, negative = chunk.masks()
         fold = LogSumExp()
-        pressure = fold.finish(fold.start(self.margin + chunk.similarities, negative))
-        # far below any distance but finite, because the logarithm of two empty sums has no derivative
-        return pressure.clamp_min(-1e6), negative.any(dim=1)
+        return fold.finish(fold.start(self.margin + chunk.similarities, negative)), negative.any(dim=1)
+
+
+def _log_add(left: Tensor, right: Tensor) -> Tensor:
+    """``log(eˡ + eʳ)``; the second derivative of `torch.logaddexp` is NaN where the two are far apart."""
+    peak = torch.maximum(left, right).detach()
+    return ((left - peak).exp() + (right - peak).exp()).log() + peak
 
 
 def _mirror(positive: Tensor, batch: PairBatch) -> Tensor:

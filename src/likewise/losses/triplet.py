@@ -14,10 +14,8 @@ from likewise.formula import (
     MatrixLoss,
     PairBatch,
     PerAnchor,
-    Reduction,
     Regularizer,
     Similarity,
-    SimilarityLike,
     class_values,
     hyper,
     option,
@@ -43,7 +41,7 @@ class TripletLoss(PairLoss):
     for the anchor's negatives; otherwise sorting each row gives the number of active triplets of every pair, and the loss
     is linear in the similarities with these numbers, $O(B^2\log B)$.  The soft loss takes one pass for each positive.
 
-    The triplets of a deterministic miner (`likewise.miners.SemiHardMiner`, `BatchHardMiner`, `EasyPositiveMiner`) are
+    The triplets of a deterministic miner (all of `likewise.miners` but `DistanceWeightedMiner` and `RandomMiner`) are
     summed in the same way; pairs that tie at the chosen similarity then share the gradient, while an explicit triplet
     assigns all of it to one of them.
 
@@ -60,7 +58,7 @@ class TripletLoss(PairLoss):
 
     margin: float = hyper(default=0.1, help="margin", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1)
     soft: bool = option(default=False, kw_only=False, help="softplus instead of the hinge")
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    reduction = "nonzero"
 
     def declare(self) -> Declaration:
         """One hinge (or softplus) per triplet."""
@@ -98,10 +96,8 @@ class MarginLoss(PairLoss):
     num_classes: int | None = option(default=None, kw_only=False, help="one beta for each class of the anchor")
     learn_beta: bool = option(default=True, kw_only=False, help="make beta a parameter")
     nu: float = hyper(default=0.0, help="weight of the mean beta", at_least=0.0, search=(1e-4, 0.1), log=True)
-    similarity: SimilarityLike = option(
-        default="euclidean", kw_only=True, help="how two embeddings are compared; higher is closer"
-    )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    similarity = "euclidean"
+    reduction = "nonzero"
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
     suggested_lr: ClassVar[float | None] = 5e-5
 
@@ -162,7 +158,7 @@ class QuadrupletLoss(PairLoss):
     margin2: float = hyper(
         default=0.05, help="margin of the quadruplets", at_least=-4.0, at_most=4.0, search=(0.0, 1.0), step=0.1
     )
-    reduction: Reduction = option(default="nonzero", kw_only=True, help="mean, nonzero, sum or none")
+    reduction = "nonzero"
     takes_references: ClassVar[bool] = False
 
     def declare(self) -> Declaration:

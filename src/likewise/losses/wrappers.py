@@ -2,49 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from likewise.distributed import current_group
-from likewise.engines import dense_masks, map_positives
 from likewise.formula import (
-    OPERATIONS,
     Cosine,
     Labels,
-    LogSumExp,
     PairBatch,
-    Relation,
-    SquaredEuclidean,
-    TermValues,
-    batch_from_embeddings,
+    RelationLike,
     check_classes,
+    check_squared_norms,
     embeddings_of,
     equal_share,
     full_precision,
-    is_nonzero,
     labels_of,
-    reduce,
     unit,
     whole_number,
 )
-from likewise.losses.base import check_loss, collect_groups, drop_missing
+from likewise.losses.base import check_loss, collect_groups, drop_missing, finite_number
 from likewise.losses.memory import CrossBatchMemory
-from likewise.losses.pair import MultiSimilarityLoss
-from likewise.losses.proxy import ProxyNCALoss
-from likewise.losses.proxy_base import Between, ProxyLoss
-from likewise.losses.triplet import TripletLoss
-
-
-def _number(name: str, value: object, least: float | None = 0.0) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or (least is not None and float(value) < least):  # type: ignore[arg-type]
-        raise ValueError(f"{name} must be a number{'' if least is None else f' ≥ {least:g}'}, but it is {value!r}")
-    return float(value)  # type: ignore[arg-type]
+from likewise.losses.proxy_base import ProxyLoss
 
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
@@ -56,163 +37,6 @@ def _mean(values: Tensor) -> Tensor:
     """The mean of one number per sample, over the samples of all ranks."""
     total, number = current_group().totals([values.sum(), torch.ones_like(values).sum()])
     return total / number
-
-
-class DirectionRegularized(nn.Module):
-    r"""Direction regularization: prefers negatives away from the direction of the positive.
-
-    With $\cos(AN,AP)$ the cosine of the angle at the anchor between the negative and the positive:
-
-    * `TripletLoss`: $[s_{an}-s_{ap}+\lambda-\gamma\cos(n-a,\,p-a)]_+$ over all triplets;
-    * `MultiSimilarityLoss`: $e^{\beta(s_{an}-\lambda-\gamma\cos(n-a,\,p^*-a))}$ for negatives, $p^*$ the least similar
-      positive;
-    * `ProxyNCALoss`: $\sum_{c\ne y}e^{-\sigma\lVert x-p_c\rVert^2-\gamma\cos(p_c-x,\,p_y-x)}$ in the denominator.
-
-    Mohan et al. 2020; Eq. 31 to 35 of the overview, with the cosine itself (its Eq. 32 holds in a special case only).
-    All vectors have unit length; two equal embeddings have no direction between them, and their cosine is zero.
-
-    Args:
-        loss: a `TripletLoss` (hinge, no miner), `MultiSimilarityLoss` (no miner) or `ProxyNCALoss`; kept as ``.loss``.
-        gamma: the weight γ.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.losses import TripletLoss
-        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
-        >>> DirectionRegularized(TripletLoss(), gamma=0.0)(embeddings, torch.tensor([0, 0, 1]))
-        tensor(0.2600)
-    """
-
-    def __init__(self, loss: TripletLoss | MultiSimilarityLoss | ProxyNCALoss, gamma: float = 0.3) -> None:
-        super().__init__()
-        if not isinstance(loss, TripletLoss | MultiSimilarityLoss | ProxyNCALoss):
-            raise TypeError(
-                "loss must be a TripletLoss, a MultiSimilarityLoss or a ProxyNCALoss, "
-                f"but it is a {type(loss).__name__}"
-            )
-        if getattr(loss, "miner", None) is not None or getattr(loss, "soft", False):
-            raise ValueError("loss must have no miner and no soft margin: the direction term is defined without them")
-        if not isinstance(loss, ProxyNCALoss) and loss.similarity not in ("cosine", Cosine()):
-            raise ValueError(f"loss must use cosine similarity, but it uses {loss.similarity!r}")
-        self.loss = loss
-        self.gamma = _number("gamma", gamma)
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: Relation | None = None,
-    ) -> Tensor:
-        """The loss of a batch with its direction term."""
-        if references is not None or reference_labels is not None or relation is not None:
-            raise ValueError("DirectionRegularized is defined on one labeled batch and takes no references or relation")
-        if labels is None:
-            raise TypeError("labels must be given, because the direction term needs positives and negatives")
-        with full_precision(embeddings):
-            if isinstance(self.loss, ProxyNCALoss):
-                values = self._proxy_nca(self.loss, embeddings, labels)
-            else:
-                batch = batch_from_embeddings(embeddings, labels, None, None, None, Cosine(), current_group())
-                batch = batch.materialize()
-                compute = self._triplet if isinstance(self.loss, TripletLoss) else self._multi_similarity
-                values = compute(batch)
-            return reduce(values, [], self.loss.reduction, current_group())
-
-    def _triplet(self, batch: PairBatch) -> list[TermValues]:
-        assert isinstance(self.loss, TripletLoss)
-        margin, between = self.loss.margin, batch.similarities_among_references()
-
-        def terms(to_negative: Tensor, to_positive: Tensor, index: Tensor) -> tuple[list[Tensor], None]:
-            directions = _directions(to_negative, between[index], to_positive)
-            return [torch.relu(to_negative - to_positive + margin - self.gamma * directions)], None
-
-        return [_sum_triplets(batch.similarities(), *dense_masks(batch), terms)]
-
-    def _multi_similarity(self, batch: PairBatch) -> list[TermValues]:
-        assert isinstance(self.loss, MultiSimilarityLoss)
-        alpha, beta, base = self.loss.alpha, self.loss.beta, self.loss.base
-        S = batch.similarities()
-        positive, negative = dense_masks(batch)
-        hardest = S.detach().masked_fill(~positive, torch.inf).argmin(dim=1)
-        has_positive, between = positive.any(dim=1, keepdim=True), batch.similarities_among_references()[hardest]
-        directions = torch.where(has_positive, _directions(S, between, S.gather(1, hardest[:, None])), 0.0)
-        fold, softplus = LogSumExp(), OPERATIONS["softplus"].compute
-        pulls = fold.finish(fold.start(-alpha * (S - base), positive))
-        pushes = fold.finish(fold.start(beta * (S - base - self.gamma * directions), negative))
-        value: Tensor = softplus(pulls) / alpha + softplus(pushes) / beta
-        return [TermValues(value, torch.ones_like(value), value != 0.0)]
-
-    def _proxy_nca(self, loss: ProxyNCALoss, embeddings: Tensor, labels: Tensor) -> list[TermValues]:
-        samples = loss.samples(embeddings)
-        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
-        check_classes(labels, loss.num_classes, "proxy")
-        proxies = loss.proxies.to(samples.dtype)
-        batch = PairBatch(
-            Labels(labels, torch.arange(loss.num_classes, device=labels.device)),
-            SquaredEuclidean(),
-            anchors=samples,
-            references=proxies,
-            between=Between.SAMPLES_PROXIES.value,
-        )
-        S = batch.similarities()
-        units = unit(proxies)
-        between = units[labels] @ units.T
-        # S = 2 cos − 2 for unit vectors, so the cosines are S / 2 + 1
-        cosines = S / 2.0 + 1.0
-        directions = _directions(cosines, between, cosines.gather(1, labels[:, None]))
-        own = labels[:, None] == torch.arange(loss.num_classes, device=labels.device)
-        fold = LogSumExp()
-        others = fold.finish(fold.start(loss.scale * S - self.gamma * directions, ~own))
-        value = others - loss.scale * torch.where(own, S, 0.0).sum(dim=1)
-        counted = torch.full_like(labels, loss.num_classes > 1)
-        value = value * counted
-        return [TermValues(value, counted, value != 0.0)]
-
-    def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
-        """The parameter groups of the loss."""
-        return collect_groups([self.loss], lr)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return f"gamma={self.gamma}"
-
-
-Terms = Callable[[Tensor, Tensor, Tensor], tuple[list[Tensor], None]]
-
-
-def _sum_triplets(S: Tensor, positive: Tensor, negative: Tensor, terms: Terms) -> TermValues:
-    """Sum a function of every triplet's similarities and of its positive's index, in chunks of positives."""
-
-    def of_some(S: Tensor, some: Tensor) -> tuple[Tensor, ...]:
-        [value], _ = terms(S[:, None, :], S.gather(1, some)[:, :, None], some)
-        exists = positive.gather(1, some)[:, :, None] & negative[:, None, :]
-        value = torch.where(exists, value, 0.0)
-        return value.sum(dim=(1, 2)), exists.sum(dim=(1, 2)), is_nonzero(value).sum(dim=(1, 2))
-
-    results = map_positives(S, positive, of_some)
-    return TermValues(*(torch.stack(each).sum(dim=0) for each in zip(*results, strict=True)))
-
-
-def _directions(S: Tensor, between: Tensor, to_chosen: Tensor) -> Tensor:
-    """``cos(n − a, p − a)`` for every anchor a and reference n, with one chosen reference p for each anchor.
-
-    It is computed from cosines: the inner product is ``n·p − a·n − a·p + 1``, and ``‖n − a‖² = 2 − 2 a·n``.
-
-    Args:
-        S: cosines of anchors and references, ``(m, n)``.
-        between: cosines of the chosen references with all references, ``(m, n)``.
-        to_chosen: cosines of anchors and their chosen references, ``(m, 1)``.
-    """
-    inner = between - S - to_chosen + 1.0
-    to_reference, to_positive = 2.0 - 2.0 * S, 2.0 - 2.0 * to_chosen
-    # a distance below the rounding of a cosine has no direction
-    rounding = 16.0 * torch.finfo(S.dtype).eps
-    apart = (to_reference > rounding) & (to_positive > rounding)
-    lengths = torch.where(apart, to_reference * to_positive, 1.0).sqrt()
-    return torch.where(apart, inner / lengths, 0.0)
 
 
 class LanguageGuidance(nn.Module):
@@ -251,8 +75,8 @@ class LanguageGuidance(nn.Module):
     ) -> None:
         super().__init__()
         self.loss = check_loss(loss)
-        self.weight = _number("weight", weight)
-        self.gamma = _number("gamma", gamma)
+        self.weight = finite_number("weight", weight)
+        self.gamma = finite_number("gamma", gamma)
         self.mask_same_class = mask_same_class
         self.register_buffer("class_embeddings", embeddings_of("class_embeddings", class_embeddings).detach().clone())
 
@@ -263,15 +87,13 @@ class LanguageGuidance(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
-        """The loss of a batch with its language term; only the wrapped loss uses references."""
-        if labels is None or relation is not None:
-            raise TypeError(
-                "labels must be given, and no relation, because the language term indexes class_embeddings by label"
-            )
+        """The loss of a batch with its language term; only the wrapped loss uses references and the relation."""
+        if labels is None:
+            raise TypeError("labels must be given, because the language term indexes class_embeddings by label")
         term = self.divergence(embeddings, labels)
-        options = drop_missing(references=references, reference_labels=reference_labels)
+        options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)
         return _plus_share(self.loss(embeddings, labels, **options), self.weight * term)
 
     def divergence(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -324,11 +146,12 @@ class EmbeddingNorm(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """``mean ‖x‖``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
             samples = embeddings_of("embeddings", embeddings)
+            check_squared_norms("embeddings", samples)
             # torch's norm gives a vector of zeros a zero gradient
             return _mean(torch.linalg.vector_norm(samples, dim=1))
 
@@ -349,7 +172,7 @@ class ZeroMean(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """``mean |Σ x|``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
         with full_precision(embeddings):
@@ -378,7 +201,9 @@ class Matryoshka(nn.Module):
         if not isinstance(dims, Iterable):
             raise TypeError(f"dims must be several whole numbers, but it is a {type(dims).__name__}")
         self.dims = tuple(whole_number("each of dims", dim, 1) for dim in dims)
-        self.weights = (1.0,) * len(self.dims) if weights is None else tuple(_number("a weight", w) for w in weights)
+        self.weights = (
+            (1.0,) * len(self.dims) if weights is None else tuple(finite_number("a weight", w) for w in weights)
+        )
         if not self.dims:
             raise ValueError("dims must contain at least one whole number, but it is empty")
         if len(self.weights) != len(self.dims) or not sum(self.weights) > 0.0:
@@ -398,7 +223,7 @@ class Matryoshka(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The weighted mean over prefixes, of references too."""
         widest = max(self.dims)
@@ -444,7 +269,7 @@ class WeightedSum(nn.Module):
         if not isinstance(losses, Mapping) or not losses:
             raise ValueError(f"losses must be a mapping from at least one loss to its weight, but it is {losses!r}")
         self.losses = nn.ModuleList(check_loss(loss) for loss in losses)
-        self.weights = tuple(_number("a weight", weight, None) for weight in losses.values())
+        self.weights = tuple(finite_number("a weight", weight, None) for weight in losses.values())
 
     def forward(
         self,
@@ -453,7 +278,7 @@ class WeightedSum(nn.Module):
         references: Tensor | None = None,
         reference_labels: Tensor | None = None,
         *,
-        relation: Relation | None = None,
+        relation: RelationLike | None = None,
     ) -> Tensor:
         """The weighted sum; if other losses have one value per anchor, a scalar is shared equally among the anchors."""
         options = drop_missing(references=references, reference_labels=reference_labels, relation=relation)

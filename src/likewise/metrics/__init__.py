@@ -1,4 +1,7 @@
-"""Metrics of embeddings: exact ranks, retrieval, verification, clustering, geometry, and confidence intervals."""
+"""Metrics of embeddings: exact ranks, retrieval, verification, clustering, geometry, and confidence intervals.
+
+Functions take all embeddings at once; `Retrieval`, `Verification` and `Clustering` collect them batch by batch.
+"""
 
 from likewise.metrics.clustering import clustering, clustering_scores
 from likewise.metrics.ensembles import average_scores, concatenate
@@ -6,15 +9,19 @@ from likewise.metrics.geometry import CollapseWarning, geometry
 from likewise.metrics.intervals import Interval, bootstrap, t_interval
 from likewise.metrics.kmeans import KMeans, kmeans
 from likewise.metrics.labels import encode_labels
+from likewise.metrics.modules import Clustering, Retrieval, Verification
 from likewise.metrics.ranks import Ranks, ranks
 from likewise.metrics.retrieval import retrieval
 from likewise.metrics.verification import verification
 
 __all__ = [
+    "Clustering",
     "CollapseWarning",
     "Interval",
     "KMeans",
     "Ranks",
+    "Retrieval",
+    "Verification",
     "average_scores",
     "bootstrap",
     "clustering",

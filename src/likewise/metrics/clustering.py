@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from likewise.formula import Cosine
+from likewise.metrics.arrays import Array, check_embeddings, check_labels
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import Array, check_embeddings, check_labels
 from likewise.metrics.kmeans import kmeans
 from likewise.metrics.prepared_rows import PreparedRows
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from likewise.formula import check_values, embeddings_of, same_device, unit
-from likewise.metrics.inputs import Array, as_tensor
+from likewise.metrics.arrays import Array, as_tensor
 
 
 def concatenate(embeddings: Sequence[Array], *, normalize_each: bool = True) -> Tensor:

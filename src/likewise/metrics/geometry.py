@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from likewise.formula import Cosine, unit, whole_number
+from likewise.metrics.arrays import Array, check_embeddings, check_labels
 from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs, split_rows
-from likewise.metrics.inputs import Array, check_embeddings, check_labels
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import PreparedRows
 from likewise.metrics.progress import track

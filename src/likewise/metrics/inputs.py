@@ -1,167 +1,71 @@
-"""Inputs of metrics: tensors, arrays or lists, checked once and collected in one value."""
+"""Inputs of metrics, collected in one value: embeddings, relation, the pairs that never meet, similarity, memory."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.formula import (
-    Labels,
-    Relation,
-    Similarity,
-    SimilarityLike,
-    as_similarity,
-    check_values,
-    embeddings_as_given,
-    labels_of,
-    same_device,
-    whole_number,
-)
-
-Array: TypeAlias = Any
-"""A tensor, or a numpy array, which is used as a CPU tensor that shares its memory."""
+from likewise.formula import Labels, Relation, Similarity, SimilarityLike, as_similarity, check_values, whole_number
+from likewise.metrics.arrays import Array, Embeddings, as_tensor, check_embeddings, check_labels
 
 Relevance: TypeAlias = Relation | Callable[[Tensor, Tensor], Tensor] | Array
 """A relation, a boolean matrix, or a function of two index vectors that returns a boolean matrix."""
 
 
-def as_tensor(name: str, value: object) -> object:
-    """Convert an array to a tensor that shares its memory and a list to a new tensor; return anything else unchanged.
-
-    Examples:
-        >>> import numpy as np
-        >>> as_tensor("embeddings", np.zeros(2))
-        tensor([0., 0.], dtype=torch.float64)
-        >>> as_tensor("labels", ["wren", "auk"])
-        Traceback (most recent call last):
-        ...
-        TypeError: labels must hold numbers, but its dtype is <U4; encode_labels turns names into numbers
-    """
-    if isinstance(value, list | tuple):
-        value = np.asarray(value)
-    if not isinstance(value, np.ndarray):
-        return value
-    if value.dtype.kind not in "biuf":
-        hint = "; encode_labels turns names into numbers" if "labels" in name else ""
-        raise TypeError(f"{name} must hold numbers, but its dtype is {value.dtype}{hint}")
-    try:
-        with warnings.catch_warnings():
-            # a read-only array is safe: metrics never write to their inputs
-            warnings.filterwarnings("ignore", message=".*not writable.*")
-            return torch.from_numpy(value)
-    except (TypeError, ValueError):  # a byte order or a stride that torch does not support
-        return torch.from_numpy(np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="))))
-
-
-def check_labels(name: str, value: object, rows: int | None, device: torch.device | None, embeddings: str) -> Tensor:
-    """Check labels given as a tensor, an array or a list, as `likewise.formula.labels_of` does.
-
-    Args:
-        name: the argument's name in error messages.
-        value: the labels.
-        rows: how many labels there must be; ``None`` for any number.
-        device: where they must be; ``None`` for any device.
-        embeddings: the name of the argument that the labels belong to.
-
-    Examples:
-        >>> check_labels("labels", [3, 4], 2, None, "embeddings")
-        tensor([3, 4])
-    """
-    return labels_of(name, as_tensor(name, value), rows, device, embeddings)
-
-
 @dataclass(frozen=True, eq=False)
-class Embeddings:
-    """Checked queries and references, in their own dtype and without a copy.
-
-    Args:
-        queries: ``(m, d)``.
-        references: ``(n, d)``; the queries themselves if ``same_set``.
-        same_set: whether queries are compared among themselves.
-    """
-
-    queries: Tensor
-    references: Tensor
-    same_set: bool
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of products: at least float32."""
-        return torch.promote_types(torch.promote_types(self.queries.dtype, self.references.dtype), torch.float32)
-
-
-def check_embeddings(embeddings: object, references: object, similarity: Similarity) -> Embeddings:
-    """Check embeddings and references, including their values on every device: an evaluation can wait for the device.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Cosine
-        >>> check_embeddings(torch.eye(3), None, Cosine()).same_set
-        True
-    """
-    queries = _check_rows("embeddings", embeddings, similarity)
-    if references is None or references is embeddings:
-        return Embeddings(queries, queries, same_set=True)
-    others = _check_rows("references", references, similarity)
-    if others.shape[1] != queries.shape[1]:
-        raise ValueError(
-            f"references must have the {queries.shape[1]} dimensions of embeddings, but have {others.shape[1]}"
-        )
-    same_device("references", others, queries.device, "embeddings")
-    # the same memory twice means the queries among themselves: otherwise each sample would retrieve itself first
-    memory = [(each.data_ptr(), each.shape, each.stride(), each.dtype) for each in (queries, others)]
-    return Embeddings(queries, others, same_set=memory[0] == memory[1])
-
-
-def _check_rows(name: str, value: object, similarity: Similarity) -> Tensor:
-    with check_values():
-        rows = embeddings_as_given(name, as_tensor(name, value)).detach()
-    if similarity.normalize:
-        return rows
-    limit = torch.finfo(torch.promote_types(rows.dtype, torch.float32)).max
-    largest = float(rows.abs().amax())
-    if largest * largest * 4.0 * rows.shape[1] > limit:
-        raise ValueError(
-            f"{name} must have finite similarities, but with entries of {largest:.1e} some would overflow; scale the "
-            "embeddings down, or use float64"
-        )
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """Labels as codes 0, 1, …, shared by queries and references.
+class Groups:
+    """Labels or ids as codes 0, 1, …, shared by queries and references.
 
     Args:
         queries: ``(m,)``.
         references: ``(n,)``.
         sizes: the number of references of each code.
-        own: for each query the index of the reference that is the query itself, −1 for none; ``None`` if no reference
-            is a query.
+
+    Examples:
+        >>> import torch
+        >>> Groups.number(torch.tensor([7, -3]), torch.tensor([7, 7, 9])).sizes
+        tensor([0, 2, 1])
     """
 
     queries: Tensor
     references: Tensor
     sizes: Tensor
-    own: Tensor | None
 
     @staticmethod
-    def from_labels(relation: Labels, same_set: bool) -> Classes:
-        """Number the labels from zero."""
-        if relation.reference_labels is None:
-            names, queries = torch.unique(relation.labels, return_inverse=True)
-            references = queries
-        else:
-            names, codes = torch.unique(torch.cat([relation.labels, relation.reference_labels]), return_inverse=True)
-            queries, references = codes[: len(relation.labels)], codes[len(relation.labels) :]
-        own = torch.arange(len(queries), device=queries.device) if same_set else relation.own
-        return Classes(queries, references, torch.bincount(references, minlength=len(names)), own)
+    def number(queries: Tensor, references: Tensor) -> Groups:
+        """Number the values from zero."""
+        if references is queries:
+            names, codes = torch.unique(queries, return_inverse=True)
+            return Groups(codes, codes, torch.bincount(codes, minlength=len(names)))
+        names, codes = torch.unique(torch.cat([queries, references]), return_inverse=True)
+        codes, others = codes[: len(queries)], codes[len(queries) :]
+        return Groups(codes, others, torch.bincount(others, minlength=len(names)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """Which sample each query and each reference is: a query never meets a reference that has its id.
+
+    Args:
+        queries: ``(m,)``.
+        references: ``(n,)``.
+
+    Examples:
+        >>> import torch
+        >>> Ids(torch.tensor([4]), torch.tensor([3, 4])).differ(slice(0, 1), slice(0, 2))
+        tensor([[ True, False]])
+    """
+
+    queries: Tensor
+    references: Tensor
+
+    def differ(self, rows: slice, columns: slice) -> Tensor:
+        """Whether a query and a reference are different samples, for a rectangle of pairs."""
+        return self.queries[rows, None] != self.references[None, columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,23 +75,50 @@ class MetricInputs:
     Args:
         embeddings: queries and references.
         relation: which pairs are positive and negative, with known size.
+        ids: which pairs never meet; ``None`` if all do.
+        only_self: whether references were not given and a query avoids itself and nothing else.
         similarity: how embeddings are compared.
         memory: bytes that the metric may take.
     """
 
     embeddings: Embeddings
     relation: Relation
+    ids: Ids | None
+    only_self: bool
     similarity: Similarity
     memory: int
 
-    def classes(self) -> Classes | None:
+    def classes(self) -> Groups | None:
         """The labels as codes; ``None`` if labels do not fully define the relation."""
         relation = self.relation
         if not isinstance(relation, Labels) or relation.valid is not None:
             return None
-        if self.embeddings.same_set and relation.reference_labels is not None:
+        if relation.reference_labels is None:
+            return Groups.number(relation.labels, relation.labels)
+        if self.embeddings.same_set:
             return None  # a sample may have one label as a query and another one as a reference
-        return Classes.from_labels(relation, self.embeddings.same_set)
+        return Groups.number(relation.labels, relation.reference_labels)
+
+    def masks(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+        """The positive and the negative pairs of a rectangle, without the pairs that never meet."""
+        positive, negative = self.relation.masks(rows, columns)
+        if self.ids is None:
+            return positive, negative
+        differ = self.ids.differ(rows, columns)
+        return positive & differ, negative & differ
+
+
+class Exclusion(NamedTuple):
+    """The options of a metric that say which pairs never meet, as they were given.
+
+    Examples:
+        >>> Exclusion(None, None, True).exclude_self
+        True
+    """
+
+    ids: Array | None
+    reference_ids: Array | None
+    exclude_self: bool
 
 
 def check_inputs(
@@ -195,16 +126,17 @@ def check_inputs(
     labels: Array | None,
     references: Array | None,
     reference_labels: Array | None,
+    exclusion: Exclusion,
     similarity: SimilarityLike,
     relevant: Relevance | None,
-    own: Array | None,
     memory: int,
 ) -> MetricInputs:
     """Check the arguments of a metric and collect them.
 
     Examples:
         >>> import torch
-        >>> check_inputs(torch.eye(2), torch.tensor([0]), None, None, "cosine", None, None, 1)
+        >>> exclusion = Exclusion(None, None, False)
+        >>> check_inputs(torch.eye(2), torch.tensor([0]), None, None, exclusion, "cosine", None, memory=1)
         Traceback (most recent call last):
         ...
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
@@ -214,34 +146,58 @@ def check_inputs(
     memory = whole_number("memory", memory, 1)
     with check_values():
         if relevant is None:
-            relation: Relation = _make_labels(checked, labels, reference_labels, own)
-        elif reference_labels is not None or own is not None:
-            raise ValueError("relevant replaces labels, reference_labels and own; leave reference_labels and own out")
+            relation: Relation = _make_labels(checked, labels, reference_labels)
+        elif reference_labels is not None:
+            raise ValueError("relevant replaces labels and reference_labels; leave reference_labels out")
         else:
             relation = _make_relation(checked, as_tensor("relevant", relevant))
-    return MetricInputs(checked, relation, similarity, memory)
+        ids = _make_ids(checked, relation, exclusion)
+    return MetricInputs(checked, relation, ids, checked.same_set and exclusion.ids is None, similarity, memory)
 
 
-def _make_labels(
-    embeddings: Embeddings, labels: Array | None, reference_labels: Array | None, own: Array | None
-) -> Labels:
+def _make_labels(embeddings: Embeddings, labels: Array | None, reference_labels: Array | None) -> Labels:
     m, n, device = len(embeddings.queries), len(embeddings.references), embeddings.queries.device
     if labels is None:
         raise ValueError("labels must be given, or relevant in their place, but both are None")
     labels = check_labels("labels", labels, m, device, "embeddings")
     if embeddings.same_set:
         if reference_labels is not None:
-            others = check_labels("reference_labels", reference_labels, n, device, "references")
-            if not torch.equal(labels, others):
-                raise ValueError("reference_labels must be left out where the references are the embeddings themselves")
-        if own is not None:
-            raise ValueError("own must be left out where the references are the embeddings themselves")
+            raise ValueError("reference_labels must be given together with references only, but references is None")
         return Labels(labels)
     if reference_labels is None:
         raise ValueError("reference_labels must be given together with references, but it is None")
-    reference_labels = check_labels("reference_labels", reference_labels, n, device, "references")
-    own = None if own is None else check_labels("own", own, m, device, "embeddings")
-    return Labels(labels, reference_labels, own)
+    return Labels(labels, check_labels("reference_labels", reference_labels, n, device, "references"))
+
+
+def _make_ids(embeddings: Embeddings, relation: Relation, exclusion: Exclusion) -> Ids | None:
+    """Which pairs never meet: by ids, by position, or none."""
+    ids, reference_ids, exclude_self = exclusion
+    m, n, device = len(embeddings.queries), len(embeddings.references), embeddings.queries.device
+    if not isinstance(exclude_self, bool):
+        raise TypeError(f"exclude_self must be a boolean, but it is {exclude_self!r}")
+    if reference_ids is not None and (embeddings.same_set or ids is None):
+        missing = "references" if embeddings.same_set else "ids"
+        raise ValueError(f"reference_ids must be given together with {missing} only, but {missing} is None")
+    if ids is not None:
+        if exclude_self:
+            raise ValueError("exclude_self must be left out where ids are given, but it is True")
+        queries = check_labels("ids", ids, m, device, "embeddings")
+        if embeddings.same_set:
+            return Ids(queries, queries)
+        if reference_ids is None:
+            raise ValueError("reference_ids must be given together with ids and references, but it is None")
+        return Ids(queries, check_labels("reference_ids", reference_ids, n, device, "references"))
+    positions = torch.arange(n, device=device)
+    if embeddings.same_set:
+        return Ids(positions, positions)
+    if exclude_self:
+        if n < m:
+            raise ValueError(
+                f"references must begin with the {m} embeddings where exclude_self is true, but there are only {n}"
+            )
+        return Ids(positions[:m], positions)
+    own = relation.own if isinstance(relation, Labels) else None
+    return None if own is None else Ids(own, positions)
 
 
 def _make_relation(embeddings: Embeddings, relevant: object) -> Relation:
@@ -254,9 +210,9 @@ def _make_relation(embeddings: Embeddings, relevant: object) -> Relation:
                 f"relevant must be a boolean matrix of shape ({m}, {n}), queries x references, but it is of dtype "
                 f"{relevant.dtype} and shape {tuple(relevant.shape)}"
             )
-        relation = _FunctionRelation(_index_matrix(relevant), embeddings.same_set, (m, n), relevant.device)
+        relation = _FunctionRelation(_index_matrix(relevant), (m, n), relevant.device)
     elif callable(relevant):
-        relation = _FunctionRelation(relevant, embeddings.same_set, (m, n), device)
+        relation = _FunctionRelation(relevant, (m, n), device)
     else:
         raise TypeError(
             f"relevant must be a boolean matrix, a function or a Relation, but it is a {type(relevant).__name__}"
@@ -280,7 +236,6 @@ class _FunctionRelation(Relation):
     """A relation defined by a function of indices, which is called for a few rows at a time."""
 
     function: Callable[[Tensor, Tensor], Tensor]
-    same_set: bool
     shape: tuple[int, int]
     function_device: torch.device
 
@@ -302,10 +257,7 @@ class _FunctionRelation(Relation):
                 f"relevant must return a boolean tensor of shape ({len(left)}, {len(right)}) for so many queries and "
                 f"references, but it returned {got}"
             )
-        if not self.same_set:
-            return positive, ~positive
-        own = left[:, None] == right
-        return positive & ~own, ~positive & ~own
+        return positive, ~positive
 
     def with_shape(self, anchors: int, references: int) -> Relation:
         return self

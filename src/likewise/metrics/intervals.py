@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from likewise.formula import whole_number
+from likewise.metrics.arrays import Array, as_tensor, check_labels
 from likewise.metrics.chunks import MEMORY, fit_rows, split_rows
-from likewise.metrics.inputs import Array, as_tensor, check_labels
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from likewise.formula import check_values, embeddings_of, whole_number
+from likewise.metrics.arrays import Array, as_tensor
 from likewise.metrics.chunks import MEMORY, fit_rows, split_rows
-from likewise.metrics.inputs import Array, as_tensor
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.progress import track
 

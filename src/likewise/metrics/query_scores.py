@@ -1,24 +1,102 @@
 """Retrieval metrics of each query, from the counts of negatives above and tied with its positives.
 
-If negatives tie with positives, a metric is its expectation over all orders of the tie.  A tie comes after ``before``
-positives and ``above`` negatives, and contains ``alike`` positives and ``tied`` negatives.
+Apart from recall and the reciprocal rank, a metric is a sum of gains over the positives that are among the first k,
+divided by the largest possible sum or by k.  If negatives tie with positives, a metric is its expectation over all
+orders of the tie.  A tie comes after ``before`` positives and ``above`` negatives, and contains ``alike`` positives and
+``tied`` negatives.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 import torch
 from torch import Tensor
 
+from likewise.formula import whole_number
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.positives import RankChunk, find_tie_starts
 
+DEFAULT = ("R@k", "P@1", "RP", "MAP@R", "MRR", "mAP")
+AT_K = {"R": "recall", "P": "precision", "mAP": "average precision", "nDCG": "discounted gain"}
+OTHERS = {
+    "RP": ("precision", "R"),
+    "MAP@R": ("average precision", "R"),
+    "MRR": ("reciprocal rank", None),
+    "mAP": ("average precision", None),
+}
 
-def score_queries(chunk: RankChunk, ks: tuple[int, ...], ties: str, entries: int = 2**20) -> dict[str, Tensor]:
+Cutoff = int | Literal["R"] | None
+
+
+@dataclass(frozen=True)
+class QueryMetric:
+    """One metric of a query.
+
+    Args:
+        name: its key in results.
+        kind: what is averaged.
+        k: how many references count: a number, the query's number of positives (``"R"``), or all (``None``).
+    """
+
+    name: str
+    kind: str
+    k: Cutoff
+
+
+def parse_metrics(metrics: Sequence[str] | None, ks: Sequence[int]) -> tuple[QueryMetric, ...]:
+    """Parse the names of metrics; a name that ends in ``@k`` stands for one metric per k.
+
+    Args:
+        metrics: the names; ``None`` for the default ones.
+        ks: the numbers that a ``k`` stands for.
+
+    Examples:
+        >>> [metric.name for metric in parse_metrics(None, (1, 10))]
+        ['R@1', 'R@10', 'P@1', 'RP', 'MAP@R', 'MRR', 'mAP']
+        >>> [metric.name for metric in parse_metrics(("P@k", "nDCG@5"), (1, 10))]
+        ['P@1', 'P@10', 'nDCG@5']
+    """
+    if isinstance(ks, str) or not isinstance(ks, Iterable):
+        raise TypeError(f"ks must be a sequence of whole numbers, but it is {ks!r}")
+    sizes = [whole_number("each of ks", k, 1) for k in ks]
+    if metrics is None:
+        metrics = DEFAULT
+    if isinstance(metrics, str) or not isinstance(metrics, Iterable):
+        raise TypeError(f"metrics must be a sequence of names, but it is {metrics!r}")
+    parsed = tuple(dict.fromkeys(metric for name in metrics for metric in _parse(name, sizes)))
+    if not parsed:
+        raise ValueError("metrics must name at least one metric, but it is empty")
+    return parsed
+
+
+def _parse(name: object, ks: list[int]) -> list[QueryMetric]:
+    if isinstance(name, str) and name in OTHERS:
+        kind, cutoff = OTHERS[name]
+        return [QueryMetric(name, kind, "R" if cutoff == "R" else None)]
+    match = re.fullmatch(r"(R|P|mAP|nDCG)@(k|[1-9][0-9]*)", name) if isinstance(name, str) else None
+    if match is None:
+        raise ValueError(
+            "each of metrics must be 'R@k', 'P@k', 'mAP@k' or 'nDCG@k', with k or a number ≥ 1, or 'RP', 'MAP@R', "
+            f"'MRR' or 'mAP', but it is {name!r}"
+        )
+    cutoffs = ks if match[2] == "k" else [int(match[2])]
+    # one definition for two names: recall at 1 is precision at 1
+    kinds = [AT_K["R"] if match[1] == "P" and k == 1 else AT_K[match[1]] for k in cutoffs]
+    return [QueryMetric(f"{match[1]}@{k}", kind, k) for k, kind in zip(cutoffs, kinds, strict=True)]
+
+
+def score_queries(
+    chunk: RankChunk, metrics: Sequence[QueryMetric], ties: str, entries: int = 2**20
+) -> dict[str, Tensor]:
     """Compute each metric for each query of a chunk, ``(q,)`` float64.
 
     Args:
         chunk: the counts.
-        ks: the k of ``R@k``.
+        metrics: from `parse_metrics`.
         ties: ``"expected"``, ``"optimistic"`` or ``"pessimistic"``.
         entries: about how many positives are processed at once.
 
@@ -26,8 +104,9 @@ def score_queries(chunk: RankChunk, ks: tuple[int, ...], ties: str, entries: int
         >>> import torch
         >>> one = torch.ones(1, 1, dtype=torch.int64)
         >>> chunk = RankChunk(queries=one[0], counts=one[0], references=one, above=one, tied=0 * one)
-        >>> {name: value.item() for name, value in score_queries(chunk, (1, 2), "expected").items()}
-        {'R@1': 0.0, 'R@2': 1.0, 'P@1': 0.0, 'RP': 0.0, 'MAP@R': 0.0, 'MRR': 0.5, 'mAP': 0.5}
+        >>> scores = score_queries(chunk, parse_metrics(("R@1", "R@2", "P@2", "MRR"), ()), "expected")
+        >>> {name: value.item() for name, value in scores.items()}
+        {'R@1': 0.0, 'R@2': 1.0, 'P@2': 0.5, 'MRR': 0.5}
     """
     scores = []
     for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.above)))):
@@ -35,50 +114,132 @@ def score_queries(chunk: RankChunk, ks: tuple[int, ...], ties: str, entries: int
         above, tied = chunk.above[:, columns].double(), chunk.tied[:, columns].double()
         if ties == "pessimistic":
             above = above + tied
-        values = _score_without_ties(above, counts, ks)
+        values = _compute(_Order(above, counts), metrics)
         if ties == "expected":
             # expectations are expensive, and few queries have ties
             with_ties = tied.any(dim=0).nonzero().squeeze(1)
             if len(with_ties):
-                expected = _score_with_ties(above[:, with_ties], tied[:, with_ties], counts[with_ties], ks, entries)
+                expected = _compute(
+                    _TiedOrder(above[:, with_ties], tied[:, with_ties], counts[with_ties], entries), metrics
+                )
                 values = {name: value.index_copy(0, with_ties, expected[name]) for name, value in values.items()}
         scores.append(values)
     return {name: torch.cat([values[name] for values in scores]) for name in scores[0]}
 
 
-def _score_without_ties(above: Tensor, counts: Tensor, ks: tuple[int, ...]) -> dict[str, Tensor]:
-    position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
-    rank = position + above
-    precision = (position / rank).masked_fill_(position > counts, 0.0)  # padding does not count
-    inside = (rank <= counts) & (position <= counts)
-    recalls = {f"R@{k}": (above[0] < k).double() for k in ks}
-    return {
-        **recalls,
-        "P@1": (above[0] < 1).double(),
-        "RP": inside.double().sum(dim=0) / counts,
-        "MAP@R": (precision * inside).sum(dim=0) / counts,
-        "MRR": 1.0 / rank[0],
-        "mAP": precision.sum(dim=0) / counts,
-    }
+def _compute(order: _Order | _TiedOrder, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
+    values = {}
+    for metric in metrics:
+        k = metric.k
+        possible = order.counts.clamp(max=k) if isinstance(k, int) else order.counts  # in the best order
+        if metric.kind == "recall":
+            assert isinstance(k, int)
+            values[metric.name] = order.recall(k)
+        elif metric.kind == "reciprocal rank":
+            values[metric.name] = order.reciprocal_rank()
+        elif metric.kind == "precision":
+            values[metric.name] = order.count_hits(k) / (k if isinstance(k, int) else order.counts)
+        elif metric.kind == "average precision":
+            values[metric.name] = order.sum_precisions(k) / possible
+        else:
+            discounts = _sum_discounts(len(order.position), order.counts)
+            values[metric.name] = order.sum_discounts(k) / discounts[possible.long()]
+    return values
 
 
-def _score_with_ties(
-    above: Tensor, tied: Tensor, counts: Tensor, ks: tuple[int, ...], entries: int
-) -> dict[str, Tensor]:
-    position = torch.arange(len(above), dtype=torch.float64, device=above.device)[:, None].expand(above.shape)
-    is_positive = position < counts
-    before, alike = _locate_ties(above, tied, position, counts)
-    size, offset = alike + tied, above + before
-    recalls = {f"R@{k}": _expected_recall(k, above[0], tied[0], alike[0], before, position, is_positive) for k in ks}
-    inside = (counts - offset).clamp(min=0.0).minimum(size)  # ranks of the tie that are among the first R
-    return {
-        **recalls,
-        "P@1": _expected_recall(1, above[0], tied[0], alike[0], before, position, is_positive),
-        "RP": (inside / size * is_positive).sum(dim=0) / counts,
-        "MAP@R": (_expected_precision(before, alike, size, offset, inside) * is_positive).sum(dim=0) / counts,
-        "MRR": _expected_reciprocal_rank(above[0], alike[0], tied[0], entries),
-        "mAP": (_expected_precision(before, alike, size, offset, size) * is_positive).sum(dim=0) / counts,
-    }
+def _sum_discounts(ranks: int, like: Tensor) -> Tensor:
+    """The sums of ``1 / log2(1 + rank)`` over the first 0, 1, … ranks, ``(ranks + 1,)``."""
+    rank = torch.arange(1.0, ranks + 1.0, dtype=like.dtype, device=like.device)
+    return torch.cat([rank.new_zeros(1), (1.0 + rank).log2().reciprocal().cumsum(0)])
+
+
+class _Order:
+    """Positives of some queries in an order without ties; one column per query, the first positive on top.
+
+    Args:
+        above: the number of negatives above each positive, ``(p, q)``.
+        counts: the number of positives of each query, ``(q,)``; entries below are padding.
+    """
+
+    def __init__(self, above: Tensor, counts: Tensor) -> None:
+        self.above, self.counts = above, counts
+        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
+        self.rank = self.position + above
+        self.precision = (self.position / self.rank).masked_fill_(self.position > counts, 0.0)
+        self._inside: dict[Cutoff, Tensor] = {}
+
+    def inside(self, k: Cutoff) -> Tensor:
+        """Which entries are positives among the first k."""
+        if k not in self._inside:
+            is_positive = self.position <= self.counts
+            limit = self.counts if k == "R" else k
+            self._inside[k] = is_positive if limit is None else (self.rank <= limit) & is_positive
+        return self._inside[k]
+
+    def recall(self, k: int) -> Tensor:
+        """Whether a positive is among the first k."""
+        return (self.above[0] < k).double()
+
+    def reciprocal_rank(self) -> Tensor:
+        """One over the rank of the first positive."""
+        return 1.0 / self.rank[0]
+
+    def count_hits(self, k: Cutoff) -> Tensor:
+        """The number of positives among the first k."""
+        return self.inside(k).double().sum(dim=0)
+
+    def sum_precisions(self, k: Cutoff) -> Tensor:
+        """The sum of the precisions at the positives among the first k."""
+        return (self.precision if k is None else self.precision * self.inside(k)).sum(dim=0)
+
+    def sum_discounts(self, k: Cutoff) -> Tensor:
+        """The discounted gain of the positives among the first k."""
+        return ((1.0 + self.rank).log2().reciprocal() * self.inside(k)).sum(dim=0)
+
+
+class _TiedOrder:
+    """Positives that tie with negatives: each number is an expectation over all orders of each tie.
+
+    Args:
+        above: the number of negatives above each positive, ``(p, q)``.
+        tied: the number of negatives that tie with each positive, ``(p, q)``.
+        counts: the number of positives of each query, ``(q,)``.
+        entries: about how many numbers are in memory at once.
+    """
+
+    def __init__(self, above: Tensor, tied: Tensor, counts: Tensor, entries: int) -> None:
+        self.above, self.tied, self.counts, self.entries = above, tied, counts, entries
+        self.position = torch.arange(len(above), dtype=torch.float64, device=above.device)[:, None].expand(above.shape)
+        self.is_positive = self.position < counts
+        self.before, self.alike = _locate_ties(above, tied, self.position, counts)
+        self.size, self.offset = self.alike + tied, above + self.before
+
+    def inside(self, k: Cutoff) -> Tensor:
+        """The number of ranks of each positive's tie that are among the first k."""
+        if k is None:
+            return self.size
+        return ((self.counts if k == "R" else k) - self.offset).clamp(min=0.0).minimum(self.size)
+
+    def recall(self, k: int) -> Tensor:
+        above, tied, alike = self.above[0], self.tied[0], self.alike[0]
+        return _expected_recall(k, above, tied, alike, self.before, self.position, self.is_positive)
+
+    def reciprocal_rank(self) -> Tensor:
+        return _expected_reciprocal_rank(self.above[0], self.alike[0], self.tied[0], self.entries)
+
+    def count_hits(self, k: Cutoff) -> Tensor:
+        return (self.inside(k) / self.size * self.is_positive).sum(dim=0)
+
+    def sum_precisions(self, k: Cutoff) -> Tensor:
+        values = _expected_precision(self.before, self.alike, self.size, self.offset, self.inside(k))
+        return (values * self.is_positive).sum(dim=0)
+
+    def sum_discounts(self, k: Cutoff) -> Tensor:
+        # the mean over a tie of the discounts of those of its ranks that are among the first k
+        inside = self.inside(k) * self.is_positive
+        offset = torch.where(inside > 0.0, self.offset, 0.0)
+        sums = _sum_discounts(int((offset + inside).max()), self.counts)
+        return ((sums[(offset + inside).long()] - sums[offset.long()]) / self.size).sum(dim=0)
 
 
 def _locate_ties(above: Tensor, tied: Tensor, position: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from likewise.formula import SimilarityLike, one_of
+from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import Array, MetricInputs, Relevance, check_inputs
+from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.positives import RankChunk, find_tie_starts
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
@@ -87,7 +88,9 @@ def ranks(
     similarity: SimilarityLike = "cosine",
     ties: str = "expected",
     relevant: Relevance | None = None,
-    own: Array | None = None,
+    ids: Array | None = None,
+    reference_ids: Array | None = None,
+    exclude_self: bool = False,
     memory: int = MEMORY,
 ) -> Ranks:
     """The rank of every positive of every query: one plus the number of references more similar to the query.
@@ -98,15 +101,17 @@ def ranks(
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers.
-        references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries.
+        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
         reference_labels: their labels, ``(n,)``.
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or an object.
         ties: ``"expected"`` (over all orders of a tie), ``"optimistic"`` or ``"pessimistic"``.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation, whose pairs that are neither positive
             nor negative are ignored.
-        own: for each query the index of the reference that is the query itself, −1 for none, for references that
-            contain queries.
+        ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
+        reference_ids: which sample each reference is, ``(n,)``.
+        exclude_self: the references begin with the queries, in their order, and a query never meets itself.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
     Examples:
@@ -116,7 +121,8 @@ def ranks(
         ([0, 1], [2.0, 2.0])
     """
     one_of("ties", ties, TIES)
-    inputs = check_inputs(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
+    exclusion = Exclusion(ids, reference_ids, exclude_self)
+    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     positives = torch.zeros(m, dtype=torch.int64, device=device)
     flat: list[list[Tensor]] = [[], [], [], []]
@@ -155,13 +161,13 @@ def rank_chunks(inputs: MetricInputs) -> Iterator[RankChunk]:
 
 def _rank_chunks(inputs: MetricInputs) -> Iterator[RankChunk]:
     """Use half of the products for symmetric similarities and small classes, and full rows for everything else."""
-    same_set, classes = inputs.embeddings.same_set, inputs.classes()
+    classes = inputs.classes()
     if classes is None:
         yield from rank_by_mask(inputs)
         return
     sizes = classes.sizes[classes.queries]
-    rest = sizes > (1 if same_set else 0)
-    if same_set and inputs.similarity.mirrors and (layout := plan_layout(inputs, classes)) is not None:
+    rest = sizes > (1 if inputs.embeddings.same_set else 0)
+    if inputs.only_self and inputs.similarity.mirrors and (layout := plan_layout(inputs, classes)) is not None:
         yield from rank_symmetrically(inputs, layout)
         rest[layout.order[: layout.small]] = False
     yield from rank_by_class(inputs, classes, rest.nonzero().squeeze(1))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from likewise.formula import SimilarityLike, one_of, whole_number
+from likewise.formula import SimilarityLike, one_of
+from likewise.metrics.arrays import Array, check_labels
 from likewise.metrics.chunks import MEMORY
-from likewise.metrics.inputs import Array, Relevance, check_inputs, check_labels
+from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.positives import merge_chunks
-from likewise.metrics.query_scores import score_queries
+from likewise.metrics.query_scores import QueryMetric, parse_metrics, score_queries
 from likewise.metrics.ranks import TIES, rank_chunks
 
 REDUCTIONS = ("mean", "none", "macro", "class")
@@ -25,45 +26,55 @@ def retrieval(
     reference_labels: Array | None = None,
     *,
     ks: Sequence[int] = (1, 2, 4, 8),
+    metrics: Sequence[str] | None = None,
     similarity: SimilarityLike = "cosine",
     ties: str = "expected",
     relevant: Relevance | None = None,
-    own: Array | None = None,
+    ids: Array | None = None,
+    reference_ids: Array | None = None,
+    exclude_self: bool = False,
+    without_positives: str = "leave_out",
     reduce: str = "mean",
     memory: int = MEMORY,
 ) -> dict[str, Any]:
-    r"""Exact recall@k, precision@1, R-precision, MAP@R, MRR and mAP, from the ranks of each query's positives.
+    r"""Exact recall, precision, average precision and more, from the ranks of each query's positives.
 
     With R positives of a query at ranks $r_1 < r_2 < \dots < r_R$ among its references:
 
     - ``R@k``: whether a positive is among the first k, $[r_1 \le k]$;
-    - ``P@1``: whether the first is a positive, $[r_1 = 1]$; equal to ``R@1``;
-    - ``RP``: the fraction of positives among the first R, $\frac1R \sum_i [r_i \le R]$;
+    - ``P@k``: the fraction of positives among the first k, $\frac1k \sum_i [r_i \le k]$; ``P@1`` equals ``R@1``;
+    - ``RP``: the same for the first R, $\frac1R \sum_i [r_i \le R]$;
     - ``MAP@R``: $\frac1R \sum_i [r_i \le R]\, i / r_i$ (Musgrave et al. 2020);
     - ``MRR``: $1 / r_1$;
-    - ``mAP``: $\frac1R \sum_i i / r_i$, over all ranks.
+    - ``mAP``: $\frac1R \sum_i i / r_i$, over all ranks;
+    - ``mAP@k``: $\frac{1}{\min(k, R)} \sum_i [r_i \le k]\, i / r_i$, over the first k;
+    - ``nDCG@k``: $\sum_i [r_i \le k] / \log_2(1 + r_i)$ divided by $\sum_{i \le \min(k, R)} 1 / \log_2(1 + i)$, its largest
+      value (Järvelin and Kekäläinen 2002, with relevance 0 or 1).
 
     Args:
         embeddings: queries, ``(m, d)``, any float dtype.
         labels: their labels, ``(m,)``, any integers (`encode_labels` converts names).
-        references: the searched embeddings, ``(n, d)``; without it each query is ranked against all other queries.
+        references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
         reference_labels: their labels, ``(n,)``.
-        ks: the k of ``R@k``; a large k costs no more than a small one.
-        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"`` or an object.
+        ks: the numbers that the k of ``"R@k"`` stands for; a large k costs no more than a small one.
+        metrics: names such as ``"P@10"``, or ``"P@k"`` for each of ``ks``; by default ``R@k, P@1, RP, MAP@R, MRR, mAP``.
+        similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
+            ``"poincare"`` or an object.
         ties: ``"expected"``, each metric's expectation over all orders of a tie; ``"optimistic"``, positives first;
             ``"pessimistic"``, negatives first.
         relevant: which pairs are positive, in place of labels: a boolean matrix ``(m, n)``; a function of query indices
             and reference indices that returns a boolean matrix; or a relation.
-        own: for each query the index of the reference that is the query itself, −1 for none, for references that
-            contain queries.
-        reduce: ``"mean"`` over the queries that have a positive; ``"none"``, a tensor with one value per such query,
-            and their indices under ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under
-            ``"class"`` and the counts under ``"queries"``; ``"macro"``, the mean over classes of the class means.
+        ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
+        reference_ids: which sample each reference is, ``(n,)``.
+        exclude_self: the references begin with the queries, in their order, and a query never meets itself.
+        without_positives: of queries without a positive: ``"leave_out"`` of every mean, or count them as ``"zero"``.
+        reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and their indices under
+            ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the
+            counts under ``"queries"``; ``"macro"``, the mean over classes of the class means.
         memory: bytes that the computation may take in addition to its inputs and its result.
 
     Returns:
-        Fractions by name, and the counts ``"queries"`` (queries with a positive, over which the mean is taken) and
-        ``"queries_without_positive"`` (queries without one, which no metric includes).
+        Fractions by name, and the counts ``"queries"`` (with a positive) and ``"queries_without_positive"``.
 
     Examples:
         >>> import torch
@@ -71,34 +82,69 @@ def retrieval(
         >>> scores = retrieval(embeddings, torch.tensor([7, 7, 8, 8]), ks=(1, 1000))
         >>> {name: round(value, 3) for name, value in scores.items()}
         {'R@1': 0.75, 'R@1000': 1.0, 'P@1': 0.75, 'RP': 0.75, 'MAP@R': 0.75, 'MRR': 0.833, 'mAP': 0.833, 'queries': 4, 'queries_without_positive': 0}
+        >>> retrieval(embeddings, torch.tensor([7, 7, 8, 9]), metrics=["P@2"], without_positives="zero")
+        {'P@2': 0.25, 'queries': 2, 'queries_without_positive': 2}
+    """
+    wanted = check_options(metrics, ks, ties, without_positives, reduce)
+    exclusion = Exclusion(ids, reference_ids, exclude_self)
+    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
+    m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
+    classes = _check_classes(labels, m, device, reduce) if reduce in ("macro", "class") else None
+    query, values = _score(inputs, wanted, ties)
+    has_positive = torch.zeros(m, dtype=torch.bool, device=device).index_fill_(0, query, True)
+    if without_positives == "zero":
+        values = {name: value.new_zeros(m).index_copy_(0, query, value) for name, value in values.items()}
+        query = torch.arange(m, device=device)
+    elif not len(query):
+        what = "labels" if relevant is None else "relevant"
+        raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
+    return _reduce(values, query, classes, has_positive, reduce)
+
+
+def check_options(
+    metrics: Sequence[str] | None, ks: Sequence[int], ties: str, without_positives: str, reduce: str
+) -> tuple[QueryMetric, ...]:
+    """Check the options of `retrieval` and return the metrics to compute.
+
+    Examples:
+        >>> check_options(["mAP"], (), "expected", "zero", "median")
+        Traceback (most recent call last):
+        ...
+        ValueError: reduce must be one of 'mean', 'none', 'macro', 'class', but it is 'median'
     """
     one_of("ties", ties, TIES)
     one_of("reduce", reduce, REDUCTIONS)
-    if isinstance(ks, str) or not isinstance(ks, Iterable):
-        raise TypeError(f"ks must be a sequence of whole numbers, but it is {ks!r}")
-    sizes = tuple(dict.fromkeys(whole_number("each of ks", k, 1) for k in ks))
-    inputs = check_inputs(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
-    m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
-    if reduce in ("macro", "class"):
-        if labels is None:
-            raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
-        labels = check_labels("labels", labels, m, device, "embeddings")
+    one_of("without_positives", without_positives, ("leave_out", "zero"))
+    return parse_metrics(metrics, ks)
+
+
+def _check_classes(labels: Array | None, rows: int, device: torch.device, reduce: str) -> Tensor:
+    if labels is None:
+        raise ValueError(f"labels must be given for reduce={reduce!r}, but they are None")
+    return check_labels("labels", labels, rows, device, "embeddings")
+
+
+def _score(inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the queries that have a positive, in ascending order, and each of their metrics."""
     # a few dozen float64 numbers per positive, which take about a quarter of the memory
     entries = min(2**20, max(2**12, inputs.memory // 2**10))
     chunks = [
-        (chunk.queries, score_queries(chunk, sizes, ties, entries))
+        (chunk.queries, score_queries(chunk, metrics, ties, entries))
         for chunk in merge_chunks(rank_chunks(inputs), entries)
     ]
-    if not sum(len(queries) for queries, _ in chunks):
-        what = "labels" if relevant is None else "relevant"
-        raise ValueError(f"{what} must give some query a positive among the references, but none of the {m} has one")
+    device = inputs.embeddings.queries.device
+    if not chunks:
+        empty = torch.empty(0, dtype=torch.float64, device=device)
+        return empty.long(), {metric.name: empty for metric in metrics}
     query, order = torch.cat([queries for queries, _ in chunks]).sort()
-    values = {name: torch.cat([scores[name] for _, scores in chunks])[order] for name in chunks[0][1]}
-    return _reduce(values, query, labels, m, reduce)
+    return query, {name: torch.cat([scores[name] for _, scores in chunks])[order] for name in chunks[0][1]}
 
 
-def _reduce(values: dict[str, Tensor], query: Tensor, labels: Tensor | None, m: int, reduce: str) -> dict[str, Any]:
-    counts = {"queries": len(query), "queries_without_positive": m - len(query)}
+def _reduce(
+    values: dict[str, Tensor], query: Tensor, labels: Tensor | None, has_positive: Tensor, reduce: str
+) -> dict[str, Any]:
+    with_positive = int(has_positive.sum())
+    counts = {"queries": with_positive, "queries_without_positive": len(has_positive) - with_positive}
     if reduce == "none":
         return {**values, "query": query, **counts}
     if reduce == "mean":
@@ -113,4 +159,5 @@ def _reduce(values: dict[str, Tensor], query: Tensor, labels: Tensor | None, m: 
     }
     if reduce == "macro":
         return {**{name: value.mean().item() for name, value in table.items()}, "classes": len(classes), **counts}
-    return {**table, "class": classes, "queries": size, "queries_without_positive": m - len(query)}
+    counts_by_class = torch.bincount(code[has_positive[query]], minlength=len(classes))
+    return {**table, "class": classes, **counts, "queries": counts_by_class}

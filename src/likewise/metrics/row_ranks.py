@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
-from likewise.metrics.inputs import Classes, MetricInputs
+from likewise.metrics.inputs import Groups, MetricInputs
 from likewise.metrics.positives import BYTES_PER_POSITIVE, Positives, RankChunk, gather_positives, make_rank_chunk
 from likewise.metrics.prepared_rows import (
     PreparedRows,
@@ -115,7 +115,30 @@ class SimilarityRows:
         return counts
 
 
-def rank_by_class(inputs: MetricInputs, classes: Classes, queries: Tensor) -> Iterator[RankChunk]:
+class _Members:
+    """The references of each query's group, from references that are sorted by group."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+        self.order = groups.references.argsort(stable=True)
+        self.starts = groups.sizes.cumsum(0) - groups.sizes
+
+    def pad(self, queries: Tensor, largest: int) -> tuple[Tensor, Tensor]:
+        """Return the references as columns of a matrix ``(q, largest)``, and which entries are not padding."""
+        code, positions = self.groups.queries[queries], torch.arange(largest, device=queries.device)
+        sizes = self.groups.sizes[code, None]
+        return self.order[self.starts[code, None] + torch.minimum(positions, sizes - 1)], positions < sizes
+
+    def list_pairs(self, queries: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the position of a query in ``queries`` and a reference of its group, for all such pairs."""
+        code = self.groups.queries[queries]
+        sizes = self.groups.sizes[code]
+        row = torch.arange(len(queries), device=queries.device).repeat_interleave(sizes)
+        position = torch.arange(len(row), device=row.device) - (sizes.cumsum(0) - sizes)[row]
+        return row, self.order[self.starts[code][row] + position]
+
+
+def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor) -> Iterator[RankChunk]:
     """Rank some queries by label.
 
     Args:
@@ -125,26 +148,21 @@ def rank_by_class(inputs: MetricInputs, classes: Classes, queries: Tensor) -> It
     """
     if not len(queries):
         return
-    own = classes.own
+    ids, members = inputs.ids, _Members(classes)
+    same_sample = None if ids is None else _Members(Groups.number(ids.queries, ids.references))
     rows = SimilarityRows(inputs)
-    members = classes.references.argsort(stable=True)  # references sorted by class
-    starts = classes.sizes.cumsum(0) - classes.sizes
     sizes, order = classes.sizes[classes.queries[queries]].sort(stable=True)
     queries = queries[order]  # queries with similar numbers of positives are neighbors, which saves padding
 
     def rank(chunk: Tensor, largest: int) -> RankChunk:
-        code = classes.queries[chunk]
-        positions, size = torch.arange(largest, device=chunk.device), classes.sizes[code, None]
-        index = members[starts[code, None] + torch.minimum(positions, size - 1)]
-        is_positive = positions < size
+        index, is_positive = members.pad(chunk, largest)
         similarities = rows.compute(chunk)
-        if own is not None:
-            is_positive &= index != own[chunk, None]
+        if ids is not None:
+            is_positive &= ids.queries[chunk, None] != ids.references[index]
         positives = gather_positives(similarities, index, is_positive)
         similarities.scatter_(1, index, -torch.inf)
-        if own is not None:
-            with_own = (own[chunk] >= 0).nonzero().squeeze(1)
-            similarities[with_own, own[chunk[with_own]]] = -torch.inf
+        if same_sample is not None:
+            similarities[same_sample.list_pairs(chunk)] = -torch.inf
         return make_rank_chunk(rows.count_negatives(similarities, positives), positives, chunk)
 
     for chunk in track(rows.split_queries(sizes.tolist()), "ranks"):
@@ -169,7 +187,7 @@ def rank_by_mask(inputs: MetricInputs) -> Iterator[RankChunk]:
 
     for chunk in track(split_rows(m, rows.fit_queries(0)), "ranks"):
         queries = torch.arange(chunk.start, chunk.stop, device=embeddings.queries.device)
-        positive, negative = inputs.relation.masks(chunk, slice(0, n))
+        positive, negative = inputs.masks(chunk, slice(0, n))
         counts = positive.sum(dim=1)
         # the masks show how many positives there are, which limits the rows that fit
         for inner in split_rows(len(queries), rows.fit_queries(int(counts.max()))):

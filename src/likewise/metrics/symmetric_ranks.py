@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows
-from likewise.metrics.inputs import Classes, MetricInputs
+from likewise.metrics.inputs import Groups, MetricInputs
 from likewise.metrics.positives import Positives, RankChunk, gather_positives, make_rank_chunk
 from likewise.metrics.prepared_rows import PreparedRows, multiply, round_up
 from likewise.metrics.progress import track
@@ -59,7 +59,7 @@ class Layout:
     cache: bool
 
 
-def plan_layout(inputs: MetricInputs, classes: Classes) -> Layout | None:
+def plan_layout(inputs: MetricInputs, classes: Groups) -> Layout | None:
     """Sort the samples by class and plan chunks within the memory; ``None`` if no class is small enough to profit."""
     sizes = classes.sizes[classes.queries]
     order = torch.argsort(sizes * len(classes.sizes) + classes.queries, stable=True)

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.formula import Labels, SimilarityLike
+from likewise.formula import SimilarityLike
+from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs
-from likewise.metrics.inputs import Array, MetricInputs, Relevance, check_inputs
+from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import PreparedRows, compute_center, multiply, round_up
 from likewise.metrics.progress import track
@@ -36,7 +37,9 @@ def verification(
     far: Sequence[float] = (1e-1, 1e-2, 1e-3),
     similarity: SimilarityLike = "cosine",
     relevant: Relevance | None = None,
-    own: Array | None = None,
+    ids: Array | None = None,
+    reference_ids: Array | None = None,
+    exclude_self: bool = False,
     memory: int = MEMORY,
 ) -> dict[str, Any]:
     r"""Area under the ROC curve, equal error rate, and true-accept rates at false-accept rates, over all pairs.
@@ -63,7 +66,9 @@ def verification(
         relevant: which pairs are genuine, in place of labels, as in `retrieval`; pairs of a relation that are neither
             positive nor negative are ignored.  Without references it must be symmetric, and so must the similarity:
             only the upper triangle is read.
-        own: the reference that is the query itself, as in `retrieval`; this pair is ignored.
+        ids: which sample each of ``embeddings`` is, as in `retrieval`; a pair of one id is ignored.
+        reference_ids: which sample each reference is.
+        exclude_self: the references begin with ``embeddings``, and no sample is paired with itself.
         memory: bytes that the computation may take.
 
     Returns:
@@ -75,12 +80,9 @@ def verification(
         >>> scores["AUC"], scores["EER"], scores["TAR@0.01"], scores["genuine"], scores["impostors"]
         (1.0, 0.0, 1.0, 2, 4)
     """
-    if isinstance(far, str) or not isinstance(far, Iterable):
-        raise TypeError(f"far must be a sequence of rates, but it is {far!r}")
-    for rate in far:
-        if not isinstance(rate, float | int) or not 0.0 < rate <= 1.0:
-            raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate!r}")
-    inputs = check_inputs(embeddings, labels, references, reference_labels, similarity, relevant, own, memory)
+    check_rates(far)
+    exclusion = Exclusion(ids, reference_ids, exclude_self)
+    inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     with exact_precision(inputs.embeddings.queries):
         curve = _Curve.compute(inputs)
     for name, count in (("genuine", curve.genuine), ("impostor", curve.impostors)):
@@ -91,6 +93,22 @@ def verification(
     for rate in far:
         result[f"TAR@{rate:g}"], result[f"threshold@{rate:g}"] = curve.find_threshold(rate)
     return {**result, "genuine": curve.genuine, "impostors": curve.impostors, "exact": curve.exact}
+
+
+def check_rates(far: Sequence[float]) -> None:
+    """Check false-accept rates.
+
+    Examples:
+        >>> check_rates([0.0])
+        Traceback (most recent call last):
+        ...
+        ValueError: each of far must be above 0 and at most 1, but it is 0.0
+    """
+    if isinstance(far, str) or not isinstance(far, Iterable):
+        raise TypeError(f"far must be a sequence of rates, but it is {far!r}")
+    for rate in far:
+        if not isinstance(rate, float | int) or not 0.0 < rate <= 1.0:
+            raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate!r}")
 
 
 class _Curve:
@@ -194,11 +212,7 @@ class _Pairs:
         return split_pairs(len(self.left), len(self.right), self.size, upper=self.inputs.embeddings.same_set)
 
     def _masks(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
-        relation = self.inputs.relation
-        same, other = relation.masks(rows, columns)
-        if isinstance(relation, Labels) and relation.own is not None:
-            index = torch.arange(columns.start, columns.stop, device=self.device)
-            other = other & (relation.own[rows, None] != index)
+        same, other = self.inputs.masks(rows, columns)
         if self.inputs.embeddings.same_set and rows == columns:
             return same.triu(1), other.triu(1)
         return same, other

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from likewise.engines import WholeRows, can_synchronize, dense_masks, map_rows
+from likewise._compat import is_inside_func
+from likewise.engines import WholeRows, dense_masks, map_rows
 from likewise.formula import (
     Choice,
     Cosine,
@@ -17,17 +18,39 @@ from likewise.formula import (
     Mined,
     PairBatch,
     Relation,
+    RelationLike,
+    RowChunk,
     Similarity,
     SimilarityLike,
     Triplets,
     as_similarity,
     batch_from_embeddings,
     batch_from_similarities,
-    can_read_values,
     check_hyperparameters,
-    check_values,
     full_precision,
+    per_triplet,
+    relu,
+    s,
+    s_p,
 )
+
+
+class MinedCounts(NamedTuple):
+    """How much a miner keeps of a batch.
+
+    Args:
+        positives: the number of positive pairs, each counted once.
+        negatives: the number of negative pairs, each counted once.
+        triplets: the number of triplets that a triplet miner chooses, or that the pairs of a pair miner form.
+
+    Examples:
+        >>> MinedCounts(positives=2, negatives=3, triplets=3)._asdict()
+        {'positives': 2, 'negatives': 3, 'triplets': 3}
+    """
+
+    positives: int
+    negatives: int
+    triplets: int
 
 
 class Miner(ABC):
@@ -39,6 +62,51 @@ class Miner(ABC):
     @abstractmethod
     def refine(self, rows: WholeRows) -> Relation:
         """The pairs that the miner keeps, or those that its triplets contain."""
+
+    def count(
+        self,
+        embeddings: Tensor,
+        labels: Tensor,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        similarity: SimilarityLike = "cosine",
+    ) -> MinedCounts:
+        """How many pairs and triplets the miner keeps of a batch; a random miner draws them.
+
+        Args:
+            embeddings: the anchors.
+            labels: their labels.
+            references: what the anchors are compared with; by default the embeddings themselves.
+            reference_labels: the references' labels.
+            similarity: how embeddings are compared; that of the loss, where the miner is a loss's.
+
+        Examples:
+            >>> from likewise.miners import MultiSimilarityMiner
+            >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+            >>> MultiSimilarityMiner().count(embeddings, torch.tensor([0, 0, 1]))
+            MinedCounts(positives=1, negatives=1, triplets=1)
+        """
+        with torch.no_grad(), full_precision(embeddings):
+            batch = batch_from_embeddings(
+                embeddings, labels, references, reference_labels, None, as_similarity(similarity)
+            )
+            rows = map_rows(batch)
+            relation = self.refine(rows)
+            positives, negatives, formed = map_rows(rows.batch.under(relation)).sum(_count_pairs)
+            triplets = self._count_triplets(rows, relation)
+            numbers = torch.stack([positives, negatives, formed if triplets is None else triplets])
+            return MinedCounts(*(int(number) for number in numbers.tolist()))
+
+    def _count_triplets(self, rows: WholeRows, relation: Relation) -> Tensor | None:
+        """The number of chosen triplets; ``None`` for a miner that keeps pairs."""
+        return None
+
+
+def _count_pairs(chunk: RowChunk) -> tuple[Tensor, ...]:
+    """The number of positive and negative pairs, and of the triplets that they form; exact in float64 up to 2⁵³."""
+    positives, negatives = (mask.sum(dim=1).double() for mask in chunk.masks())
+    return positives.sum(), negatives.sum(), (positives * negatives).sum()
 
 
 class PairMiner(Miner):
@@ -70,7 +138,7 @@ class PairMiner(Miner):
         assert rows.batch.similarity is not None
         return Mined(rows.batch.relation, *self.keep(rows.batch.similarity))
 
-    def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Masks:
+    def __call__(self, similarities: Tensor, relation: RelationLike | Tensor) -> Masks:
         """Mine a similarity matrix: the pairs that are kept, as masks."""
         with torch.no_grad():
             return Masks(*self._masks(batch_from_similarities(similarities, relation, Cosine())))
@@ -105,43 +173,32 @@ class TripletMiner(Miner):
     """
 
     @abstractmethod
-    def mine(self, S: Tensor, positive: Tensor, negative: Tensor, batch: PairBatch) -> Triplets:
-        """Triplets from similarities ``(m, n)`` and the masks of the candidates; gaps are marked as not valid.
+    def mine(self, chunk: RowChunk) -> Triplets:
+        """Triplets from some anchors against all references; gaps are marked as not valid.
 
-        On a large batch it is called for each chunk, some anchors against all references.
+        The matrix is in ``chunk.similarities`` ``(m, n)``, the pairs to choose from are in ``chunk.masks()``.  On a large
+        batch it is called for each chunk.
         """
 
-    def choice(self) -> Choice | None:
+    def choice(self, similarity: Similarity) -> Choice | None:
         """The choice as formulas of `likewise.formula.s_p` and `likewise.formula.s`; ``None`` if the miner draws.
 
         Pairs that tie at the chosen similarity share the gradient.
+
+        Args:
+            similarity: how embeddings are compared; `Similarity.threshold` turns a user's number into a value of ``s``.
         """
         return None
 
     def choose(self, rows: WholeRows) -> Triplets:
         """Choose triplets by the current similarities, without gradient."""
-        batch = rows.batch
-        synchronize = can_synchronize(_any_tensor(batch), large=rows.large)
-        found, gaps = _Columns(batch), False
-        with torch.no_grad():
-            for chunk in rows.chunks():
-                S, (positive, negative) = chunk.similarities.detach(), chunk.masks()
-                with check_values() if synchronize and rows.large else nullcontext():
-                    chosen = self.mine(S, positive, negative, chunk.batch)
-                chosen = chosen.with_shape(*S.shape).compact(synchronize=synchronize and rows.large)
-                if not rows.large:
-                    return chosen
-                gaps = gaps or chosen.valid is not None
-                valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
-                found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)
-            anchors, positives, negatives, valid = found.all()
-        return Triplets(anchors, positives, negatives, valid.bool() if gaps else None, batch.shape)
+        return rows.choose(self.mine)
 
     def refine(self, rows: WholeRows) -> Relation:
         """The pairs that the chosen triplets contain."""
         return self.choose(rows)
 
-    def __call__(self, similarities: Tensor, relation: Relation | Tensor) -> Triplets:
+    def __call__(self, similarities: Tensor, relation: RelationLike | Tensor) -> Triplets:
         """Mine a matrix of cosine similarities."""
         return self.choose(map_rows(batch_from_similarities(similarities, relation, Cosine())))
 
@@ -162,54 +219,42 @@ class TripletMiner(Miner):
             chosen = self.choose(WholeRows(batch)).compact(synchronize=True)
         return chosen.anchors, chosen.positives, chosen.negatives
 
-
-def _any_tensor(batch: PairBatch) -> Tensor:
-    found = batch.matrix if batch.anchors is None else batch.anchors
-    assert found is not None
-    return found
-
-
-class _Columns:
-    """Indices from several chunks, in memory that is allocated before that of the chunks.
-
-    Otherwise results would be allocated between the matrices of consecutive chunks; see `likewise.engines.recompute`.
-    """
-
-    def __init__(self, batch: PairBatch) -> None:
-        self.anchors, self.filled = batch.shape[0], 0
-        self.room = torch.empty(4, self.anchors, dtype=torch.int64, device=batch.relation.device)
-
-    def add(self, rows: slice, *columns: Tensor) -> None:
-        """Add the indices of some rows."""
-        end = self.filled + len(columns[0])
-        if end > self.room.shape[1]:  # enough for all rows if each has as many as those so far, which may have the most
-            larger = self.room.new_empty(4, max(end, min(end * self.anchors // max(rows.stop, 1), 2 * end)))
-            larger[:, : self.filled] = self.room[:, : self.filled]
-            self.room = larger
-        for place, column in zip(self.room, columns, strict=True):
-            place[self.filled : end] = column
-        self.filled = end
-
-    def all(self) -> tuple[Tensor, ...]:
-        """All indices."""
-        return self.room[:, : self.filled].unbind()
+    def _count_triplets(self, rows: WholeRows, relation: Relation) -> Tensor:
+        if isinstance(relation, Triplets):
+            return torch.tensor(
+                len(relation.compact(synchronize=True).anchors), dtype=torch.float64, device=relation.device
+            )
+        assert rows.batch.similarity is not None
+        # a rule that names its pairs without its triplets is a formula, and has one unit per triplet
+        choice = self.choice(rows.batch.similarity)
+        assert choice is not None
+        units = rows.evaluate(per_triplet(relu(s - s_p), choice=choice), rows.batch).units
+        assert units is not None
+        return units.double().sum()
 
 
-def candidates(positive: Tensor) -> tuple[Tensor, Tensor]:
-    """The positives of each row as indices, and which of them exist, ``(m, k)`` both.
-
-    If values can be read, ``k`` is the largest number of positives; otherwise every column is a candidate, because a
-    smaller number would have to be read from the device.
-    """
-    m, n = positive.shape
-    if not can_read_values(positive):
-        return torch.arange(n, device=positive.device)[None, :].expand(m, n), positive
-    most = max(int(positive.sum(dim=1).max()), 1) if m else 1
-    index = positive.to(torch.uint8).topk(most, dim=1).indices.sort(dim=1).values
-    return index, positive.gather(1, index)
+def fill(values: Tensor, where: Tensor, number: float) -> Tensor:
+    """Write a number where a mask holds: in place, except inside ``torch.func``, where vmap may map over the mask only."""
+    return values.masked_fill(where, number) if is_inside_func() else values.masked_fill_(where, number)
 
 
 def one_negative_each(positives: Tensor, negatives: Tensor, valid: Tensor) -> Triplets:
     """Triplets from matrices ``(m, k)`` of k positives of each anchor, and a negative for each of them."""
     anchors = torch.arange(len(positives), device=positives.device)[:, None].expand_as(positives)
     return Triplets(anchors.reshape(-1), positives.reshape(-1), negatives.reshape(-1), valid.reshape(-1))
+
+
+def enumerate_triplets(positive: Tensor, negatives: Tensor, first: Tensor, end: Tensor) -> Triplets:
+    """Each positive pair with a range of its row's negatives; the host waits for the number of triplets.
+
+    Args:
+        positive: the positive pairs, ``(m, n)``.
+        negatives: columns of negatives in some order, ``(m, n)``.
+        first: where the range of each pair starts in that order, ``(m, n)``.
+        end: where it ends.
+    """
+    number = (end - first).clamp_min(0).masked_fill(~positive, 0).reshape(-1)
+    pair = torch.arange(len(number), device=number.device).repeat_interleave(number)
+    offset = torch.arange(len(pair), device=number.device) - (number.cumsum(0) - number)[pair]
+    anchors, positives = pair // positive.shape[1], pair % positive.shape[1]
+    return Triplets(anchors, positives, negatives[anchors, first.expand_as(positive).reshape(-1)[pair] + offset])

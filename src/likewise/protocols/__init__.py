@@ -1,23 +1,24 @@
-"""Fair by construction: protocols, boards and workers, search, repeats, tournaments, published numbers."""
+"""Fair by construction: protocols, studies and executors, search, repeats, tournaments, published numbers."""
 
 from likewise.protocols.bayes import Bayesian, Random
-from likewise.protocols.board import merge
 from likewise.protocols.combine import concatenated
+from likewise.protocols.executor import Ended, Executor, ExecutorBroken, SerialExecutor, reporter, run_missing
 from likewise.protocols.fairness import Difference, described, unfair_differences
-from likewise.protocols.file_board import FileBoard
 from likewise.protocols.grid import CoordinateGrid
 from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards, rank
+from likewise.protocols.local import LocalExecutor
+from likewise.protocols.packing import merge_study, pack_study
 from likewise.protocols.pairs import Comparison, Comparisons, compare, compare_all
 from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
 from likewise.protocols.published import published
+from likewise.protocols.ray_executor import RayExecutor
 from likewise.protocols.reality import Improvement, improvements, papers_versus_reality
 from likewise.protocols.repeats import Summary, summarize
 from likewise.protocols.search import Search, best, history, is_over, plan, prune
 from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
-from likewise.protocols.sql_board import SqlBoard
+from likewise.protocols.study import Study
 from likewise.protocols.tournament import Tournament, tournament
 from likewise.protocols.trial import Result, Trial, table
-from likewise.protocols.worker import work
 
 __all__ = [
     "PROTOCOLS",
@@ -27,15 +28,20 @@ __all__ = [
     "Comparisons",
     "CoordinateGrid",
     "Difference",
-    "FileBoard",
+    "Ended",
+    "Executor",
+    "ExecutorBroken",
     "Improvement",
     "Leaderboard",
+    "LocalExecutor",
     "Protocol",
     "Random",
     "Range",
+    "RayExecutor",
     "Result",
     "Search",
-    "SqlBoard",
+    "SerialExecutor",
+    "Study",
     "Summary",
     "Tournament",
     "Trial",
@@ -54,25 +60,27 @@ __all__ = [
     "is_over",
     "k_fold",
     "leaderboards",
-    "merge",
+    "merge_study",
+    "pack_study",
     "papers_versus_reality",
     "plan",
     "prune",
     "published",
     "rank",
+    "reporter",
+    "run_missing",
     "space_of",
     "summarize",
     "table",
     "tournament",
     "unfair_differences",
-    "work",
 ]
 
 # Used by other packages of the library, not part of the public API.
-from likewise.protocols.board import Board as Board
-from likewise.protocols.board import Standing as Standing
 from likewise.protocols.combine import TEST_SET_FILE as TEST_SET_FILE
 from likewise.protocols.leaderboard import entries_of as entries_of
+from likewise.protocols.local import fitting_workers as fitting_workers
+from likewise.protocols.packing import read_pack as read_pack
 from likewise.protocols.pairs import NoPairs as NoPairs
 from likewise.protocols.published import data_of as data_of
 from likewise.protocols.reality import comparison as comparison
@@ -80,5 +88,9 @@ from likewise.protocols.reality import draw_improvements as draw_improvements
 from likewise.protocols.search import Method as Method
 from likewise.protocols.space import Point as Point
 from likewise.protocols.space import Space as Space
+from likewise.protocols.study import STUDY_DATABASE as STUDY_DATABASE
+from likewise.protocols.study import TrialState as TrialState
+from likewise.protocols.study import in_shard as in_shard
 from likewise.protocols.trial import COLUMNS as COLUMNS
 from likewise.protocols.trial import Label as Label
+from likewise.protocols.worker_process import interruptible as interruptible

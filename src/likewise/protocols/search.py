@@ -1,7 +1,7 @@
-"""A search for hyper-parameters: the next points are a function of what was tried, and that is on the board.
+"""A search for hyper-parameters: the next points are a function of what was tried, and that is in the study.
 
-A search works in rounds.  `plan` looks at the board; when all points of the last round are known it puts the trials of
-the next ones on it, one for each fold.  Nothing else is kept, so a search goes on from its board alone, on any machine,
+A search works in rounds.  `plan` looks at the study; when all points of the last round are known it adds the trials of
+the next ones, one for each fold.  Nothing else is stored, so a search goes on from its study alone, on any machine,
 and two that plan at the same time plan the same.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from likewise.formula import whole_number
 from likewise.protocols.bayes import Bayesian
-from likewise.protocols.board import Board, Reports, Standing
 from likewise.protocols.space import Point, Space, Tried, at_point, checked_space
+from likewise.protocols.study import Reports, Study, TrialState
 from likewise.protocols.trial import Label, Result, Trial
 
 
@@ -119,14 +119,14 @@ class Search:
         ours = (trial.method, trial.stage, trial.seed) == (self.method, "search", self.seed)
         if not ours or trial.fold >= len(self.folds):
             return None
-        trial = trial.upgrade()  # the board may be of an older schema
+        trial = trial.upgrade()  # the study may be of an older schema
         if trial.labels.keys() != self.labels.keys() | self.space.keys():
             return None
         point = {path: trial.labels[path] for path in self.space}
         return point if self._trial(point, trial.fold).upgrade().key == trial.key else None
 
 
-def history(search: Search, board: Board) -> list[Tried]:
+def history(search: Search, study: Study) -> list[Tried]:
     """What a search has tried, in the order in which it was planned.
 
     A point is done when all its folds are; its value is the mean of theirs.  It has failed, or was pruned, as soon as
@@ -134,65 +134,62 @@ def history(search: Search, board: Board) -> list[Tried]:
 
     Examples:
         >>> import tempfile
-        >>> from likewise.protocols.file_board import FileBoard
         >>> from likewise.protocols.space import Range
-        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> study = Study(tempfile.mkdtemp() + "/study.db")
         >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, at_once=2)
-        >>> for trial in plan(search, board)[:1]:
-        ...     _ = board.finish(Result(trial, val={"MAP@R": 0.25}))
-        >>> [(one.status, one.value) for one in history(search, board)]
+        >>> for trial in plan(search, study)[:1]:
+        ...     _ = study.finish(Result(trial, val={"MAP@R": 0.25}))
+        >>> [(one.status, one.value) for one in history(search, study)]
         [('done', 0.25), ('running', None)]
     """
-    return [_tried(search, part) for part in _by_point(search, board)]
+    return [_tried(search, part) for part in _by_point(search, study)]
 
 
-def plan(search: Search, board: Board) -> list[Trial]:
-    """Put the trials of the next round on the board, if the last one is over.
+def plan(search: Search, study: Study) -> list[Trial]:
+    """Add the trials of the next round to the study, if the last one is over.
 
-    Folds that wait or run although their point has failed, or was pruned, are cancelled.
+    Missing folds of a point that has failed, or was pruned, are cancelled.
 
     Returns:
-        The new trials: none while trials of the last round wait or run, or if the search `is_over`.
+        The new trials: none while trials of the last round are missing, or if the search `is_over`.
 
     Examples:
         >>> import tempfile
-        >>> from likewise.protocols.file_board import FileBoard
         >>> from likewise.protocols.space import Range
-        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> study = Study(tempfile.mkdtemp() + "/study.db")
         >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, at_once=4)
-        >>> len(plan(search, board)), len(plan(search, board))
+        >>> len(plan(search, study)), len(plan(search, study))
         (4, 0)
     """
-    parts = _by_point(search, board)
+    parts = _by_point(search, study)
     tried = [_tried(search, part) for part in parts]
     vain = [
-        standing.trial.key
+        state.trial.key
         for part, one in zip(parts, tried, strict=True)
         if one.status in ("failed", "pruned")
-        for standing in part.standings
-        if standing.state in ("waiting", "running")
+        for state in part.states
+        if state.state == "missing"
     ]
     if vain:
-        board.cancel(vain)
-    return board.add([trial for point in _next(search, tried) for trial in search.trials(point)])
+        study.cancel(vain)
+    return study.add([trial for point in _next(search, tried) for trial in search.trials(point)])
 
 
-def is_over(search: Search, board: Board) -> bool:
+def is_over(search: Search, study: Study) -> bool:
     """Whether all points of a search are known, and no other will come.
 
     Examples:
         >>> import tempfile
-        >>> from likewise.protocols.file_board import FileBoard
         >>> from likewise.protocols.space import Range
-        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> study = Study(tempfile.mkdtemp() + "/study.db")
         >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, rounds=1)
-        >>> for trial in plan(search, board):
-        ...     before = is_over(search, board)
-        ...     _ = board.finish(Result(trial, val={"MAP@R": 0.25}))
-        >>> before, is_over(search, board)
+        >>> for trial in plan(search, study):
+        ...     before = is_over(search, study)
+        ...     _ = study.finish(Result(trial, val={"MAP@R": 0.25}))
+        >>> before, is_over(search, study)
         (False, True)
     """
-    tried = history(search, board)
+    tried = history(search, study)
     return all(one.status != "running" for one in tried) and not _next(search, tried)
 
 
@@ -250,82 +247,64 @@ def prune(
     return max(numbers) < statistics.median(theirs)
 
 
-def hopeless(board: Board, trial: Trial, *, startup: int = 5, warmup: int = 0, least: int = 1) -> bool:
-    """Whether a trial that runs should be pruned, by what it and the others on its board have reported: see `prune`.
+def hopeless(study: Study, trial: Trial, *, startup: int = 5, warmup: int = 0, least: int = 1) -> bool:
+    """Whether a trial that runs should be pruned, by what it and the others in its study have reported: see `prune`.
 
     The others are trials of a search that are done, with the same method, seed, fold and labels; labels that are paths
     of the configuration, with a dot in them, are what is searched and may differ.
 
     Examples:
         >>> import tempfile
-        >>> from likewise.protocols.file_board import FileBoard
-        >>> board = FileBoard(tempfile.mkdtemp())
+        >>> study = Study(tempfile.mkdtemp() + "/study.db")
         >>> good, bad = (Trial("triplet", {}, stage="search", labels={"loss.margin": m}) for m in (0.1, 0.2))
-        >>> _ = board.add([good, bad])
+        >>> _ = study.add([good, bad])
         >>> for trial, value in ((good, 0.5), (bad, 0.25)):
-        ...     board.report(trial.key, 1, value)
-        >>> _ = board.finish(Result(good, val={"MAP@R": 0.75}))
-        >>> hopeless(board, bad, startup=1)
+        ...     study.report(trial.key, 1, value)
+        >>> _ = study.finish(Result(good, val={"MAP@R": 0.75}))
+        >>> hopeless(study, bad, startup=1)
         True
     """
-    done = [one.trial for one in board.results() if one.status == "done"]
+    done = [one.trial for one in study.results() if one.status == "done"]
     others = [one.key for one in done if _race(one) == _race(trial)]
-    reports = board.reports([trial.key, *others])
+    reports = study.reports([trial.key, *others])
     values = reports.get(trial.key, {})
     theirs = [reports.get(key, {}) for key in others]
     return bool(values) and prune(theirs, values, max(values), startup=startup, warmup=warmup, least=least)
 
 
-def siblings(board: Board, trial: Trial) -> list[str]:
-    """The keys of the other folds of a trial's point: what `Board.cancel` takes when the trial was pruned.
-
-    Examples:
-        >>> import tempfile
-        >>> from likewise.protocols.file_board import FileBoard
-        >>> from likewise.protocols.space import Range
-        >>> board = FileBoard(tempfile.mkdtemp())
-        >>> search = Search("triplet", {"loss": {}}, {"loss.margin": Range(0.0, 0.5)}, folds=({"fold": 0}, {"fold": 1}))
-        >>> first, second = plan(search, board)
-        >>> siblings(board, first) == [second.key]
-        True
-    """
-    others = [one for one in board.trials() if one.fold != trial.fold]
-    return [one.key for one in others if one.labels == trial.labels and _race(one)[:3] == _race(trial)[:3]]
-
-
 @dataclass(frozen=True)
 class _Part:
-    """All that the board knows of one point."""
+    """All that the study knows of one point."""
 
     point: Point
-    standings: tuple[Standing, ...]
+    states: tuple[TrialState, ...]
     results: Mapping[str, Result]
     reports: Mapping[str, Reports]
 
 
-def _by_point(search: Search, board: Board) -> list[_Part]:
-    grouped: dict[tuple[Label, ...], tuple[Point, list[Standing]]] = {}
-    for standing in board.states():
-        point = search.point(standing.trial)
+def _by_point(search: Search, study: Study) -> list[_Part]:
+    grouped: dict[tuple[Label, ...], tuple[Point, list[TrialState]]] = {}
+    for state in study.states():
+        point = search.point(state.trial)
         if point is not None:
-            grouped.setdefault(tuple(point.values()), (point, []))[1].append(standing)
-    results = {result.key: result for result in board.results()}
-    reports = board.reports([each.trial.key for _, some in grouped.values() for each in some])
+            grouped.setdefault(tuple(point.values()), (point, []))[1].append(state)
+    results = {result.key: result for result in study.results()}
+    reports = study.reports([each.trial.key for _, some in grouped.values() for each in some])
     return [_Part(point, tuple(some), results, reports) for point, some in grouped.values()]
 
 
 def _tried(search: Search, part: _Part) -> Tried:
-    reports = [part.reports.get(each.trial.key, {}) for each in part.standings]
+    reports = [part.reports.get(each.trial.key, {}) for each in part.states]
     steps = sorted({step for one in reports for step in one})
     means = {step: statistics.fmean(one[step] for one in reports if step in one) for step in steps}
-    states = [each.state for each in part.standings]
+    states = [each.state for each in part.states]
     if "pruned" in states:
         return Tried(part.point, None, means, "pruned")
     if "failed" in states or "cancelled" in states:
         return Tried(part.point, None, means, "failed")
     if len(states) < len(search.folds) or set(states) != {"done"}:
         return Tried(part.point, None, means, "running")
-    value = statistics.fmean(_value(search, part.results[each.trial.key]) for each in part.standings)
+    value = statistics.fmean(_value(search, part.results[each.trial.key]) for each in part.states)
     return Tried(part.point, value, means) if math.isfinite(value) else Tried(part.point, None, means, "failed")
 
 

@@ -19,7 +19,7 @@ Label = str | int | float | bool | None
 COLUMNS = frozenset(
     {
         *("method", "seed", "fold", "stage", "status", "seconds", "openings", "tuned_on_test"),
-        *("key", "run", "command", "error"),
+        *("key", "run", "command", "error", "note"),
     }
 )
 """What the table of results has of every trial."""
@@ -112,6 +112,7 @@ class Result:
         error: what went wrong, in one sentence, if something did.
         openings: how often the run's test set was opened.
         tuned_on_test: whether anything about the method was chosen by looking at test classes.
+        note: a remark, such as that no epoch is better than the model before training.
 
     Examples:
         >>> result = Result(Trial("contrastive", {}), val={"MAP@R": 0.5})
@@ -130,6 +131,7 @@ class Result:
     error: str | None = None
     openings: int = 0
     tuned_on_test: bool = False
+    note: str | None = None
 
     def __post_init__(self) -> None:
         one_of("status", self.status, ("done", "failed", "pruned"))
@@ -161,7 +163,7 @@ class Result:
         row |= {"seed": trial.seed, "fold": trial.fold, "stage": trial.stage, "status": self.status}
         row |= {f"{part} {name}": value for part in ("val", "test") for name, value in getattr(self, part).items()}
         row |= {"seconds": self.seconds, "openings": self.openings, "tuned_on_test": self.tuned_on_test}
-        return row | {"key": self.key, "run": self.run, "command": self.command, "error": self.error}
+        return row | {"key": self.key, "run": self.run, "command": self.command, "error": self.error, "note": self.note}
 
 
 def table(results: Sequence[Result]) -> list[dict[str, Label]]:

@@ -15,6 +15,7 @@ __all__ = ["Compared", "Part", "Study", "StudyFigure", "StudyTable", "write_lens
 
 # Used by other packages of the library, not part of the public API.
 if TYPE_CHECKING:
+    from likewise.report.lens import add_losses as add_losses
     from likewise.report.lens import loss_names as loss_names
     from likewise.report.measure import measure_part as measure_part
     from likewise.report.part import Scores as Scores
@@ -32,6 +33,7 @@ _PLACES = {
     # used by other packages
     "Scores": "part",
     "in_words": "study_words",
+    "add_losses": "lens",
     "loss_names": "lens",
     "measure_part": "measure",
 }

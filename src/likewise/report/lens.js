@@ -89,8 +89,8 @@
   const labels = () => Batch.labelsOf(state.classes, state.each);
 
   // A new batch; the same places in every lane.
-  const newBatch = (given = null) => {
-    angles = given || Batch.anglesOf(state.preset, state.classes, state.each, state.seed);
+  const newBatch = (start = null) => {
+    angles = start || Batch.anglesOf(state.preset, state.classes, state.each, state.seed);
     for (const { lane } of active()) {
       lane.labels = labels();
       lane.classes = state.classes;
@@ -108,7 +108,7 @@
       const start = new Batch.Lane(panel.lane.name, labels(), state.classes);
       start.place(Batch.anglesOf(state.preset, state.classes, state.each, state.seed), state.seed);
       start.measure();
-      const fastest = start.slopes.reduce((most, each) => Math.max(most, Math.abs(each)), 0);
+      const fastest = start.derivatives.reduce((most, each) => Math.max(most, Math.abs(each)), 0);
       panel.rate = fastest > 1e-9 ? +(TURN / 240 / fastest).toPrecision(1) : 1;
     }
   };
@@ -295,7 +295,7 @@
   const draw = (panel) => {
     const { lane } = panel;
     const selected = selectedIn(lane);
-    const largest = lane.slopes.reduce((most, each) => Math.max(most, Math.abs(each)), 1e-12);
+    const largest = lane.derivatives.reduce((most, each) => Math.max(most, Math.abs(each)), 1e-12);
     if (!panel.scale || largest > 1.6 * panel.scale) panel.scale = largest;
     const scene = {
       ...state,
@@ -416,10 +416,10 @@
     state.radial = said.has("radial");
     state.motion = said.get("motion") === "first" ? "first" : "own";
     const points = (said.get("points") || "").split(/[\s,]+/).map((each) => (+each * TURN) / 360);
-    const given = points.length === state.classes * state.each && points.every(Number.isFinite) ? Float64Array.from(points) : null;
+    const start = points.length === state.classes * state.each && points.every(Number.isFinite) ? Float64Array.from(points) : null;
     state.selected = 0;
     for (const panel of lanes) panel.lane = null;
-    newBatch(given);
+    newBatch(start);
     const names = [said.get("loss") ?? asked[0] ?? (LENS["Multi-similarity"] ? "Multi-similarity" : Object.keys(LENS)[0]), said.get("beside") ?? (said.has("loss") ? null : asked[1] ?? null)];
     const unknown = names.filter((name) => name !== null && !(name in LENS));
     lanes.forEach((panel, at) => {

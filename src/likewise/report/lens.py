@@ -67,6 +67,20 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
     return write_page(Path(path), page)
 
 
+def add_losses(*entries: str) -> str:
+    r"""The scripts of the library's losses with more of them at the end.
+
+    Args:
+        entries: losses as JavaScript, `likewise.analysis.LossScript.entry`.
+
+    Examples:
+        >>> loss_names(add_losses('"Mine": {\nkind: "MyLoss",\n},'))["Mine"]
+        'MyLoss'
+    """
+    before, end, after = package_text("lens_losses.js").rpartition("\n};\n})();")
+    return "\n".join([before, *entries]) + end + after
+
+
 def loss_names(scripts: str | None = None) -> Mapping[str, str]:
     """The losses that a page would have, by name, each with its class.
 

@@ -132,8 +132,8 @@ const Batch = (() => {
       this.value = made.value;
       this.groups = this.gathered(made);
       this.view = Math.min(this.view, Math.max(0, this.groups.length - 1));
-      this.slopes = this.alongCircle(made.gradient, this.x, this.slopes);
-      this.proxySlopes = made.proxyGradient ? this.alongCircle(made.proxyGradient, this.p, this.proxySlopes) : null;
+      this.derivatives = this.alongCircle(made.gradient, this.x, this.derivatives);
+      this.proxyDerivatives = made.proxyGradient ? this.alongCircle(made.proxyGradient, this.p, this.proxyDerivatives) : null;
       this.radial = this.awayFromCenter(made.gradient, this.x, this.radial);
       this.proxyRadial = made.proxyGradient ? this.awayFromCenter(made.proxyGradient, this.p, this.proxyRadial) : null;
       this.measured = this.version;
@@ -154,7 +154,7 @@ const Batch = (() => {
       return into;
     }
 
-    // The matrices by what they compare, samples first; where one was made several times, its slopes are added.
+    // The matrices by what they compare, samples first; where one was made several times, its derivatives are added.
     gathered(made) {
       const found = new Map();
       for (const matrix of made.matrices) {
@@ -165,7 +165,7 @@ const Batch = (() => {
         const add = group !== undefined;
         if (!add) {
           const old = (this.groups || []).find((each) => each.name === name && each.m === m && each.n === n);
-          group = old || { name, rows, columns, m, n, s: new Float64Array(m * n), slopes: new Float64Array(m * n) };
+          group = old || { name, rows, columns, m, n, s: new Float64Array(m * n), derivatives: new Float64Array(m * n) };
           group.kinds = this.kinds(group);
           found.set(name, group);
         }
@@ -173,7 +173,7 @@ const Batch = (() => {
           for (let j = 0; j < n; j++) {
             const [to, from] = [i * n + j, turned ? j * m + i : i * n + j];
             group.s[to] = matrix.s[from];
-            group.slopes[to] = matrix.slopes[from] + (add ? group.slopes[to] : 0);
+            group.derivatives[to] = matrix.derivatives[from] + (add ? group.derivatives[to] : 0);
           }
       }
       return [...found.values()].sort((a, b) => (a.rows === "proxies") - (b.rows === "proxies"));
@@ -216,7 +216,7 @@ const Batch = (() => {
       const pulls = new Float64Array(this.count);
       for (const group of this.groups)
         this.around(group, item, (at, other) => {
-          pulls[other] -= group.slopes[at];
+          pulls[other] -= group.derivatives[at];
         });
       return pulls;
     }
@@ -234,7 +234,7 @@ const Batch = (() => {
     // The force along the circle on one point, from positive pairs and from negative ones.  Similarities that are a
     // function of the angle have a formula; for others the point is turned a little, to see what changes.
     shares(item) {
-      const whole = item < this.angles.length ? -this.slopes[item] : this.proxySlopes ? -this.proxySlopes[item - this.angles.length] : 0;
+      const whole = item < this.angles.length ? -this.derivatives[item] : this.proxyDerivatives ? -this.proxyDerivatives[item - this.angles.length] : 0;
       const fits = ([near, far]) => Math.abs(near + far - whole) <= 1e-6 * (Math.abs(near) + Math.abs(far)) + 1e-12;
       let shares = this.sharesByFormula(item);
       if (!shares || !fits(shares)) shares = this.sharesByTurning(item);
@@ -247,7 +247,7 @@ const Batch = (() => {
       let [near, far] = [0, 0];
       for (const group of this.groups)
         this.around(group, item, (at, other) => {
-          const part = -group.slopes[at] * turning(this.angle(other) - this.angle(item));
+          const part = -group.derivatives[at] * turning(this.angle(other) - this.angle(item));
           if (group.kinds[at] > 0) near += part;
           else far += part;
         });
@@ -273,9 +273,9 @@ const Batch = (() => {
       this.turn(item, before);
       this.version = version;
       let [near, far] = [0, 0];
-      this.groups.forEach(({ kinds, slopes }, which) =>
+      this.groups.forEach(({ kinds, derivatives }, which) =>
         places[which].forEach((at, k) => {
-          const part = (-slopes[at] * (seen[0][which][k] - seen[1][which][k])) / (2 * small);
+          const part = (-derivatives[at] * (seen[0][which][k] - seen[1][which][k])) / (2 * small);
           if (kinds[at] > 0) near += part;
           else if (kinds[at] < 0) far += part;
         }),
@@ -291,14 +291,14 @@ const Batch = (() => {
       const made = this.run();
       this.turn(pair.other, before);
       this.version = version;
-      let [s, slope] = [0, 0];
+      let [s, derivative] = [0, 0];
       for (const matrix of made.matrices) {
         if (nameOf(matrix) !== pair.name) continue;
         const at = sides(matrix.between)[2] ? pair.column * matrix.columns + pair.row : pair.row * matrix.columns + pair.column;
         s = matrix.s[at];
-        slope += matrix.slopes[at];
+        derivative += matrix.derivatives[at];
       }
-      return [s, pair.kind > 0 ? -slope : slope];
+      return [s, pair.kind > 0 ? -derivative : derivative];
     }
 
     // Of a point: the nearest of its class and the nearest of another, as entries of a matrix.
@@ -322,15 +322,15 @@ const Batch = (() => {
     // One step of gradient descent, back onto the circle.
     step(rate) {
       let far = 0;
-      const move = (angles, slopes) => {
+      const move = (angles, derivatives) => {
         for (let i = 0; i < angles.length; i++) {
-          const by = Math.atan(-rate * slopes[i]);
+          const by = Math.atan(-rate * derivatives[i]);
           angles[i] += by;
           far = Math.max(far, Math.abs(by));
         }
       };
-      move(this.angles, this.slopes);
-      if (this.proxySlopes) move(this.proxies, this.proxySlopes);
+      move(this.angles, this.derivatives);
+      if (this.proxyDerivatives) move(this.proxies, this.proxyDerivatives);
       this.version++;
       return far;
     }
@@ -373,7 +373,7 @@ const Batch = (() => {
     const sizes = new Float64Array(group.kinds.length);
     for (let at = 0; at < group.kinds.length; at++)
       if (group.kinds[at]) {
-        const size = Math.abs(group.slopes[at]);
+        const size = Math.abs(group.derivatives[at]);
         sizes[pairs++] = size;
         total += size;
         if (size > largest) largest = size;
@@ -381,8 +381,8 @@ const Batch = (() => {
     let [zero, odd] = [0, 0];
     for (let at = 0; at < group.kinds.length; at++) {
       if (!group.kinds[at]) continue;
-      if (Math.abs(group.slopes[at]) <= NEGLIGIBLE * largest) zero++;
-      else if (group.slopes[at] * group.kinds[at] > 0) odd++;
+      if (Math.abs(group.derivatives[at]) <= NEGLIGIBLE * largest) zero++;
+      else if (group.derivatives[at] * group.kinds[at] > 0) odd++;
     }
     const tenth = Math.ceil(0.1 * pairs);
     const heaviest = total > 0 ? sumOfLargest(sizes.subarray(0, pairs), tenth) / total : NaN;

@@ -2,8 +2,8 @@
 // What is set by hand: sliders with their numbers, and the list of losses with its search.
 const Controls = (() => {
   const { short } = Draw;
-  const make = (name, given = {}, ...children) => {
-    const element = Object.assign(document.createElement(name), given);
+  const make = (name, properties = {}, ...children) => {
+    const element = Object.assign(document.createElement(name), properties);
     element.append(...children);
     return element;
   };

@@ -160,8 +160,8 @@ const Draw = (() => {
       const [c, s] = [Math.cos(angle), Math.sin(angle)];
       arrow(pen, x, y, -s * turning + c * away, -(c * turning + s * away), many ? 4 : 6);
     };
-    for (let i = 0; i < lane.angles.length; i++) put(lane.angles[i], lane.slopes[i], lane.radial[i]);
-    if (lane.proxySlopes) for (let i = 0; i < lane.proxies.length; i++) put(lane.proxies[i], lane.proxySlopes[i], lane.proxyRadial[i]);
+    for (let i = 0; i < lane.angles.length; i++) put(lane.angles[i], lane.derivatives[i], lane.radial[i]);
+    if (lane.proxyDerivatives) for (let i = 0; i < lane.proxies.length; i++) put(lane.proxies[i], lane.proxyDerivatives[i], lane.proxyRadial[i]);
     pen.stroke();
     pen.globalAlpha = 1;
     // of the selected point, what its own class and what the others do, beside the circle
@@ -271,7 +271,7 @@ const Draw = (() => {
     const free = left > right;
     for (let at = 0; at < group.kinds.length; at++) {
       if (!group.kinds[at]) continue;
-      const weight = group.kinds[at] > 0 ? -group.slopes[at] : group.slopes[at];
+      const weight = group.kinds[at] > 0 ? -group.derivatives[at] : group.derivatives[at];
       if (weight > high) high = weight;
       if (weight < low) low = weight;
       if (free || group.columns !== "samples") [left, right] = [Math.min(left, group.s[at]), Math.max(right, group.s[at])];
@@ -317,7 +317,7 @@ const Draw = (() => {
       for (let at = 0; at < many; at++) {
         if (group.kinds[at] !== kind) continue;
         const px = Math.round(x(group.s[at]) * scale);
-        const py = Math.round(y(-kind * group.slopes[at]) * scale);
+        const py = Math.round(y(-kind * group.derivatives[at]) * scale);
         if (px < radius || px >= wide - radius || py < radius || py >= tall - radius) continue;
         const place = py * wide + px;
         for (let k = 0; k < stamp.length; k++) pixels[place + stamp[k]] = color;
@@ -391,7 +391,7 @@ const Draw = (() => {
     const at = pair.row * group.n + pair.column;
     pen.fillStyle = colors.card;
     pen.beginPath();
-    pen.arc(x(group.s[at]), y(-pair.kind * group.slopes[at]), 5, 0, 2 * Math.PI);
+    pen.arc(x(group.s[at]), y(-pair.kind * group.derivatives[at]), 5, 0, 2 * Math.PI);
     pen.fill();
     pen.stroke();
   };
@@ -414,15 +414,15 @@ const Draw = (() => {
       images.set(canvas, image);
     }
     let largest = 0;
-    for (let at = 0; at < group.kinds.length; at++) if (group.kinds[at]) largest = Math.max(largest, Math.abs(group.slopes[at]));
+    for (let at = 0; at < group.kinds.length; at++) if (group.kinds[at]) largest = Math.max(largest, Math.abs(group.derivatives[at]));
     const [pull, push] = ["pull", "push"].map((name) => {
       const [r, g, b] = colors.bytes[name];
       return (b << 16) | (g << 8) | r;
     });
     for (let at = 0; at < group.kinds.length; at++) {
-      const slope = group.kinds[at] && largest ? group.slopes[at] / largest : 0;
-      const alpha = Math.round(255 * Math.sqrt(Math.abs(slope))); // the root, so that light weights are seen
-      image.pixels[at] = ((alpha << 24) | (slope < 0 ? pull : push)) >>> 0;
+      const derivative = group.kinds[at] && largest ? group.derivatives[at] / largest : 0;
+      const alpha = Math.round(255 * Math.sqrt(Math.abs(derivative))); // the root, so that light weights are seen
+      image.pixels[at] = ((alpha << 24) | (derivative < 0 ? pull : push)) >>> 0;
     }
     image.context.putImageData(image.data, 0, 0);
     pen.imageSmoothingEnabled = false;

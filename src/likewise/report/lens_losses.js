@@ -79,7 +79,7 @@ const centered = (tape, X) => {
 // rows less a constant row
 const shifted = (tape, X, shift) => {
   const moved = matrixOf(X.rows, X.columns, X.data.map((value, k) => value - shift[k % X.columns]));
-  tape.add(() => moved.grad.forEach((slope, k) => (X.grad[k] += slope)));
+  tape.add(() => moved.grad.forEach((derivative, k) => (X.grad[k] += derivative)));
   return moved;
 };
 
@@ -148,14 +148,14 @@ const similarities = (tape, similarity, A, B) => {
     const byLeft = new Float64Array(m), byRight = new Float64Array(n);
     for (let i = 0; i < m; i++)
       for (let j = 0; j < n; j++) {
-        const slope = S.grad[i * n + j];
-        if (slope === 0) continue;
+        const derivative = S.grad[i * n + j];
+        if (derivative === 0) continue;
         link(products[i * n + j], ofLeft[i], ofRight[j], into, similarity.normalize);
-        byLeft[i] += slope * into[2];
-        byRight[j] += slope * into[3];
+        byLeft[i] += derivative * into[2];
+        byRight[j] += derivative * into[3];
         for (let k = 0; k < d; k++) {
-          left.grad[i * d + k] += slope * into[1] * right.data[j * d + k];
-          right.grad[j * d + k] += slope * into[1] * left.data[i * d + k];
+          left.grad[i * d + k] += derivative * into[1] * right.data[j * d + k];
+          right.grad[j * d + k] += derivative * into[1] * left.data[i * d + k];
         }
       }
     for (let k = 0; k < m * d; k++) left.grad[k] += 2 * byLeft[Math.floor(k / d)] * left.data[k];
@@ -198,10 +198,10 @@ const nearest = (tape, S, centers) => {
     pooled.data[at] = best;
   });
   tape.add(() =>
-    pooled.grad.forEach((slope, at) => {
+    pooled.grad.forEach((derivative, at) => {
       let ties = 0;
       for (let k = at * centers; k < (at + 1) * centers; k++) ties += S.data[k] === pooled.data[at];
-      for (let k = at * centers; k < (at + 1) * centers; k++) if (S.data[k] === pooled.data[at]) S.grad[k] += slope / ties;
+      for (let k = at * centers; k < (at + 1) * centers; k++) if (S.data[k] === pooled.data[at]) S.grad[k] += derivative / ties;
     }));
   return pooled;
 };
@@ -223,7 +223,7 @@ class Points {
 
   compare(between, similarity, A, B) {
     const S = similarities(this.tape, similarity, A, B);
-    this.matrices.push({ between, rows: S.rows, columns: S.columns, s: S.data, slopes: S.grad });
+    this.matrices.push({ between, rows: S.rows, columns: S.columns, s: S.data, derivatives: S.grad });
     return S;
   }
 
@@ -243,8 +243,8 @@ class Points {
   }
 }
 
-// Each matrix has functions (S, pairs, h, given, points) that return a value and add its derivative to S.grad; `mine` says
-// which pairs are left, `given` makes what belongs to anchors or references, and `alone` are functions of the points.
+// Each matrix has functions (S, pairs, h, inputs, points) that return a value and add its derivative to S.grad; `mine` says
+// which pairs are left, `inputs` makes what belongs to anchors, references or pairs, and `alone` are functions of the points.
 const lossOf = ({ names, alone, matrices }) => (x, labels, n, d, proxies, classes, values) => {
   const points = new Points(x, labels, n, d, proxies, classes);
   const h = Object.fromEntries(names.map((name, k) => [name, values[k]]));
@@ -252,8 +252,8 @@ const lossOf = ({ names, alone, matrices }) => (x, labels, n, d, proxies, classe
   for (const each of matrices) {
     const [S, all] = points.matrix(each, h);
     const pairs = each.mine ? each.mine(S, all, h) : all;
-    const given = each.given.map((make) => make(points, h));
-    for (const compute of each.functions) value += compute(S, pairs, h, given, points);
+    const inputs = each.inputs.map((make) => make(points, h));
+    for (const compute of each.functions) value += compute(S, pairs, h, inputs, points);
   }
   for (const each of alone) value += each(points, h);
   points.tape.run();
@@ -261,12 +261,12 @@ const lossOf = ({ names, alone, matrices }) => (x, labels, n, d, proxies, classe
   return { value, matrices: points.matrices, gradient: points.samples.grad, proxyGradient };
 };
 
-// A function that is written by hand gives a sum over units, their number, that of those that are not zero, and slopes of
+// A function that is written by hand gives a sum over units, their number, that of those that are not zero, and derivatives of
 // the sum; this is their mean.
-const averaged = (reduction, compute) => (S, pairs, h, given, points) => {
+const averaged = (reduction, compute) => (S, pairs, h, inputs, points) => {
   const found = compute(S, pairs.kinds, h, points);
   const weight = reduction === "sum" ? 1 : 1 / Math.max(reduction === "mean" ? found.units : found.nonzero, 1);
-  found.slopes.forEach((slope, k) => (S.grad[k] += weight * slope));
+  found.derivatives.forEach((derivative, k) => (S.grad[k] += weight * derivative));
   return weight * found.total;
 };
 
@@ -296,17 +296,17 @@ const byCurves = (cosines, positive, negative) => {
       const s = Math.min(Math.max(S.data[at], cosines[0]), cosines[last]), list = weights[side];
       let k = 0;
       while (k < last - 1 && cosines[k + 1] < s) k++;
-      const share = (s - cosines[k]) / (cosines[k + 1] - cosines[k]), slope = list[k] + share * (list[k + 1] - list[k]);
-      value += areas[side][k] + ((list[k] + slope) / 2) * (s - cosines[k]);
-      S.grad[at] += slope;
+      const share = (s - cosines[k]) / (cosines[k + 1] - cosines[k]), derivative = list[k] + share * (list[k + 1] - list[k]);
+      value += areas[side][k] + ((list[k] + derivative) / 2) * (s - cosines[k]);
+      S.grad[at] += derivative;
     });
     return value;
   };
 };
 // Losses, or parts of losses, that are no formula; a function is named after the class that it belongs to and its role.
-// A matrix function takes the kinds of pairs (1 positive, 2 negative) and returns the sum over units, their number, that of those that are not zero, and the slopes of the sum.
+// A matrix function takes the kinds of pairs (1 positive, 2 negative) and returns the sum over units, their number, that of those that are not zero, and the derivatives of the sum.
 
-const begin = (S) => ({ total: 0, units: 0, nonzero: 0, slopes: new Float64Array(S.rows * S.columns) });
+const begin = (S) => ({ total: 0, units: 0, nonzero: 0, derivatives: new Float64Array(S.rows * S.columns) });
 
 // every positive pair against the negatives of its anchor, seen from both its ends
 function AngularLoss_matrix(S, pairs, h) {
@@ -325,16 +325,16 @@ function AngularLoss_matrix(S, pairs, h) {
         }
       if (!negatives) continue;
       const logit = Math.log(sum) + 2 * push - pull * S.data[a * n + p];
-      const value = softplus(logit), slope = sigmoid(logit);
+      const value = softplus(logit), derivative = sigmoid(logit);
       found.total += value;
       found.units++;
       found.nonzero += value !== 0;
-      found.slopes[a * n + p] -= slope * pull;
+      found.derivatives[a * n + p] -= derivative * pull;
       for (let k = 0; k < n; k++)
         if (pairs[a * n + k] === 2) {
-          const share = (slope * push * powers[a * n + k] * powers[p * n + k]) / sum;
-          found.slopes[a * n + k] += share;
-          found.slopes[p * n + k] += share;
+          const share = (derivative * push * powers[a * n + k] * powers[p * n + k]) / sum;
+          found.derivatives[a * n + k] += share;
+          found.derivatives[p * n + k] += share;
         }
     }
   return found;
@@ -375,7 +375,7 @@ function FastAPLoss_matrix(S, pairs, h) {
     for (let j = 0; j < n; j++) {
       if (!pairs[i * n + j]) continue;
       const [low, , inside] = node(S.data[i * n + j] * scale, bins), by = pairs[i * n + j] === 1 ? byNear : byFar;
-      if (inside) found.slopes[i * n + j] = scale * (by[low + 1] - by[low]);
+      if (inside) found.derivatives[i * n + j] = scale * (by[low + 1] - by[low]);
     }
     found.total += value;
     found.units++;
@@ -406,7 +406,7 @@ function HistogramLoss_matrix(S, pairs, h) {
   pairs.forEach((side, k) => {
     if (!side) return;
     const [low, , inside] = node((S.data[k] + 1) * scale, bins), by = side === 1 ? byNear : byFar;
-    if (inside) found.slopes[k] = scale * (by[low + 1] - by[low]);
+    if (inside) found.derivatives[k] = scale * (by[low + 1] - by[low]);
   });
   found.units = 1;
   found.nonzero = +(found.total !== 0);
@@ -417,7 +417,7 @@ function HistogramLoss_matrix(S, pairs, h) {
 function LiftedStructureLoss_matrix(S, pairs, h) {
   const found = begin(S), n = S.rows;
   const presses = new Float64Array(n).fill(-1e6), peaks = new Float64Array(n).fill(-Infinity), sums = new Float64Array(n);
-  const slopes = new Float64Array(n);
+  const derivatives = new Float64Array(n);
   for (let i = 0; i < n; i++) {
     for (let k = 0; k < n; k++) if (pairs[i * n + k] === 2) peaks[i] = Math.max(peaks[i], h.margin + S.data[i * n + k]);
     for (let k = 0; k < n; k++) if (pairs[i * n + k] === 2) sums[i] += Math.exp(h.margin + S.data[i * n + k] - peaks[i]);
@@ -432,13 +432,13 @@ function LiftedStructureLoss_matrix(S, pairs, h) {
       found.total += (gap * gap) / 4;
       found.units += 0.5;
       found.nonzero += gap > 0 ? 0.5 : 0;
-      found.slopes[i * n + j] -= gap / 2;
-      slopes[i] += (gap / 2) * Math.exp(presses[i] - joint);
-      slopes[j] += (gap / 2) * Math.exp(presses[j] - joint);
+      found.derivatives[i * n + j] -= gap / 2;
+      derivatives[i] += (gap / 2) * Math.exp(presses[i] - joint);
+      derivatives[j] += (gap / 2) * Math.exp(presses[j] - joint);
     }
   for (let i = 0; i < n; i++)
     for (let k = 0; k < n; k++)
-      if (pairs[i * n + k] === 2) found.slopes[i * n + k] += (slopes[i] * Math.exp(h.margin + S.data[i * n + k] - peaks[i])) / sums[i];
+      if (pairs[i * n + k] === 2) found.derivatives[i * n + k] += (derivatives[i] * Math.exp(h.margin + S.data[i * n + k] - peaks[i])) / sums[i];
   return found;
 }
 
@@ -480,10 +480,10 @@ function QuadrupletLoss_matrix(S, pairs, h, points) {
         found.total += high[0].sums[first] - high[own].sums[skipped] - count * limit;
         found.units += high[0].values.length - high[own].values.length;
         found.nonzero += count;
-        found.slopes[ij] -= count;
+        found.derivatives[ij] -= count;
       } else if (pairs[ij] === 2) {
         const s = S.data[ij];
-        found.slopes[ij] += below(low[0], s) - below(low[own], s) - below(low[labels[j] + 1], s);
+        found.derivatives[ij] += below(low[0], s) - below(low[own], s) - below(low[labels[j] + 1], s);
       }
     }
   return found;
@@ -503,14 +503,14 @@ function ProxyGMLLoss_matrix(S, pairs, h, points) {
       seen[Math.floor(j / centers)] = 1;
     });
     const [value, shares] = among(sums, seen, points.labels[i]);
-    kept.forEach((keep, j) => keep && (found.slopes[i * n + j] = shares[Math.floor(j / centers)]));
+    kept.forEach((keep, j) => keep && (found.derivatives[i * n + j] = shares[Math.floor(j / centers)]));
     found.total += value;
     found.units++;
     found.nonzero += value !== 0;
   }
   return found;
 }
-// minus the logarithm of a class's share in a softmax, and its slopes
+// minus the logarithm of a class's share in a softmax, and its derivatives
 const among = (logits, seen, own) => {
   const peak = logits.reduce((most, each, k) => (seen[k] ? Math.max(most, each) : most), -Infinity);
   const powers = logits.map((each, k) => (seen[k] ? Math.exp(each - peak) : 0));
@@ -571,11 +571,11 @@ function SoftTripleLoss_alone(points, h) {
 
 // ---- one number for each anchor
 
-// a function of each row, with its slopes
-const ofRows = (tape, X, value, slope) => {
+// a function of each row, with its derivatives
+const ofRows = (tape, X, value, derivative) => {
   const made = matrixOf(X.rows, 1);
   made.data.forEach((_, i) => (made.data[i] = value(X.data.subarray(i * X.columns, (i + 1) * X.columns))));
-  tape.add(() => X.grad.forEach((_, k) => (X.grad[k] += made.grad[Math.floor(k / X.columns)] * slope(X.data[k], made.data[Math.floor(k / X.columns)]))));
+  tape.add(() => X.grad.forEach((_, k) => (X.grad[k] += made.grad[Math.floor(k / X.columns)] * derivative(X.data[k], made.data[Math.floor(k / X.columns)]))));
   return made;
 };
 const NPairsLoss_squared_norm = ({ tape, samples }) => ofRows(tape, samples, (row) => row.reduce((sum, x) => sum + x * x, 0), (x) => 2 * x);
@@ -598,7 +598,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "alpha", "help": "angle in degrees", "value": 40.0, "least": 30.0, "most": 60.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["alpha"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [averaged("mean", AngularLoss_matrix)] }] }),
+run: lossOf({ names: ["alpha"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("mean", AngularLoss_matrix)] }] }),
 },
 "ArcFace": {
 about: "ArcFace: an additive margin on the angle.",
@@ -610,7 +610,7 @@ similarity: "cosine",
 centers: 1,
 parameters: [{"name": "margin", "help": "margin in degrees", "value": 28.6, "least": 0.0, "most": 60.0, "log": false, "whole": false, "choices": null}, {"name": "scale", "help": "scale", "value": 64.0, "least": 1.0, "most": 256.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -729,7 +729,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "alpha", "help": "steepness on positives", "value": 2.0, "least": 0.1, "most": 100.0, "log": true, "whole": false, "choices": null}, {"name": "beta", "help": "steepness on negatives", "value": 50.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}, {"name": "base", "help": "threshold between positives and negatives", "value": 0.5, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["alpha", "beta", "base"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["alpha", "beta", "base"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -879,7 +879,7 @@ run: lossOf({ names: ["alpha", "beta", "base", "miner.margin"], alone: [], matri
     }
   }
   return relationOf(kept, m, n);
-}, given: [], functions: [(S, pairs, h, given) => {
+}, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -987,7 +987,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin", "help": "relaxation", "value": 0.4, "least": 0.0, "most": 0.6, "log": false, "whole": false, "choices": null}, {"name": "gamma", "help": "scale", "value": 80.0, "least": 8.0, "most": 512.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "gamma"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "gamma"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_gamma = h["gamma"];
@@ -1108,7 +1108,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "positive_margin", "help": "positives above this similarity cost nothing", "value": 1.0, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "negative_margin", "help": "negatives below this similarity cost nothing", "value": 0.5, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["positive_margin", "negative_margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["positive_margin", "negative_margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_positive_margin = h["positive_margin"];
@@ -1225,7 +1225,7 @@ similarity: "cosine",
 centers: 1,
 parameters: [{"name": "margin", "help": "margin", "value": 0.35, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "scale", "help": "scale", "value": 64.0, "least": 1.0, "most": 128.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -1334,7 +1334,7 @@ similarity: "squared_euclidean",
 centers: 0,
 parameters: [{"name": "bins", "help": "number of histogram intervals", "value": 10, "least": 5, "most": 50, "log": false, "whole": true, "choices": null}],
 exact: true,
-run: lossOf({ names: ["bins"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, given: [], functions: [averaged("mean", FastAPLoss_matrix)] }] }),
+run: lossOf({ names: ["bins"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("mean", FastAPLoss_matrix)] }] }),
 },
 "Generalized lifted structure": {
 about: "Generalized lifted structure: all positives and all negatives of an anchor, in one hinge.",
@@ -1346,7 +1346,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin", "value": 0.5, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "scale", "help": "multiplies the similarities", "value": 1.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_margin = h["margin"];
@@ -1462,7 +1462,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "bins", "help": "number of histogram intervals", "value": 100, "least": 20, "most": 200, "log": false, "whole": true, "choices": null}],
 exact: true,
-run: lossOf({ names: ["bins"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [averaged("mean", HistogramLoss_matrix)] }] }),
+run: lossOf({ names: ["bins"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("mean", HistogramLoss_matrix)] }] }),
 },
 "Intra-pair variance": {
 about: "Intra-pair variance: penalizes positive (negative) pairs far below (above) the batch mean.",
@@ -1474,7 +1474,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "positive_epsilon", "help": "slack of positives", "value": 0.01, "least": 0.001, "most": 0.2, "log": true, "whole": false, "choices": null}, {"name": "negative_epsilon", "help": "slack of negatives", "value": 0.01, "least": 0.001, "most": 0.2, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["positive_epsilon", "negative_epsilon"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["positive_epsilon", "negative_epsilon"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_positive_epsilon = h["positive_epsilon"];
@@ -1671,7 +1671,7 @@ similarity: "euclidean",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin", "value": 1.0, "least": 0.1, "most": 2.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "euclidean", normalize: true }, pool: null, mine: null, given: [], functions: [averaged("mean", LiftedStructureLoss_matrix)] }] }),
+run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "euclidean", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("mean", LiftedStructureLoss_matrix)] }] }),
 },
 "Margin": {
 about: "Margin loss with a learned boundary β between positive and negative distances.",
@@ -1683,7 +1683,7 @@ similarity: "euclidean",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin", "value": 0.2, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "beta", "help": "boundary between positive and negative distances", "value": 1.2, "least": 0.5, "most": 1.5, "log": false, "whole": false, "choices": null}, {"name": "nu", "help": "weight of the mean beta", "value": 0.0, "least": 0.0, "most": 0.1, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matrices: [{ between: "samples against samples", similarity: { kind: "euclidean", normalize: true }, pool: null, mine: null, given: [MarginLoss_boundary], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matrices: [{ between: "samples against samples", similarity: { kind: "euclidean", normalize: true }, pool: null, mine: null, inputs: [MarginLoss_boundary], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_margin = h["margin"];
@@ -1703,7 +1703,7 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
     for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
       const ij = positives.entries[j];
       const s = data[ij];
-      const v = Math.max((h_margin - s) - given[0].data[i], 0);
+      const v = Math.max((h_margin - s) - inputs[0].data[i], 0);
       sum += v;
     }
     f1[i] = sum;
@@ -1720,7 +1720,7 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
   // sum[negatives](relu((margin + beta) + s))
   const f3 = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_margin + given[0].data[i];
+    const x0 = h_margin + inputs[0].data[i];
     let sum = 0;
     for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
       const ij = negatives.entries[j];
@@ -1741,14 +1741,14 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
     for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
       const ij = positives.entries[j];
       const s = data[ij];
-      if (0 < Math.max((h_margin - s) - given[0].data[i], 0)) count++;
+      if (0 < Math.max((h_margin - s) - inputs[0].data[i], 0)) count++;
     }
     f5[i] = count;
   }
   // count[negatives](0.0 < relu((margin + beta) + s))
   const f6 = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_margin + given[0].data[i];
+    const x0 = h_margin + inputs[0].data[i];
     let count = 0;
     for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
       const ij = negatives.entries[j];
@@ -1773,7 +1773,7 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
   }
   // backward: sum[negatives](relu((margin + beta) + s))
   for (let i = 0; i < m; i++) {
-    const x0 = h_margin + given[0].data[i];
+    const x0 = h_margin + inputs[0].data[i];
     const g = g3[i];
     if (g === 0) continue;
     let d0 = 0;
@@ -1784,7 +1784,7 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
       d0 += 0 < (x0 + s) ? w : 0;
       grad[ij] += 0 < (x0 + s) ? w : 0;
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   // backward: sum[positives](relu((margin - s) - beta))
   for (let i = 0; i < m; i++) {
@@ -1795,10 +1795,10 @@ run: lossOf({ names: ["margin", "beta", "nu"], alone: [MarginLoss_alone], matric
       const ij = positives.entries[j];
       const s = data[ij];
       const w = g;
-      grad[ij] += 0 < ((h_margin - s) - given[0].data[i]) ? -w : 0;
-      d1 += 0 < ((h_margin - s) - given[0].data[i]) ? -w : 0;
+      grad[ij] += 0 < ((h_margin - s) - inputs[0].data[i]) ? -w : 0;
+      d1 += 0 < ((h_margin - s) - inputs[0].data[i]) ? -w : 0;
     }
-    given[0].grad[i] += d1;
+    inputs[0].grad[i] += d1;
   }
   return value;
 }] }] }),
@@ -1813,7 +1813,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "alpha", "help": "steepness on positives", "value": 2.0, "least": 0.1, "most": 100.0, "log": true, "whole": false, "choices": null}, {"name": "beta", "help": "steepness on negatives", "value": 50.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}, {"name": "base", "help": "threshold between positives and negatives", "value": 0.5, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["alpha", "beta", "base"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["alpha", "beta", "base"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -1966,7 +1966,7 @@ run: lossOf({ names: ["alpha", "beta", "base", "miner.epsilon"], alone: [], matr
     }
   }
   return relationOf(kept, m, n);
-}, given: [], functions: [(S, pairs, h, given) => {
+}, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -2077,7 +2077,7 @@ similarity: "dot",
 centers: 0,
 parameters: [{"name": "l2", "help": "weight of the mean squared norm", "value": 0.0, "least": 0.0, "most": 0.1, "log": false, "whole": false, "choices": null}, {"name": "scale", "help": "multiplies the similarities", "value": 1.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["l2", "scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "dot", normalize: false }, pool: null, mine: null, given: [NPairsLoss_squared_norm], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["l2", "scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "dot", normalize: false }, pool: null, mine: null, inputs: [NPairsLoss_squared_norm], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -2143,7 +2143,7 @@ run: lossOf({ names: ["l2", "scale"], alone: [], matrices: [{ between: "samples 
   }
   let f6 = 0;
   for (let i = 0; i < m; i++) {
-    f6 += h_l2 * given[0].data[i];
+    f6 += h_l2 * inputs[0].data[i];
   }
   let f7 = 0;
   for (let i = 0; i < m; i++) {
@@ -2158,7 +2158,7 @@ run: lossOf({ names: ["l2", "scale"], alone: [], matrices: [{ between: "samples 
   g6 += 1 / Math.max(f7, 1);
   for (let i = 0; i < m; i++) {
     const w = g6;
-    given[0].grad[i] += w * h_l2;
+    inputs[0].grad[i] += w * h_l2;
   }
   for (let i = 0; i < m; i++) {
     const w = g4;
@@ -2208,7 +2208,7 @@ similarity: "squared_euclidean",
 centers: 0,
 parameters: [{"name": "scale", "help": "scale", "value": 1.0, "least": 1.0, "most": 64.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -2325,7 +2325,7 @@ similarity: "cosine",
 centers: 1,
 parameters: [{"name": "temperature", "help": "temperature", "value": 0.05, "least": 0.01, "most": 1.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_temperature = h["temperature"];
@@ -2433,7 +2433,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "temperature", "help": "temperature", "value": 0.07, "least": 0.01, "most": 1.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_temperature = h["temperature"];
@@ -2544,7 +2544,7 @@ similarity: "cosine",
 centers: 1,
 parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "alpha", "help": "scale", "value": 32.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "proxies against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "proxies against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives } = pairs;
   const h_alpha = h["alpha"];
@@ -2607,7 +2607,7 @@ run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "prox
     }
   }
   return value;
-}] }, { between: "proxies against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+}] }, { between: "proxies against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -2681,7 +2681,7 @@ similarity: "cosine",
 centers: 1,
 parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "alpha", "help": "scale", "value": 32.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "proxies against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "alpha"], alone: [], matrices: [{ between: "proxies against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -2802,7 +2802,7 @@ similarity: "cosine",
 centers: 3,
 parameters: [{"name": "centers", "help": "proxies of each class", "value": 3, "least": 1, "most": 5, "log": false, "whole": true, "choices": null}, {"name": "neighbors", "help": "proxies that a sample is compared with", "value": 8, "least": 5, "most": 200, "log": true, "whole": true, "choices": null}, {"name": "weight", "help": "weight of the term on proxies", "value": 0.3, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["centers", "neighbors", "weight"], alone: [ProxyGMLLoss_alone], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [averaged("mean", ProxyGMLLoss_matrix)] }] }),
+run: lossOf({ names: ["centers", "neighbors", "weight"], alone: [ProxyGMLLoss_alone], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [averaged("mean", ProxyGMLLoss_matrix)] }] }),
 },
 "ProxyNCA": {
 about: "ProxyNCA: the distance to the proxy of the class against the distances to the other proxies.",
@@ -2814,7 +2814,7 @@ similarity: "squared_euclidean",
 centers: 1,
 parameters: [{"name": "scale", "help": "scale", "value": 1.0, "least": 1.0, "most": 64.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -2930,7 +2930,7 @@ similarity: "squared_euclidean",
 centers: 1,
 parameters: [{"name": "temperature", "help": "temperature", "value": 0.111, "least": 0.01, "most": 1.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "squared_euclidean", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_temperature = h["temperature"];
@@ -3038,7 +3038,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin1", "help": "margin of the triplets", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "margin2", "help": "margin of the quadruplets", "value": 0.05, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin1", "margin2"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin1", "margin2"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_margin1 = h["margin1"];
@@ -3199,7 +3199,7 @@ run: lossOf({ names: ["alpha", "beta", "base", "margin"], alone: [], matrices: [
     }
   }
   return relationOf(kept, m, n);
-}, given: [], functions: [(S, pairs, h, given) => {
+}, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_alpha = h["alpha"];
@@ -3310,7 +3310,7 @@ similarity: "snr",
 centers: 0,
 parameters: [{"name": "positive_margin", "help": "positives below this distance cost nothing", "value": 0.0, "least": 0.0, "most": 0.5, "log": false, "whole": false, "choices": null}, {"name": "negative_margin", "help": "negatives above this distance cost nothing", "value": 1.0, "least": 0.1, "most": 2.0, "log": false, "whole": false, "choices": null}, {"name": "regularizer", "help": "weight of the zero-mean term", "value": 0.0, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["positive_margin", "negative_margin", "regularizer"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "snr", normalize: true }, pool: null, mine: null, given: [SNRContrastiveLoss_absolute_sum], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["positive_margin", "negative_margin", "regularizer"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "snr", normalize: true }, pool: null, mine: null, inputs: [SNRContrastiveLoss_absolute_sum], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_positive_margin = h["positive_margin"];
@@ -3380,11 +3380,11 @@ run: lossOf({ names: ["positive_margin", "negative_margin", "regularizer"], alon
   }
   let f8 = 0;
   for (let i = 0; i < m; i++) {
-    f8 += h_regularizer * given[0].data[i];
+    f8 += h_regularizer * inputs[0].data[i];
   }
   let f9 = 0;
   for (let i = 0; i < m; i++) {
-    f9 += Math.abs((h_regularizer * given[0].data[i])) > 1.7763568394002505e-15;
+    f9 += Math.abs((h_regularizer * inputs[0].data[i])) > 1.7763568394002505e-15;
   }
   const value = (f1 / Math.max(f3, 1) + f5 / Math.max(f7, 1)) + f8 / Math.max(f9, 1);
   const g0 = new Float64Array(m);
@@ -3397,7 +3397,7 @@ run: lossOf({ names: ["positive_margin", "negative_margin", "regularizer"], alon
   g8 += 1 / Math.max(f9, 1);
   for (let i = 0; i < m; i++) {
     const w = g8;
-    given[0].grad[i] += w * h_regularizer;
+    inputs[0].grad[i] += w * h_regularizer;
   }
   for (let i = 0; i < m; i++) {
     const w = g5;
@@ -3442,7 +3442,7 @@ similarity: "dot",
 centers: 1,
 parameters: [],
 exact: true,
-run: lossOf({ names: [], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "dot", normalize: false }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: [], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "dot", normalize: false }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   // count[positives](1.0)
@@ -3549,7 +3549,7 @@ similarity: "cosine",
 centers: 10,
 parameters: [{"name": "centers", "help": "centers of each class", "value": 10, "least": 1, "most": 10, "log": false, "whole": true, "choices": null}, {"name": "la", "help": "scale", "value": 20.0, "least": 1.0, "most": 100.0, "log": true, "whole": false, "choices": null}, {"name": "gamma", "help": "temperature over centers", "value": 0.1, "least": 0.01, "most": 1.0, "log": true, "whole": false, "choices": null}, {"name": "margin", "help": "margin", "value": 0.01, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}, {"name": "tau", "help": "weight of merging", "value": 0.2, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["centers", "la", "gamma", "margin", "tau"], alone: [SoftTripleLoss_alone], matrices: [{ between: "samples against classes, whose proxies are pooled", similarity: { kind: "cosine", normalize: true }, pool: SoftTripleLoss_pool, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["centers", "la", "gamma", "margin", "tau"], alone: [SoftTripleLoss_alone], matrices: [{ between: "samples against classes, whose proxies are pooled", similarity: { kind: "cosine", normalize: true }, pool: SoftTripleLoss_pool, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_la = h["la"];
@@ -3659,7 +3659,7 @@ centers: 1,
 parameters: [{"name": "margin", "help": "the multiple of the angle", "value": 4, "least": 2, "most": 5, "log": false, "whole": true, "choices": [2, 3, 4, 5]}, {"name": "scale", "help": "scale", "value": 1.0, "least": 1.0, "most": 64.0, "log": true, "whole": false, "choices": null}],
 exact: false,
 run: choose([0], [[2, 3, 4, 5]], [
-lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [SphereFaceLoss_norm], functions: [(S, pairs, h, given) => {
+lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [SphereFaceLoss_norm], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -3677,7 +3677,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f1_peak = new Float64Array(m);
   const f1_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
       const ij = negatives.entries[j];
@@ -3694,7 +3694,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f2_peak = new Float64Array(m);
   const f2_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
       const ij = positives.entries[j];
@@ -3729,7 +3729,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   }
   // backward: logsumexp[positives]((scale * ‖x‖) * where(s < 6.123233995736766e-17, (-(((2.0 * s) * s) - 1.0)) - 2.0, ((2.0 * s) * s) - 1.0))
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g2[i];
     if (g === 0) continue;
     const peak = f2_peak[i];
@@ -3749,11 +3749,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (x4 * h_scale);
       grad[ij] += w * (x0 * ((x1 ? (-x5) : 0) + (x1 ? 0 : x5)));
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   // backward: logsumexp[negatives]((scale * ‖x‖) * s)
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g1[i];
     if (g === 0) continue;
     const peak = f1_peak[i];
@@ -3768,11 +3768,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (s * h_scale);
       grad[ij] += w * x0;
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   return value;
 }] }] }),
-lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [SphereFaceLoss_norm], functions: [(S, pairs, h, given) => {
+lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [SphereFaceLoss_norm], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -3790,7 +3790,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f1_peak = new Float64Array(m);
   const f1_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
       const ij = negatives.entries[j];
@@ -3807,7 +3807,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f2_peak = new Float64Array(m);
   const f2_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
       const ij = positives.entries[j];
@@ -3843,7 +3843,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   }
   // backward: logsumexp[positives]((scale * ‖x‖) * where(s < -0.4999999999999998, (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s) - 4.0, where(s < 0.5000000000000001, (-(((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - 2.0, ((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)))
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g2[i];
     if (g === 0) continue;
     const peak = f2_peak[i];
@@ -3865,11 +3865,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (x6 * h_scale);
       grad[ij] += w * (x0 * ((x1 ? x7 : 0) + (x1 ? 0 : ((x5 ? (-x7) : 0) + (x5 ? 0 : x7)))));
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   // backward: logsumexp[negatives]((scale * ‖x‖) * s)
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g1[i];
     if (g === 0) continue;
     const peak = f1_peak[i];
@@ -3884,11 +3884,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (s * h_scale);
       grad[ij] += w * x0;
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   return value;
 }] }] }),
-lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [SphereFaceLoss_norm], functions: [(S, pairs, h, given) => {
+lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [SphereFaceLoss_norm], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -3906,7 +3906,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f1_peak = new Float64Array(m);
   const f1_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
       const ij = negatives.entries[j];
@@ -3923,7 +3923,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f2_peak = new Float64Array(m);
   const f2_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
       const ij = positives.entries[j];
@@ -3961,7 +3961,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   }
   // backward: logsumexp[positives]((scale * ‖x‖) * where(s < -0.7071067811865475, (-(((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - 6.0, where(s < 6.123233995736766e-17, (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0)) - 4.0, where(s < 0.7071067811865476, (-(((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - 2.0, ((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0)))))
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g2[i];
     if (g === 0) continue;
     const peak = f2_peak[i];
@@ -3988,11 +3988,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (x9 * h_scale);
       grad[ij] += w * (x0 * ((x1 ? x12 : 0) + (x1 ? 0 : ((x7 ? x11 : 0) + (x7 ? 0 : ((x8 ? x12 : 0) + (x8 ? 0 : x11)))))));
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   // backward: logsumexp[negatives]((scale * ‖x‖) * s)
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g1[i];
     if (g === 0) continue;
     const peak = f1_peak[i];
@@ -4007,11 +4007,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (s * h_scale);
       grad[ij] += w * x0;
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   return value;
 }] }] }),
-lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [SphereFaceLoss_norm], functions: [(S, pairs, h, given) => {
+lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against proxies", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [SphereFaceLoss_norm], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -4029,7 +4029,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f1_peak = new Float64Array(m);
   const f1_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = negatives.first[i], last = negatives.first[i + 1]; j < last; j++) {
       const ij = negatives.entries[j];
@@ -4046,7 +4046,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   const f2_peak = new Float64Array(m);
   const f2_total = new Float64Array(m);
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     let peak = -Number.MAX_VALUE, total = 0;
     for (let j = positives.first[i], last = positives.first[i + 1]; j < last; j++) {
       const ij = positives.entries[j];
@@ -4085,7 +4085,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
   }
   // backward: logsumexp[positives]((scale * ‖x‖) * where(s < -0.8090169943749473, (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - 8.0, where(s < -0.30901699437494734, (-(((2.0 * s) * (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s))) - 6.0, where(s < 0.30901699437494745, (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - 4.0, where(s < 0.8090169943749475, (-(((2.0 * s) * (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s))) - 2.0, ((2.0 * s) * (((2.0 * s) * (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s)) - (((2.0 * s) * s) - 1.0))) - (((2.0 * s) * (((2.0 * s) * s) - 1.0)) - s))))))
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g2[i];
     if (g === 0) continue;
     const peak = f2_peak[i];
@@ -4115,11 +4115,11 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (x11 * h_scale);
       grad[ij] += w * (x0 * ((x1 ? x14 : 0) + (x1 ? 0 : ((x7 ? x15 : 0) + (x7 ? 0 : ((x9 ? x14 : 0) + (x9 ? 0 : ((x10 ? x15 : 0) + (x10 ? 0 : x14)))))))));
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   // backward: logsumexp[negatives]((scale * ‖x‖) * s)
   for (let i = 0; i < m; i++) {
-    const x0 = h_scale * given[0].data[i];
+    const x0 = h_scale * inputs[0].data[i];
     const g = g1[i];
     if (g === 0) continue;
     const peak = f1_peak[i];
@@ -4134,7 +4134,7 @@ lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples a
       d0 += w * (s * h_scale);
       grad[ij] += w * x0;
     }
-    given[0].grad[i] += d0;
+    inputs[0].grad[i] += d0;
   }
   return value;
 }] }] })
@@ -4150,7 +4150,7 @@ similarity: "cosine",
 centers: 3,
 parameters: [{"name": "centers", "help": "centers of each class", "value": 3, "least": 1, "most": 5, "log": false, "whole": true, "choices": null}, {"name": "margin", "help": "margin in degrees", "value": 28.6, "least": 0.0, "most": 60.0, "log": false, "whole": false, "choices": null}, {"name": "scale", "help": "scale", "value": 64.0, "least": 1.0, "most": 256.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["centers", "margin", "scale"], alone: [], matrices: [{ between: "samples against classes, whose proxies are pooled", similarity: { kind: "cosine", normalize: true }, pool: nearest, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["centers", "margin", "scale"], alone: [], matrices: [{ between: "samples against classes, whose proxies are pooled", similarity: { kind: "cosine", normalize: true }, pool: nearest, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];
@@ -4269,7 +4269,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "temperature", "help": "temperature", "value": 0.1, "least": 0.01, "most": 1.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["temperature"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives, both } = pairs;
   const h_temperature = h["temperature"];
@@ -4379,7 +4379,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_margin = h["margin"];
@@ -4498,7 +4498,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_margin = h["margin"];
@@ -4618,7 +4618,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin", "value": 0.1, "least": 0.0, "most": 1.0, "log": false, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_margin = h["margin"];
@@ -4732,7 +4732,7 @@ similarity: "cosine",
 centers: 0,
 parameters: [{"name": "margin", "help": "margin in degrees", "value": 5.73, "least": 0.0, "most": 20.0, "log": false, "whole": false, "choices": null}, {"name": "scale", "help": "scale", "value": 64.0, "least": 8.0, "most": 128.0, "log": true, "whole": false, "choices": null}],
 exact: true,
-run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, given: [], functions: [(S, pairs, h, given) => {
+run: lossOf({ names: ["margin", "scale"], alone: [], matrices: [{ between: "samples against samples", similarity: { kind: "cosine", normalize: true }, pool: null, mine: null, inputs: [], functions: [(S, pairs, h, inputs) => {
   const { rows: m, columns: n, data, grad } = S;
   const { positives, negatives } = pairs;
   const h_scale = h["scale"];

@@ -45,7 +45,7 @@ const Words = (() => {
       parts.push(".");
       if (found.odd > 0) parts.push(" ", strong(percent(found.odd)), " weigh the wrong way: positives are pushed apart, or negatives pulled together.");
     } else parts.push(" It compares nothing on this batch.");
-    parts.push(" The gradient's norm is ", strong(short(Batch.norm(lane.slopes))), "; the learning rate is ", strong(short(rate)), ".");
+    parts.push(" The gradient's norm is ", strong(short(Batch.norm(lane.derivatives))), "; the learning rate is ", strong(short(rate)), ".");
     if (!lane.loss.exact) parts.push(" Part of this gradient does not go through similarities, so that the weights do not explain all of it.");
     return parts;
   };
@@ -62,7 +62,7 @@ const Words = (() => {
   const pair = (lane, group, row, column) => {
     const at = row * group.n + column;
     const named = (side, place) => (side === "classes" ? `class ${letter(place)}` : nameOf(lane, lane.itemOf(side, place, 0)));
-    const weight = group.kinds[at] ? `weight ${short(-group.kinds[at] * group.slopes[at])}` : "itself";
+    const weight = group.kinds[at] ? `weight ${short(-group.kinds[at] * group.derivatives[at])}` : "itself";
     return `${named(group.rows, row)} with ${named(group.columns, column)}: similarity ${signed(group.s[at])}, ${weight}`;
   };
 
@@ -80,14 +80,14 @@ const Words = (() => {
   // How far two losses agree; where their points have parted, the second is asked about those of the first.
   const together = (first, second) => {
     const same = first.angles.every((each, at) => Math.abs(each - second.angles[at]) < 1e-9);
-    let slopes = second.slopes;
+    let derivatives = second.derivatives;
     if (!same) {
       const kept = second.angles;
       second.angles = first.angles;
-      slopes = second.alongCircle(second.run().gradient, second.x, null);
+      derivatives = second.alongCircle(second.run().gradient, second.x, null);
       second.angles = kept;
     }
-    const cosine = Batch.cosine(first.slopes, slopes);
+    const cosine = Batch.cosine(first.derivatives, derivatives);
     const means = [[0.95, "almost the same direction"], [0.7, "much the same direction"], [0.3, "partly the same direction"], [-0.3, "hardly related"], [-2, "against each other"]];
     const where = same ? "on this batch" : "on the points of the first, which have parted from the second's,";
     const known = Number.isFinite(cosine);

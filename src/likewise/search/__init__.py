@@ -7,27 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from likewise.search.calibration import Calibration, calibrate
+    from likewise.search.card import IndexCard
     from likewise.search.encoder import Encoder
     from likewise.search.found import Found, Item, Rerank
     from likewise.search.index import Index
-    from likewise.search.places import open_index
-    from likewise.search.postgres import PostgresIndex
     from likewise.search.rerank import KReciprocal, QueryExpansion, expand, k_reciprocal
+    from likewise.search.store import VectorStore
+    from likewise.search.transfer import read_embeddings, write_parquet
+    from likewise.search.versions import check_version, list_versions, purge_versions, restore_version
 
 __all__ = [
     "Calibration",
     "Encoder",
     "Found",
     "Index",
+    "IndexCard",
     "Item",
     "KReciprocal",
-    "PostgresIndex",
     "QueryExpansion",
     "Rerank",
+    "VectorStore",
     "calibrate",
+    "check_version",
     "expand",
     "k_reciprocal",
-    "open_index",
+    "list_versions",
+    "purge_versions",
+    "read_embeddings",
+    "restore_version",
+    "write_parquet",
 ]
 
 # Used by other packages of the library, not part of the public API.
@@ -44,51 +52,57 @@ if TYPE_CHECKING:
     from likewise.search.encoder import shown_to as shown_to
     from likewise.search.export import EXPORT_FORMATS as EXPORT_FORMATS
     from likewise.search.export import export_model as export_model
-    from likewise.search.manifest import MANIFEST_FILE as MANIFEST_FILE
-    from likewise.search.manifest import STORAGES as STORAGES
-    from likewise.search.manifest import read_manifest as read_manifest
     from likewise.search.places import is_url as is_url
     from likewise.search.places import split_url as split_url
     from likewise.search.serve.app import make_app as make_app
     from likewise.search.serve.guard import is_loopback as is_loopback
     from likewise.search.serve.limits import Limits as Limits
+    from likewise.search.snapshots import adopt as adopt
     from likewise.search.thumbnails import THUMBNAIL_SIDE as THUMBNAIL_SIDE
     from likewise.search.thumbnails import thumbnail as thumbnail
+    from likewise.search.vectors import STORAGES as STORAGES
+    from likewise.search.versions import is_index as is_index
 
 _PLACES = {
     "Calibration": "calibration",
     "Encoder": "encoder",
     "Found": "found",
     "Index": "index",
+    "IndexCard": "card",
     "Item": "found",
     "KReciprocal": "rerank",
-    "PostgresIndex": "postgres",
     "QueryExpansion": "rerank",
     "Rerank": "found",
+    "VectorStore": "store",
     "calibrate": "calibration",
+    "check_version": "versions",
     "expand": "rerank",
     "k_reciprocal": "rerank",
-    "open_index": "places",
+    "list_versions": "versions",
+    "purge_versions": "versions",
+    "read_embeddings": "transfer",
+    "restore_version": "versions",
+    "write_parquet": "transfer",
     # used by other packages
     "EXPORT_FORMATS": "export",
     "Embedding": "encoder",
     "INDEX_KINDS": "approximate",
     "Limits": "serve.limits",
-    "MANIFEST_FILE": "manifest",
-    "STORAGES": "manifest",
+    "STORAGES": "vectors",
     "Shot": "contact_sheet",
     "THUMBNAIL_SIDE": "thumbnails",
+    "adopt": "snapshots",
     "ahead": "encoder",
     "batch_for": "encoder",
     "decoded": "encoder",
     "draw_contact_sheet": "contact_sheet",
     "export_model": "export",
+    "is_index": "versions",
     "is_loopback": "serve.guard",
     "is_url": "places",
     "kind_for": "approximate",
     "make_app": "serve.app",
     "pixels": "encoder",
-    "read_manifest": "manifest",
     "shown_to": "encoder",
     "split_url": "places",
     "thumbnail": "thumbnails",

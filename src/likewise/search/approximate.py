@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.data import progress
+from likewise.search.card import Structure
 from likewise.search.exact import Best, Doubles, Ints, Part, nearest, recall, similarities
-from likewise.search.manifest import NearEntry, new_id, sync
-from likewise.search.segment import Vectors
+from likewise.search.vectors import Vectors
 
 INDEX_KINDS = ("auto", "exact", "hnsw", "ivfpq")
 """How an index may be searched."""
@@ -79,6 +78,7 @@ class Near:
         structure: faiss' own.
         kind: ``"hnsw"`` or ``"ivfpq"``.
         effort: how thoroughly it is searched: candidates of the graph's walk, or lists that are looked into.
+        places: for each row that it covers the position in the structure, increasing; ``None`` where they are the same.
 
     Examples:
         >>> vectors = Vectors(np.eye(8, dtype=np.float32))
@@ -87,18 +87,21 @@ class Near:
         [[3]]
     """
 
-    def __init__(self, structure: Any, kind: str, effort: int) -> None:
-        self.structure, self.kind, self.effort = structure, kind, effort
+    def __init__(self, structure: Any, kind: str, effort: int, places: Ints | None = None) -> None:
+        self.structure, self.kind, self.effort, self.places = structure, kind, effort, places
 
     @classmethod
-    def read(cls, content: NDArray[np.uint8], entry: NearEntry) -> Near:
-        """What was written to a file."""
-        return cls(faiss().deserialize_index(np.asarray(content)), entry.kind, int(entry.settings["effort"]))
+    def read(cls, content: NDArray[np.uint8], about: Structure, covered: Ints, ids: Ints) -> Near:
+        """Read a structure from the bytes of its file.
 
-    @property
-    def rows(self) -> int:
-        """How many rows it covers."""
-        return int(self.structure.ntotal)
+        Args:
+            content: the bytes.
+            about: what the card says of it.
+            covered: the ids of the items that it was built of.
+            ids: the ids of those of them that are still there.
+        """
+        places = None if len(ids) == len(covered) else np.searchsorted(covered, ids)
+        return cls(faiss().deserialize_index(np.asarray(content)), about.kind, int(about.settings["effort"]), places)
 
     def search(self, queries: NDArray[np.float32], parts: Sequence[Part], k: int) -> tuple[Ints, Doubles]:
         """As `likewise.search.exact.nearest`, but some of the nearest may be missing.
@@ -127,13 +130,13 @@ class Near:
         return best.rows, best.scores
 
     def _candidates(self, queries: NDArray[np.float32], pool: int, part: Part) -> Ints:
-        library = faiss()
+        library, total = faiss(), int(self.structure.ntotal)
         chosen, effort = None, self.effort
-        if len(part) < len(part.vectors):
+        if len(part) < total:
             # of what the walk comes across only a share may be found: it goes so much farther
-            effort = math.ceil(effort * len(part.vectors) / len(part))
-            mask = np.zeros(len(part.vectors), bool)
-            mask[part.chosen] = True
+            effort = math.ceil(effort * total / len(part))
+            mask = np.zeros(total, bool)
+            mask[part.chosen if self.places is None else self.places[part.chosen]] = True
             chosen = library.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
         if self.kind == "hnsw":
             settings = library.SearchParametersHNSW(efSearch=max(effort, pool), sel=chosen)
@@ -142,7 +145,11 @@ class Near:
         # faiss.contrib.torch_utils, which other libraries import, puts a search without `params` before this one
         search = getattr(self.structure, "search_numpy", self.structure.search)
         found: Ints = search(_padded(queries, self.structure.d), pool, params=settings)[1]
-        return found
+        if self.places is None:
+            return found
+        rows = np.searchsorted(self.places, found)  # −1 is before the first
+        rows[found < 0] = -1
+        return rows
 
 
 def build(vectors: Vectors, kind: str) -> Any:
@@ -232,22 +239,22 @@ def efforts(kind: str, rows: int) -> list[int]:
     return [*steps, most]
 
 
-def structured(folder: Path, segment: str, vectors: Vectors, kind: str, queries: int) -> NearEntry:
-    """Build a structure, find how thoroughly it must be searched, measure it, and write it to a file.
+def build_structure(vectors: Vectors, kind: str, queries: int) -> tuple[Any, Structure]:
+    """Build a structure, find how thoroughly it must be searched, and measure it.
 
     Args:
-        folder: of the index.
-        segment: whose rows these are.
         vectors: as they are stored.
         kind: ``"hnsw"`` or ``"ivfpq"``.
-        queries: how many to measure with.
+        queries: the number of queries to measure with.
+
+    Returns:
+        faiss' structure, and what the card says of it.
 
     Examples:
-        >>> import tempfile
         >>> vectors = np.random.default_rng(0).normal(size=(500, 8)).astype(np.float32)
         >>> vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        >>> entry = structured(Path(tempfile.mkdtemp()), "0", Vectors(vectors), "hnsw", 20)
-        >>> entry.kind, entry.queries, entry.recall > 0.9
+        >>> about = build_structure(Vectors(vectors), "hnsw", 20)[1]
+        >>> about.kind, about.queries, about.recall > 0.9
         ('hnsw', 20, True)
     """
     structure, part = build(vectors, kind), [Part(vectors)]
@@ -263,11 +270,8 @@ def structured(folder: Path, segment: str, vectors: Vectors, kind: str, queries:
         near, found, seconds = trial, share, took
         if found >= TARGET:
             break
-    name = f"near-{new_id()}.faiss"
-    faiss().write_index(structure, str(folder / name))
-    sync(folder / name)
     settings: Mapping[str, Any] = {"effort": near.effort, **_described(structure, kind)}
-    return NearEntry(kind, name, (segment,), settings, found, len(asked), round(exact_seconds / seconds, 1))
+    return structure, Structure(kind, settings, found, len(asked), round(exact_seconds / seconds, 1))
 
 
 def _described(structure: Any, kind: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.metrics import MEMORY, exact_precision
-from likewise.search.segment import Vectors
+from likewise.search.vectors import Vectors
 
 Ints = NDArray[np.int64]
 Doubles = NDArray[np.float64]

@@ -14,7 +14,7 @@ from PIL import Image
 
 from likewise.search.encoder import Encoder
 from likewise.search.found import Floats
-from likewise.search.segment import encode
+from likewise.search.vectors import encode
 
 
 def checked_vectors(name: str, value: Any, dim: int, *, empty: bool = False) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from likewise.data import progress
 from likewise.formula import whole_number
 from likewise.metrics import exact_precision, kmeans
 from likewise.search.exact import Ints, Part, rounding, similarities
-from likewise.search.segment import Vectors
+from likewise.search.vectors import Vectors
 
 TILE = 2048
 """Items whose similarities to as many others are there at once."""
@@ -26,7 +26,7 @@ def duplicates(parts: Sequence[Part], threshold: float) -> list[Ints]:
         threshold: the least similarity of a pair, from −1 to 1.
 
     Examples:
-        >>> from likewise.search.segment import Vectors, encode
+        >>> from likewise.search.vectors import Vectors, encode
         >>> vectors = Vectors(*encode(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.1], [1.0, 0.2]]), "float32"))
         >>> [group.tolist() for group in duplicates([Part(vectors)], 0.99)]
         [[0, 2, 3]]

@@ -1,15 +1,14 @@
-"""An index: items with their vectors, found by likeness, kept in a folder that a crash cannot spoil."""
+"""An index: items with their vectors, found by similarity, in a folder or in a database."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import asdict
-from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +16,15 @@ import numpy as np
 import torch
 
 from likewise.formula import one_of, whole_number
-from likewise.search import writing
-from likewise.search.approximate import INDEX_KINDS
+from likewise.search.card import IndexCard, Loss, ModelEntry, Structure
+from likewise.search.columns import HIDDEN, RESERVED, filterable_fields, make_table, visible_fields
 from likewise.search.encoder import Encoder
-from likewise.search.exact import nearest
-from likewise.search.found import Floats, Found, Ids, Item, Rerank
+from likewise.search.exact import Part
+from likewise.search.found import Floats, Found, Ids, Item, Rerank, numbers
 from likewise.search.given import checked_vectors, model_file, query_vectors
-from likewise.search.manifest import MANIFEST_FILE, STORAGES, Manifest
-from likewise.search.segment import HIDDEN
-from likewise.search.snapshot import Snapshot
+from likewise.search.places import is_url, split_url
+from likewise.search.store import NewRows, VectorStore
+from likewise.search.vectors import STORAGES
 from likewise.trunks import Card, read_card
 
 Storage = Literal["float32", "float16", "int8"]
@@ -33,13 +32,13 @@ Kind = Literal["auto", "exact", "hnsw", "ivfpq"]
 
 
 class Index:
-    """Items with their vectors, found by likeness; made by `create` or `open`.
+    """Items with their vectors, found by similarity; made by `create` or `open`.
 
-    Reading needs no lock, and a reader keeps what it opened whatever others write (`refresh` shows it the newest).
-    Every change is whole or has not happened.
+    An index is a folder of immutable snapshots: a reader keeps the version that it opened while others write (`refresh`
+    opens the newest).  In a PostgreSQL database every answer is the newest.  Every change happens as a whole or not at all.
 
-    Attributes:
-        folder: where it is.
+    Args:
+        store: where its vectors are.
 
     Examples:
         >>> folder = tempfile.mkdtemp() + "/birds.index"
@@ -51,17 +50,15 @@ class Index:
         ('robin', 0.8)
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.folder = snapshot.folder
-        self._now = snapshot
-        self._seen: tuple[int, int] | None = None
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store
         self._encoders: dict[str, Encoder] = {}
         self._loading = threading.Lock()
 
     @classmethod
     def create(
         cls,
-        folder: str | Path,
+        place: str | Path,
         *,
         dim: int,
         model: str | Path | Encoder | None = None,
@@ -70,139 +67,204 @@ class Index:
         images: str | None = None,
         root: str | Path | None = None,
         model_name: str | None = None,
+        keep_model: bool = True,
     ) -> Index:
         """Make a new, empty index.
 
         Args:
-            folder: where; new or empty.
+            place: a folder that is new or empty; or the URL of a database and the index's name,
+                ``postgresql://me@host/photos#birds``.
             dim: the size of vectors.
-            model: what makes the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder; a
-                copy is kept, so that the index finds images by itself.
-            storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter).
-            name: what it is called; by default the folder's name.
+            model: what makes the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder.
+            storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter; not in a database).
+            name: its name; by default the folder's.
             images: the recipe by which images are shown to the model; by default the encoder's, or what the card says.
             root: where relative paths begin.
-            model_name: what the model is called; by default the name of its file or trunk.
+            model_name: the model's name; by default that of its file or trunk.
+            keep_model: keep a copy of the model, so that the index can be searched with images.
         """
         dim = whole_number("dim", dim, 1)
         one_of("storage", storage, STORAGES)
-        place = Path(folder)
-        manifest = Manifest(name or place.name.removesuffix(".index"), dim, storage)
-        if root is not None:
-            manifest = replaced(manifest, root=str(Path(root).resolve()))
-        with tempfile.TemporaryDirectory() as beside:
-            file, images, called = model_file(model, images, Path(beside))
-            if file is not None and (card := read_card(file)).dim != dim:
-                raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
-            return cls(writing.create(place, manifest, file, images, model_name or called))
+        start = None if root is None else str(Path(root).resolve())
+        with tempfile.TemporaryDirectory() as folder:
+            file, images, called = model_file(model, images, Path(folder))
+            entry = None if file is None else _model_entry(file, dim, images, model_name or called, keep_model)
+            kept = file if keep_model else None
+            if is_url(place):
+                from likewise.search.postgres import PostgresStore
+
+                url, given = split_url(str(place))
+                card = IndexCard(name or given or "", dim, storage, model=entry, root=start)
+                return cls(PostgresStore.create(url, card, kept))
+            from likewise.search.snapshots import SnapshotStore
+
+            card = IndexCard(name or Path(place).name.removesuffix(".index"), dim, storage, model=entry, root=start)
+            return cls(SnapshotStore.create(place, card, kept))
 
     @classmethod
-    def open(cls, folder: str | Path) -> Index:
-        """Open an index for reading; methods that change it see to their lock themselves."""
-        return cls(Snapshot.open(Path(folder)))
+    def create_like(
+        cls, other: Index, place: str | Path, *, storage: Storage | None = None, name: str | None = None
+    ) -> Index:
+        """Make a new, empty index for vectors of the same model, with a copy of it where the other one has one.
+
+        Args:
+            other: the index whose model, root and calibration it gets.
+            place: where, see `create`.
+            storage: how vectors are stored; by default as in the other one, and never in int8 in a database.
+            name: its name; by default that of its folder, or of the other index.
+        """
+        card, kept = other.card, other.model is not None
+        stored: Any = storage or ("float16" if is_url(place) and card.storage == "int8" else card.storage)
+        if is_url(place):
+            name = name or split_url(str(place))[1] or card.name
+        with other._store.model() if kept else nullcontext(None) as file:
+            index = cls.create(
+                place,
+                dim=card.dim,
+                model=file,
+                storage=stored,
+                name=name,
+                images=None if card.model is None else card.model.images,
+                root=card.root,
+                model_name=None if card.model is None else card.model.name,
+            )
+        if card.calibration is not None:
+            index.calibrated(card.calibration)
+        return index
+
+    @classmethod
+    def open(cls, place: str | Path) -> Index:
+        """Open an index.
+
+        Args:
+            place: its folder; or the URL of a database and the index's name, ``postgresql://me@host/photos#birds``.  The
+                name may be left out where the database has only one index.
+        """
+        if is_url(place):
+            from likewise.search.postgres import PostgresStore
+
+            return cls(PostgresStore.open(*split_url(str(place))))
+        from likewise.search.snapshots import SnapshotStore
+
+        return cls(SnapshotStore(place))
 
     def refresh(self) -> bool:
         """Show what others wrote since; returns whether anything changed.  Where nothing did, it takes no time."""
-        seen = _stamp(self.folder)
-        if seen is None:
-            raise FileNotFoundError(f"{self.folder} is no index any more: it has no {MANIFEST_FILE}")
-        if seen == self._seen:
-            return False
-        old, new = self._now, Snapshot.open(self.folder)
-        self._now, self._seen = new, seen
-        return old.manifest != new.manifest
+        return self._store.refresh()
 
     @contextmanager
     def still(self) -> Iterator[Index]:
-        """The index as it is at this moment, for reading: a refresh or a change by others is not seen in it."""
-        yield copy(self)
+        """The index as it is now, for reading: a refresh or a change by others is not seen in it."""
+        with self._store.still() as held:
+            index = copy(self)
+            index._store = held
+            yield index
+
+    def drop(self) -> None:
+        """Remove the index and everything that belongs to it."""
+        self._store.drop()
+
+    def close(self) -> None:
+        """Release connections to a database; the next call makes a new one."""
+        self._store.close()
 
     # ------------------------------------------------------------------------------------------- what it holds
 
     def __len__(self) -> int:
-        return len(self._now)
+        return len(self._store)
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}: {len(self):,} items, {self.dim} dimensions, {self.storage})"
+        where = "" if self.folder is None else f" in {str(self.folder)!r}"
+        card = self.card
+        return f"Index({card.name!r}{where}: {len(self):,} items, {card.dim} dimensions, {card.storage})"
 
     @property
-    def manifest(self) -> Manifest:
-        """What the folder consists of, and what was measured."""
-        return self._now.manifest
+    def folder(self) -> Path | None:
+        """Its folder; ``None`` in a database."""
+        return self._store.folder
+
+    @property
+    def card(self) -> IndexCard:
+        """What it holds, which model made its vectors, and what was measured."""
+        return self._store.card
 
     @property
     def version(self) -> str:
         """A word that changes whenever the index does."""
-        return f"{int(self.manifest.created * 1e3):x}-{self.manifest.revision}"
+        return self.card.version
 
     @property
     def dim(self) -> int:
         """The size of its vectors."""
-        return self.manifest.dim
+        return self.card.dim
 
     @property
     def storage(self) -> str:
         """How its vectors are stored."""
-        return self.manifest.storage
+        return self.card.storage
 
     @property
     def name(self) -> str:
-        """What it is called."""
-        return self.manifest.name
+        """Its name."""
+        return self.card.name
 
     @property
     def root(self) -> Path | None:
         """Where relative paths begin, if that is known."""
-        return None if self.manifest.root is None else Path(self.manifest.root)
+        root = self.card.root
+        return None if root is None else Path(root)
 
     @property
-    def card(self) -> Card | None:
-        """What is known of the model that made its vectors."""
-        model = self.manifest.model
+    def model(self) -> ModelEntry | None:
+        """The model of which it has a copy; without one, queries must be vectors."""
+        model = self.card.model
+        return model if model is not None and model.kept else None
+
+    @property
+    def model_card(self) -> Card | None:
+        """The card of the model that made its vectors."""
+        model = self.card.model
         return None if model is None else Card.from_json(json.dumps(model.card))
 
     @property
     def model_file(self) -> Path | None:
-        """The copy of that model."""
-        model = self.manifest.model
-        return None if model is None else self.folder / model.file
+        """The copy of the model in its folder; ``None`` in a database."""
+        from likewise.search.snapshots import SnapshotStore
+
+        return self._store.model_file if isinstance(self._store, SnapshotStore) else None
 
     @property
-    def model(self) -> Mapping[str, str] | None:
-        """The name and the checksum (``sha256``) of that copy; without one, queries must be vectors."""
-        model = self.manifest.model
-        return None if model is None else {"name": model.name, "sha256": model.sha256}
-
-    @property
-    def near(self) -> Mapping[str, Any] | None:
+    def near(self) -> Structure | None:
         """The approximate structure: its kind, settings and measured recall."""
-        return None if self.manifest.near is None else asdict(self.manifest.near)
+        return self.card.near
+
+    @property
+    def loss(self) -> Loss | None:
+        """The measured cost of the storage."""
+        return self.card.loss
 
     @property
     def calibration(self) -> Mapping[str, Any] | None:
         """From which similarity on two items are the same, if that was kept with the index."""
-        return self.manifest.calibration
+        return self.card.calibration
 
     @property
     def fields(self) -> dict[str, str]:
         """Columns of metadata, and whether they hold ``"text"``, ``"number"`` or ``"bool"``."""
-        return dict(self._now.fields)
+        return visible_fields(self.card.fields)
 
     @property
     def ids(self) -> Ids:
-        """The numbers of all items, in row order."""
-        return self._now.ids.copy()
+        """The ids of all items, in order."""
+        return self._store.ids()
 
     def matching(self, where: str) -> Ids:
-        """The numbers of all items that pass a filter, in row order."""
-        now = self._now
-        found: Ids = now.row_ids[_passing(now, where)]
-        return found
+        """The ids of all items that pass a filter, in order."""
+        return self._store.ids(where)
 
     def vectors(self, ids: Any = None) -> Floats:
-        """Vectors of unit length ``(n, dim)``; of all items in row order, or of these."""
-        now = self._now
-        return now.vectors(now.rows(now.ids if ids is None else ids))
+        """Vectors of unit length ``(n, dim)``; of all items in order, or of these."""
+        return self._store.vectors(None if ids is None else numbers(ids)).take(slice(None))
 
     def item(self, id: int) -> Item:
         """What is known of an item."""
@@ -210,27 +272,35 @@ class Index:
 
     def items(self, ids: Any) -> list[Item]:
         """What is known of several."""
-        return self._now.items(self._now.rows(ids))
+        rows = self._store.table(numbers(ids)).to_pylist()
+        hidden = [name for name in (rows[0] if rows else ()) if name in RESERVED or name.startswith(HIDDEN)]
+        return [
+            Item(row["id"], row["path"], row["label"], {key: row[key] for key in row if key not in hidden})
+            for row in rows
+        ]
 
     def thumbnail(self, id: int) -> bytes | None:
         """The WebP file of an item's thumbnail, if it has one."""
-        return self._now.thumbnail(int(self._now.rows([id])[0]))
+        return next(iter(self._store.thumbnails(numbers([id]))))
 
     def column(self, name: str) -> list[Any]:
-        """``"path"``, ``"label"`` or a column of metadata, of all items in row order."""
-        if name not in self._now.filterable and not name.startswith(HIDDEN):
-            raise KeyError(f"name must be one of {', '.join(self._now.filterable)}, but it is {name!r}")
-        return self._now.column(name)
+        """``"path"``, ``"label"`` or a column of metadata, of all items in order."""
+        known = filterable_fields(self.card.fields)
+        if name not in known and not name.startswith(HIDDEN):
+            raise KeyError(f"name must be one of {', '.join(known)}, but it is {name!r}")
+        if name not in known and name not in self.card.fields:
+            return [None] * len(self)
+        values: list[Any] = self._store.table(columns=[name]).column(name).to_pylist()
+        return values
 
     def encoder(self, device: str | torch.device | None = None) -> Encoder:
         """The model that made its vectors, ready to embed images; loaded once."""
-        file = self.model_file
-        if file is None or self.manifest.model is None:
-            raise ValueError(f"{self.folder} has no model: search it with vectors")
         with self._loading:
-            key = f"{file.name} {device}"
+            model = self.card.model
+            key = f"{model and (model.sha256, model.images, model.kept)} {device}"
             if key not in self._encoders:
-                self._encoders[key] = Encoder.load(file, self.manifest.model.images, device)
+                with self._store.model() as file:
+                    self._encoders[key] = Encoder.load(file, None if model is None else model.images, device)
             return self._encoders[key]
 
     # ------------------------------------------------------------------------------------------- search
@@ -252,13 +322,16 @@ class Index:
             k: how many.
             where: a filter, such as ``'label == "wren" and year >= 2019'``; only items that pass it are searched.
             exact: compare with every item; by default only where the index has no approximate structure.
-            rerank: what orders the best candidates anew, such as `likewise.search.KReciprocal`.
+            rerank: what orders the best candidates again, such as `likewise.search.KReciprocal`.
         """
         k = whole_number("k", k, 1)
-        now, vectors = self._now, query_vectors(queries, self.dim, self.encoder)
+        vectors = query_vectors(queries, self.dim, self.encoder)
         if rerank is None:
-            return _search(now, vectors, k, where, exact)
-        return rerank.rerank(vectors, k, lambda some, count: _search(now, some, count, where, exact), self.vectors)
+            return self._store.search(vectors, k, where=where, exact=exact)
+        with self.still() as now:
+            return rerank.rerank(
+                vectors, k, lambda some, count: now._store.search(some, count, where=where, exact=exact), now.vectors
+            )
 
     def neighbors(
         self,
@@ -269,9 +342,36 @@ class Index:
         exact: bool | None = None,
         rerank: Rerank | None = None,
     ) -> Found:
-        """What is most similar to an item of the index, itself left out."""
+        """The items that are most similar to an item of the index, itself left out."""
         k = whole_number("k", k, 1)
         return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).but(id, k)
+
+    def duplicates(self, threshold: float, *, where: str | None = None) -> list[list[int]]:
+        """Groups of items that are alike, the largest group first.
+
+        Two items are in one group if they are at least so similar, or if a chain of such pairs joins them.
+
+        Args:
+            threshold: the cosine from which on two items are alike, such as 0.95.
+            where: only among items that pass this filter.
+        """
+        from likewise.search.groups import duplicates
+
+        with self._store.still() as now:
+            ids, vectors = now.ids(), now.vectors()
+            rows = None if where is None else np.searchsorted(ids, now.ids(where))
+        return [ids[each].tolist() for each in duplicates([Part(vectors, rows=rows)], threshold)]
+
+    def clusters(self, n: int, *, seed: int = 0) -> Ids:
+        """The cluster of each item, in order: k-means on vectors of unit length, the largest cluster first.
+
+        Args:
+            n: how many clusters.
+            seed: of the first centers.
+        """
+        from likewise.search.groups import clusters
+
+        return clusters(self.vectors(), n, seed)
 
     # ------------------------------------------------------------------------------------------- changes
 
@@ -285,132 +385,86 @@ class Index:
         thumbnails: Sequence[bytes | None] | None = None,
         replace: bool = True,
     ) -> Ids:
-        """Add items; returns their numbers.
+        """Add items; returns their ids.
 
         Args:
             vectors: ``(n, d)``, of any length: they are scaled to one.
             paths: the file of each.
             labels: the class of each, or ``None``.
-            metadata: columns of texts, numbers or truth values, ``None`` where there is nothing.
+            metadata: columns of texts, numbers or truth values; ``None`` and NaN are missing values.
             thumbnails: WebP files, or ``None``.
-            replace: an item whose path is there already takes its place; otherwise both stay.
+            replace: an item whose path is there already is replaced; otherwise both stay.
         """
         given = checked_vectors("vectors", vectors, self.dim, empty=True)
-        if len(paths) != len(given):
-            raise ValueError(f"paths must have one entry for each of the {len(given)} vectors, but it has {len(paths)}")
+        for name, each in (("paths", paths), ("thumbnails", thumbnails)):
+            if each is not None and len(each) != len(given):
+                raise ValueError(
+                    f"{name} must have one entry for each of the {len(given)} vectors, but it has {len(each)}"
+                )
         if not len(given):
             return np.zeros(0, np.int64)
-        with writing.alone(self.folder) as now:
-            manifest, ids = writing.add(now, given, list(paths), labels, metadata, thumbnails, replace)
-            self._now = writing.commit(self.folder, manifest)
-            self._tidied()
-        return ids
+        return self._store.add(NewRows(make_table(paths, labels, metadata), given, thumbnails), replace=replace)
 
     def remove(self, ids: Any = None, *, where: str | None = None) -> int:
-        """Remove items by their numbers or by a filter; returns how many there were."""
+        """Remove items by their ids or by a filter; returns how many there were."""
         if (ids is None) == (where is None):
             raise ValueError("remove takes either ids or where, but it was given both or none")
-        with writing.alone(self.folder) as now:
-            rows = np.unique(now.rows(ids)) if where is None else _passing(now, where)
-            if len(rows):
-                self._now = writing.commit(self.folder, writing.remove(now, now.row_ids[rows]))
-        return len(rows)
+        return self._store.remove(None if ids is None else numbers(ids), where=where)
 
     def merge(self, other: Index) -> int:
-        """Take in all items of another index of the same model, with new numbers; returns how many."""
-        if other.folder.resolve() == self.folder.resolve():
-            raise ValueError(f"other must be another index, but it is {other.folder} itself")
-        with writing.alone(self.folder) as now:
-            if not len(other):
+        """Take in all items of another index of the same model, with new ids; returns how many."""
+        if self._is_same(other):
+            raise ValueError(f"other must be another index, but it is {other.folder or other.name} itself")
+        mine, theirs = self.card, other.card
+        _check_model(mine, theirs)
+        with other._store.still() as held:
+            table, ids = held.table(), held.ids()
+            if not len(ids):
                 return 0
-            manifest, count = writing.merge(now, other._now)
-            self._now = writing.commit(self.folder, manifest)
-            self._tidied()
-        return count
+            if theirs.root is not None and theirs.root != mine.root:
+                from pyarrow import array, string
+
+                paths = array([str(Path(theirs.root) / path) for path in table.column("path").to_pylist()], string())
+                table = table.set_column(table.column_names.index("path"), "path", paths)
+            self._store.add(NewRows(table, held.vectors(), held.thumbnails(ids), theirs.loss))
+        return len(ids)
+
+    def _is_same(self, other: Index) -> bool:
+        if self.folder is None or other.folder is None:
+            return self.folder == other.folder and self.version == other.version
+        return self.folder.resolve() == other.folder.resolve()
 
     def rebuild(self, *, storage: Storage | None = None, approximate: Kind | None = None, queries: int = 200) -> None:
-        """Put everything together anew, without what was removed, and measure what is approximate in it.
+        """Change how vectors are stored and searched, and measure what is approximate.
 
         Args:
             storage: how vectors are stored afterwards; by default as before.
-            approximate: ``"exact"`` for none, ``"hnsw"``, ``"ivfpq"``, or ``"auto"`` by size; by default as before.
-            queries: how many queries its recall is measured with.
+            approximate: ``"exact"`` for no structure, ``"hnsw"``, ``"ivfpq"`` (not in a database), or ``"auto"`` by size;
+                by default as before.
+            queries: the number of queries that its recall is measured with.
         """
-        storage = self.storage if storage is None else one_of("storage", storage, STORAGES)  # type: ignore[assignment]
-        if approximate is not None:
-            one_of("approximate", approximate, INDEX_KINDS)
-        queries = whole_number("queries", queries, 1)
-        with writing.alone(self.folder) as now:
-            manifest = writing.rebuilt(now, str(storage), approximate, queries)
-            self._now = writing.commit(self.folder, manifest)
-
-    def duplicates(self, threshold: float, *, where: str | None = None) -> list[list[int]]:
-        """Groups of items that are alike, the largest group first.
-
-        Two items are in one group if they are at least so similar, or if a chain of such pairs joins them.
-
-        Args:
-            threshold: the cosine from which on two items are alike, such as 0.95.
-            where: only among items that pass this filter.
-        """
-        from likewise.search.groups import duplicates
-
-        now = self._now
-        rows = duplicates(now.allowed(where), threshold)
-        return [now.row_ids[each].tolist() for each in rows]
-
-    def clusters(self, n: int, *, seed: int = 0) -> Ids:
-        """The cluster of each item, in row order: k-means on vectors of unit length, the largest cluster first.
-
-        Args:
-            n: how many clusters.
-            seed: of the first centers.
-        """
-        from likewise.search.groups import clusters
-
-        return clusters(self.vectors(), n, seed)
+        self._store.rebuild(storage=storage, approximate=approximate, queries=whole_number("queries", queries, 1))
 
     def calibrated(self, calibration: Mapping[str, Any] | None) -> None:
         """Keep with the index from which similarity on two items are the same, as JSON can hold it."""
-        with writing.alone(self.folder) as now:
-            self._now = writing.commit(self.folder, now.manifest.next(calibration=calibration))
-
-    def _tidied(self) -> None:
-        """Put small segments together once there are many: every one has its open files."""
-        near = self.manifest.near
-        keep = 0 if near is None else len(near.segments)
-        if len(self.manifest.segments) - keep > writing.SEGMENTS:
-            changes = writing.compacted(self._now, self.storage, keep=keep)
-            self._now = writing.commit(self.folder, self.manifest.next(**changes))
+        self._store.calibrate(calibration)
 
 
-def _stamp(folder: Path) -> tuple[int, int] | None:
-    """What changes when a manifest is replaced; nothing where there is none."""
-    try:
-        state = (folder / MANIFEST_FILE).stat()
-    except OSError:
-        return None
-    return state.st_mtime_ns, state.st_ino
+def _model_entry(file: Path, dim: int, images: str | None, name: str | None, kept: bool) -> ModelEntry:
+    card = read_card(file)
+    if card.dim != dim:
+        raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return ModelEntry(name or file.name, digest, images, json.loads(card.to_json()), kept)
 
 
-def _passing(now: Snapshot, where: str) -> Ids:
-    """Rows of items that pass a filter."""
-    each = [start + part.chosen for start, part in zip(now.starts, now.allowed(where), strict=False)]
-    return np.concatenate(each) if each else np.zeros(0, np.int64)
-
-
-def _search(now: Snapshot, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
-    parts = now.allowed(where)
-    least = min(k, max(1, sum(map(len, parts))))  # nobody can find more, and memory goes with k
-    if exact is False and now.manifest.near is None:
-        raise ValueError(f"exact must be True or None for {now.folder}, which has no approximate structure")
-    near = None if exact else now.near
-    if near is None:
-        rows, scores = nearest(vectors, parts, least)
-    else:
-        rows, scores = near.search(vectors, parts, least)
-    ids, similar = np.full((len(rows), k), -1, np.int64), np.full((len(rows), k), -np.inf, np.float32)
-    there = rows >= 0
-    ids[:, :least][there] = now.row_ids[rows[there]]
-    similar[:, :least] = scores
-    return Found(ids, similar)
+def _check_model(mine: IndexCard, theirs: IndexCard) -> None:
+    if mine.dim != theirs.dim:
+        raise ValueError(f"other must have vectors of size {mine.dim}, but they are of size {theirs.dim}")
+    ours, others = mine.model, theirs.model
+    if (ours and ours.sha256) != (others and others.sha256):
+        names = [each.name if each else "no model" for each in (ours, others)]
+        raise ValueError(f"other must be of the same model, {names[0]}, but it is of another one, {names[1]}")
+    if ours and others and ours.images != others.images:
+        raise ValueError(f"other must show images alike, by {ours.images}, but it shows them by {others.images}")

@@ -1,44 +1,54 @@
-"""An index as it was at one moment: open files and which of their rows live.
+"""A version of an index that is open for reading.
 
-A reader keeps its snapshot for as long as it likes, whatever writers do meanwhile: they never change a file, and a file
-that they remove stays readable for those who have it open.
+A reader keeps its snapshot for as long as it likes: files of a version never change, and those that a writer removes stay
+readable for the processes that have them open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.search.exact import Part
+from likewise.search.card import CARD_FILE
+from likewise.search.columns import RESERVED, arrow, filterable_fields
+from likewise.search.conditions import to_arrow
+from likewise.search.exact import Part, nearest
 from likewise.search.filters import parse
-from likewise.search.found import Floats, Ids, Item, numbers
-from likewise.search.manifest import Manifest, read_manifest
-from likewise.search.segment import DAMAGED, HIDDEN, MISSING, RESERVED, Segment, kind_of
+from likewise.search.found import Floats, Found, Ids
+from likewise.search.store import missing_id
+from likewise.search.vectors import DTYPES, Vectors
+from likewise.search.versions import Version, read_version, version_numbers
 
 if TYPE_CHECKING:
+    from pyarrow import Table
+
     from likewise.search.approximate import Near
 
 TRIES = 20
-"""How often opening begins anew because a writer was faster."""
+"""How often opening is repeated because a writer removed the version in between."""
+
+HINT = "restore an older version with likewise index --restore, or make the index again"
 
 
 class Snapshot:
-    """An open index.
+    """An open version.
 
     Args:
-        folder: where it is.
-        manifest: what belongs to it.
+        version: which one.
 
     Attributes:
-        folder: where it is.
-        manifest: what belongs to it.
-        segments: its items.
-        gone: the numbers of removed items, increasing.
+        version: which one.
+        stored: its vectors.
+        items: the table of its items.
+        ids: their ids, increasing.
+        spans: where each row's thumbnail begins and ends in the two files of thumbnails, one after the other.
+        blobs: these two files.
 
     Examples:
         >>> import tempfile
@@ -50,180 +60,181 @@ class Snapshot:
         (1, 2, 1)
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self.folder, self.manifest = folder, manifest
-        self.segments = [Segment(folder, each, manifest.dim, manifest.storage) for each in manifest.segments]
-        self.gone: Ids = np.zeros(0, np.int64)
-        if manifest.gone is not None:
-            try:
-                self.gone = np.load(folder / manifest.gone, allow_pickle=False)
-            except (ValueError, EOFError) as error:
-                raise ValueError(f"{folder / manifest.gone} {DAMAGED}") from error
-        self._near_file: NDArray[np.uint8] | None = None
-        if manifest.near is not None:
-            if not (folder / manifest.near.file).stat().st_size:
-                raise ValueError(f"{folder / manifest.near.file} {DAMAGED}")
-            self._near_file = np.memmap(folder / manifest.near.file, np.uint8, "r")
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self._stamp = _stamp(version)
+        card = version.card
+        for name, entry in card.files.items():
+            if (version.folder / name).stat().st_size != entry.bytes:
+                raise ValueError(f"{version.folder / name} is damaged: {HINT}")
+        scales = None if card.storage == "float32" else self._array("scales.npy", (card.rows,))
+        codes = self._array("vectors.npy", (card.rows, card.dim))
+        if codes.dtype != DTYPES[card.storage]:
+            raise self._damaged("vectors.npy")
+        self.stored = Vectors(codes, scales)
+        self.items = self._table()
+        self.ids: Ids = self.items.column("id").to_numpy() if card.rows else np.zeros(0, np.int64)
+        self.spans = self._array("thumbnails.npy", (card.rows, 2)) if "thumbnails.npy" in card.files else None
+        self.blobs = [self._bytes(name) for name in ("thumbnails.bin", "thumbnails-added.bin")]
+        self._structure = self._bytes("near.faiss")
+        self._covered = self._array("near.npy", None) if "near.npy" in card.files else None
 
     @classmethod
     def open(cls, folder: Path) -> Snapshot:
-        """The index as it is now; again where a writer replaced it between reading the manifest and opening its files."""
+        """The newest version; opened again where a writer removed it while its files were opened."""
         for attempt in range(TRIES):
-            manifest = read_manifest(folder)
+            number = version_numbers(folder)[-1]
             try:
-                return cls(folder, manifest)
-            except FileNotFoundError as gone:
-                if read_manifest(folder) == manifest or attempt == TRIES - 1:
-                    missing = sorted(name for name in manifest.files() if not (folder / name).exists())
-                    raise ValueError(f"{folder / (missing or ['a file'])[0]} {MISSING}") from gone
+                return cls(read_version(folder, number))
+            except FileNotFoundError as missing:
+                if version_numbers(folder)[-1] == number or attempt == TRIES - 1:
+                    raise ValueError(f"{missing.filename} is missing: {HINT}") from missing
         raise AssertionError("unreachable")
 
+    def _damaged(self, name: str) -> ValueError:
+        return ValueError(f"{self.version.folder / name} is damaged: {HINT}")
+
+    def _array(self, name: str, shape: tuple[int, ...] | None) -> NDArray[Any]:
+        try:
+            # copy on write: torch warns of memory that cannot be written to, though it is only read
+            array = np.asarray(np.load(self.version.folder / name, mmap_mode="c", allow_pickle=False))
+        except (ValueError, EOFError) as error:
+            raise self._damaged(name) from error
+        if shape is not None and array.shape != shape:
+            raise self._damaged(name)
+        return array
+
+    def _bytes(self, name: str) -> NDArray[np.uint8] | None:
+        entry = self.version.card.files.get(name)
+        if entry is None:
+            return None
+        return np.memmap(self.version.folder / name, np.uint8, "r") if entry.bytes else np.zeros(0, np.uint8)
+
+    def _table(self) -> Table:
+        pa = arrow()
+        file = self.version.folder / "items.arrow"
+        try:
+            table = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+        except pa.ArrowInvalid as error:
+            raise self._damaged("items.arrow") from error
+        if table.num_rows != self.version.card.rows or table.column_names[: len(RESERVED)] != list(RESERVED):
+            raise self._damaged("items.arrow")
+        return table
+
     def __len__(self) -> int:
-        return sum(map(len, self.segments)) - len(self.gone)
+        return len(self.ids)
 
-    @cached_property
-    def starts(self) -> Ids:
-        """The first row of each segment, and the number of rows."""
-        return np.cumsum([0, *map(len, self.segments)])
+    def is_in_place(self) -> bool:
+        """Whether the folder of the version is still the one that was opened."""
+        try:
+            return _stamp(self.version) == self._stamp
+        except OSError:
+            return False
 
-    @cached_property
-    def row_ids(self) -> Ids:
-        """The number of the item in each row, removed ones included; increasing."""
-        return np.concatenate([each.ids for each in self.segments]) if self.segments else np.zeros(0, np.int64)
+    # ------------------------------------------------------------------------------------------- rows
 
-    @cached_property
-    def dead(self) -> Ids:
-        """The rows of removed items, increasing."""
-        return np.searchsorted(self.row_ids, self.gone)
+    def rows(self, ids: Ids) -> Ids:
+        """The rows of items."""
+        rows = np.searchsorted(self.ids, ids)
+        there = rows < len(self.ids)
+        there[there] &= self.ids[rows[there]] == ids[there]
+        if not there.all():
+            raise missing_id(int(ids[~there][0]))
+        return rows
 
-    @cached_property
-    def ids(self) -> Ids:
-        """The numbers of living items."""
-        return np.delete(self.row_ids, self.dead) if len(self.gone) else self.row_ids
+    def passing(self, where: str) -> Ids:
+        """The rows of items that pass a filter, increasing."""
+        condition = parse(where, filterable_fields(self.version.card.fields))
+        arrow()
+        from pyarrow.dataset import dataset
 
-    @cached_property
-    def fields(self) -> dict[str, str]:
-        """Columns of metadata and what they hold."""
-        kinds: dict[str, str] = {}
-        for segment in self.segments:
-            for column in segment.table.schema:
-                kind = kind_of(column.type)
-                if kind is not None and column.name not in RESERVED and not column.name.startswith(HIDDEN):
-                    kinds.setdefault(column.name, kind)
-        return kinds
+        passed = dataset(self.items).to_table(columns=["id"], filter=to_arrow(condition))  # reads no other column
+        return np.searchsorted(self.ids, np.sort(passed.column("id").to_numpy()))
+
+    def with_paths(self, paths: Any) -> Ids:
+        """The rows of items that have one of these paths, increasing."""
+        arrow()
+        from pyarrow import compute
+
+        found = compute.is_in(self.items.column("path"), value_set=paths)
+        rows: Ids = np.flatnonzero(found.to_numpy()) if len(self) else np.zeros(0, np.int64)
+        return rows
+
+    def table(self, rows: Ids | None, columns: Sequence[str] | None) -> Table:
+        """Columns of all items, or of those in some rows."""
+        table = self.items if columns is None else self.items.select(list(columns))
+        return table if rows is None else table.take(rows)
+
+    def thumbnail(self, row: int) -> bytes | None:
+        """The WebP file of the thumbnail of the item in a row."""
+        if self.spans is None:
+            return None
+        start, stop = (int(each) for each in self.spans[row])
+        first, added = self.blobs
+        if stop == start or first is None:
+            return None
+        if start >= len(first) and added is not None:
+            return added[start - len(first) : stop - len(first)].tobytes()
+        return first[start:stop].tobytes()
+
+    # ------------------------------------------------------------------------------------------- search
 
     @cached_property
     def near(self) -> Near | None:
-        """The approximate structure, read when it is asked for first."""
-        if self.manifest.near is None or self._near_file is None:
+        """The approximate structure, read on first use."""
+        about = self.version.card.near
+        if about is None or self._structure is None or self._covered is None:
             return None
         from likewise.search.approximate import Near
 
         try:
-            return Near.read(self._near_file, self.manifest.near)
+            return Near.read(self._structure, about, self._covered, self.ids[: self._covered_rows])
         except RuntimeError as error:  # what faiss raises
-            raise ValueError(f"{self.folder / self.manifest.near.file} {DAMAGED}") from error
+            raise self._damaged("near.faiss") from error
 
-    # ------------------------------------------------------------------------------------------- rows and items
+    @cached_property
+    def _covered_rows(self) -> int:
+        """The number of rows that the structure covers: the first ones, because newer items have larger ids."""
+        if self._covered is None or not len(self._covered):
+            return 0
+        return int(np.searchsorted(self.ids, self._covered[-1], side="right"))
 
-    def rows(self, ids: Any, name: str = "ids") -> Ids:
-        """The rows of living items."""
-        asked = numbers(ids, name)
-        rows = np.searchsorted(self.row_ids, asked)
-        there = rows < len(self.row_ids)
-        there[there] &= self.row_ids[rows[there]] == asked[there]
-        if len(self.gone):
-            there &= ~np.isin(asked, self.gone)
-        if not there.all():
-            raise KeyError(f"{name} must be of items in the index, but it has none with the number {asked[~there][0]}")
-        return rows
-
-    def dead_in(self, segment: int) -> Ids:
-        """The rows of a segment, from 0, whose items were removed."""
-        start, stop = self.starts[segment], self.starts[segment + 1]
-        low, high = np.searchsorted(self.dead, [start, stop])
-        rows: Ids = self.dead[low:high] - start
-        return rows
-
-    def living(self, segment: int) -> Ids | None:
-        """The living rows of a segment, from 0; nothing where all live."""
-        dead = self.dead_in(segment)
-        return np.delete(np.arange(len(self.segments[segment])), dead) if len(dead) else None
-
-    def allowed(self, where: str | None) -> list[Part]:
-        """What a search may find: all living rows, or those that pass a filter."""
+    def parts(self, where: str | None, cut: int = 0) -> list[Part]:
+        """What a search may find, in one part, or in two that begin with row 0 and row `cut`."""
+        passed = None if where is None else self.passing(where)
+        bounds = [0, cut, len(self)] if 0 < cut < len(self) else [0, len(self)]
         parts = []
-        kept = None if where is None else parse(where, self.filterable)
-        for number, segment in enumerate(self.segments):
-            dead = self.dead_in(number)
-            if kept is None or not len(segment):
-                parts.append(Part(segment.vectors, without=dead if len(dead) else None))
-                continue
-            passed = kept.rows(segment.table)
-            if len(dead):
-                passed = passed.copy()
-                passed[dead] = False
-            parts.append(Part.of(segment.vectors, passed))
+        for start, stop in pairwise(bounds):
+            vectors = self.stored if len(bounds) == 2 else self.stored.select(slice(start, stop))
+            if passed is None:
+                parts.append(Part(vectors))
+            else:
+                mask = np.zeros(stop - start, bool)
+                mask[passed[(passed >= start) & (passed < stop)] - start] = True
+                parts.append(Part.of(vectors, mask))
         return parts
 
-    @property
-    def filterable(self) -> dict[str, str]:
-        """Columns that a filter may name."""
-        return {"path": "text", "label": "text", "id": "number", **self.fields}
+    def search(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
+        """The k most similar items of each query, the best first."""
+        if exact is False and self.version.card.near is None:
+            raise ValueError(
+                f"exact must be True or None for {self.version.folder.parent}, which has no approximate structure"
+            )
+        near = None if exact else self.near
+        parts = self.parts(where, 0 if near is None else self._covered_rows)
+        least = min(k, max(1, sum(map(len, parts))))  # there are no more, and memory grows with k
+        if near is None or not self._covered_rows:
+            rows, scores = nearest(vectors, parts, least)
+        else:
+            rows, scores = near.search(vectors, parts, least)
+        ids, similar = np.full((len(rows), k), -1, np.int64), np.full((len(rows), k), -np.inf, np.float32)
+        there = rows >= 0
+        ids[:, :least][there] = self.ids[rows[there]]
+        similar[:, :least] = scores
+        return Found(ids, similar)
 
-    def _split(self, rows: Ids) -> list[tuple[int, Ids, Ids]]:
-        """Rows by segment: its number, which of the given ones, and their places in it."""
-        owner = np.searchsorted(self.starts, rows, side="right") - 1
-        found = []
-        for number in np.unique(owner):
-            which = np.flatnonzero(owner == number)
-            found.append((int(number), which, rows[which] - self.starts[number]))
-        return found
 
-    def vectors(self, rows: Ids) -> Floats:
-        """Vectors of rows, float32."""
-        found = np.empty((len(rows), self.manifest.dim), np.float32)
-        for number, which, places in self._split(rows):
-            found[which] = self.segments[number].vectors.take(places)
-        return found
-
-    def items(self, rows: Ids) -> list[Item]:
-        """What is known of the items in rows."""
-        found: list[Item | None] = [None] * len(rows)
-        for number, which, places in self._split(rows):
-            for place, cells in zip(which, self.segments[number].table.take(places).to_pylist(), strict=True):
-                known = {key: value for key, value in cells.items() if key not in RESERVED and key[:1] != HIDDEN}
-                metadata = {key: known.get(key) for key in self.fields}
-                found[place] = Item(cells["id"], cells["path"], cells["label"], metadata)
-        return [each for each in found if each is not None]
-
-    def thumbnail(self, row: int) -> bytes | None:
-        """The thumbnail of the item in a row."""
-        number = int(np.searchsorted(self.starts, row, side="right")) - 1
-        return self.segments[number].thumbnail(row - int(self.starts[number]))
-
-    def column(self, name: str) -> list[Any]:
-        """A column of all living items; nothing where a segment has none of that name."""
-        values: list[Any] = []
-        for number, segment in enumerate(self.segments):
-            rows = self.living(number)
-            if name not in segment.table.column_names:
-                values += [None] * (len(segment) if rows is None else len(rows))
-                continue
-            column = segment.table.column(name)
-            values += (column if rows is None else column.take(rows)).to_pylist()
-        return values
-
-    def with_paths(self, paths: Sequence[str]) -> Ids:
-        """The numbers of living items with one of these paths."""
-        from pyarrow import array, compute, string
-
-        wanted, found = array(paths, string()), []
-        for number, segment in enumerate(self.segments):
-            if not len(segment):
-                continue
-            there = compute.is_in(segment.table.column("path"), value_set=wanted).to_numpy()
-            rows = self.living(number)
-            rows = np.flatnonzero(there) if rows is None else rows[there[rows]]
-            found.append(segment.ids[rows])
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+def _stamp(version: Version) -> tuple[int, int]:
+    """What differs where another index was put in place under the same name."""
+    state = (version.folder / CARD_FILE).stat()
+    return state.st_mtime_ns, state.st_ino

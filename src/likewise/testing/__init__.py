@@ -1,6 +1,6 @@
-"""Contracts of losses and miners as test classes: a subclass lists its cases and inherits all tests.
+"""Contracts of losses, miners and similarities as test classes: a subclass lists its cases and inherits all tests.
 
-The contracts ship with the library, so that losses and miners outside it can be tested in the same way.  They need the
+The contracts ship with the library, so that what is written outside it can be tested in the same way.  They need the
 ``testing`` extra.
 """
 
@@ -12,16 +12,20 @@ if find_spec("pytest") is None or find_spec("hypothesis") is None:
 from likewise.testing.batches import LABELS, Batch, make_batch
 from likewise.testing.losses import LossCase, LossContract, Oracle
 from likewise.testing.miners import MinerCase, MinerContract
+from likewise.testing.similarities import Curved, SimilarityCase, SimilarityContract
 from likewise.testing.synchronization import evaluate_without_synchronization, forbid_synchronization
 
 __all__ = [
     "LABELS",
     "Batch",
+    "Curved",
     "LossCase",
     "LossContract",
     "MinerCase",
     "MinerContract",
     "Oracle",
+    "SimilarityCase",
+    "SimilarityContract",
     "evaluate_without_synchronization",
     "forbid_synchronization",
     "make_batch",

@@ -82,6 +82,7 @@ def train(
     config: Mapping[str, Any] | None = None,
     go_on: Callable[[Mapping[str, Any]], bool] | None = None,
     lens: Lens | None = None,
+    keep_start: bool = True,
 ) -> Run:
     """Train a model, and leave a run behind: models, measurements and a complete description.
 
@@ -103,6 +104,7 @@ def train(
         config: the description from which a program made all this, for ``run.yaml``.
         go_on: is told every validation, and says whether to go on: a search stops what is hopeless.
         lens: looks at a step now and then and touches nothing, such as a `likewise.analysis.Recorder` of the loss.
+        keep_start: whether the model before training can be the best one, if no epoch beats it on validation classes.
 
     Raises:
         NotFinite: the loss was not a number; the batch is saved in the folder.
@@ -132,6 +134,7 @@ def train(
         return run
     with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
         training = _Training(model, loss, data, groups, optimizer, schedule, plan, accelerator, run, go_on, lens)
+        training.keep_start = keep_start
         seed_everything(seed + accelerator.process_index)
         training.restore()
         try:
@@ -186,7 +189,7 @@ class _Training:
         self.meter = Meter(device)
         self.progress = Progress()
         self.values_checked = False
-        self.go_on, self.unwanted = go_on, False
+        self.go_on, self.unwanted, self.keep_start = go_on, False, True
         self.looks = Looks(lens, main=accelerator.is_main_process)
         self.begun = self.logged = self.saved = time.monotonic()
         # seconds that a checkpoint takes, at first a guess: the parameters and two memories of each at 200 MB/s
@@ -377,6 +380,7 @@ class _Training:
                 self.data.val.set_epoch(0)  # the same images each time
             scores = evaluate(embed(self.judged, self.data.val, precision=self.plan.precision))
             better = progress.best is None or scores[self.plan.metric] > progress.best
+            better &= self.keep_start or progress.step > 0
             if better:
                 progress.best = scores[self.plan.metric]
                 save_model(self.judged, self.run.folder / "best.safetensors", self.data.classes, scores)

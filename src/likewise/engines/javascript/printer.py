@@ -18,11 +18,14 @@ from likewise.engines.javascript.symbols import Parameter, formula_of
 from likewise.formula import (
     OPERATIONS,
     Apply,
+    AtPositive,
     Folded,
     Formula,
     Number,
     PerAnchor,
+    PerPair,
     PerReference,
+    PerTriplet,
     Rank,
     Side,
     Total,
@@ -41,16 +44,16 @@ PLACES = {Rank.ANCHOR: "i", Rank.POSITIVE: "ip"}
 
 
 def print_value(value: Formula, inputs: Sequence[Formula] = ()) -> str:
-    """Print a number of the whole batch as a function ``(S, pairs, h, given) => value`` that adds its derivative to ``S.grad``.
+    """Print a number of the whole batch as a function ``(S, pairs, h, inputs) => value`` that adds its derivative to ``S.grad``.
 
     Args:
         value: a formula of rank NUMBER.
-        inputs: the `PerAnchor` and `PerReference` nodes whose arrays are arguments of the function, in this order.
+        inputs: the `PerAnchor`, `PerReference` and `PerPair` nodes whose arrays are arguments of the function, in this order.
 
     Examples:
         >>> from likewise.formula import POSITIVES, Total, add_up, s
         >>> print(print_value(Total(add_up(2.0 * s, POSITIVES))).splitlines()[0])
-        (S, pairs, h, given) => {
+        (S, pairs, h, inputs) => {
     """
     return _Program([value], inputs).print_value()
 
@@ -77,13 +80,18 @@ class _Program:
         self.names: dict[Formula, str] = {s: "s", s_p: "s_p"}
         self.gradient_names: dict[Formula, str] = {s: "grad[ij]", s_p: "grad[ip]"}
         for k, node in enumerate(inputs):
-            at = "i" if isinstance(node, PerAnchor) else "ij % n"
-            self.names[node], self.gradient_names[node] = f"given[{k}].data[{at}]", f"given[{k}].grad[{at}]"
+            at = "i" if isinstance(node, PerAnchor) else "ij" if isinstance(node, PerPair) else "ij % n"
+            self.name_input(node, k, at)
+            if isinstance(node, PerPair):
+                self.name_input(node.at_positive, k, "ip")
         for k, node in enumerate(self.steps):
             at = f"[{PLACES[node.rank]}]" if isinstance(node, Folded) else ""
             self.names[node], self.gradient_names[node] = f"f{k}{at}", f"g{k}{at}"
         self.gradients: dict[Formula, bool] = {}
         self.constants = 0
+
+    def name_input(self, node: Formula, k: int, at: str) -> None:
+        self.names[node], self.gradient_names[node] = f"inputs[{k}].data[{at}]", f"inputs[{k}].grad[{at}]"
 
     def print_value(self) -> str:
         (root,) = self.roots
@@ -97,7 +105,7 @@ class _Program:
             text = scope.text(partial)
             lines += [*scope.lines[Rank.NUMBER], f"{self.gradient_names[by]} += {text};"]
         lines += [line for node in reversed(self.steps) if self.has_gradient(node) for line in self.backward(node)]
-        return self.function("(S, pairs, h, given)", [*lines, "return value;"], "{ rows: m, columns: n, data, grad }")
+        return self.function("(S, pairs, h, inputs)", [*lines, "return value;"], "{ rows: m, columns: n, data, grad }")
 
     def print_conditions(self) -> str:
         forward = [line for node in self.steps for line in self.forward(node)]
@@ -274,7 +282,7 @@ class _Scope:
             return number_text(node.value)
         if isinstance(node, Parameter):
             return parameter_name(node.name)
-        if isinstance(node, PerAnchor | PerReference):
+        if isinstance(node, PerAnchor | PerReference | PerPair | AtPositive | PerTriplet):
             raise TypeError(f"{node!r} is a Python function of the batch, and a formula with it has no JavaScript")
         assert isinstance(node, Apply)
         arguments = [self._argument(argument, node) for argument in node.arguments]

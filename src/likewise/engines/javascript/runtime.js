@@ -75,7 +75,7 @@ const centered = (tape, X) => {
 // rows less a constant row
 const shifted = (tape, X, shift) => {
   const moved = matrixOf(X.rows, X.columns, X.data.map((value, k) => value - shift[k % X.columns]));
-  tape.add(() => moved.grad.forEach((slope, k) => (X.grad[k] += slope)));
+  tape.add(() => moved.grad.forEach((derivative, k) => (X.grad[k] += derivative)));
   return moved;
 };
 
@@ -144,14 +144,14 @@ const similarities = (tape, similarity, A, B) => {
     const byLeft = new Float64Array(m), byRight = new Float64Array(n);
     for (let i = 0; i < m; i++)
       for (let j = 0; j < n; j++) {
-        const slope = S.grad[i * n + j];
-        if (slope === 0) continue;
+        const derivative = S.grad[i * n + j];
+        if (derivative === 0) continue;
         link(products[i * n + j], ofLeft[i], ofRight[j], into, similarity.normalize);
-        byLeft[i] += slope * into[2];
-        byRight[j] += slope * into[3];
+        byLeft[i] += derivative * into[2];
+        byRight[j] += derivative * into[3];
         for (let k = 0; k < d; k++) {
-          left.grad[i * d + k] += slope * into[1] * right.data[j * d + k];
-          right.grad[j * d + k] += slope * into[1] * left.data[i * d + k];
+          left.grad[i * d + k] += derivative * into[1] * right.data[j * d + k];
+          right.grad[j * d + k] += derivative * into[1] * left.data[i * d + k];
         }
       }
     for (let k = 0; k < m * d; k++) left.grad[k] += 2 * byLeft[Math.floor(k / d)] * left.data[k];
@@ -194,10 +194,10 @@ const nearest = (tape, S, centers) => {
     pooled.data[at] = best;
   });
   tape.add(() =>
-    pooled.grad.forEach((slope, at) => {
+    pooled.grad.forEach((derivative, at) => {
       let ties = 0;
       for (let k = at * centers; k < (at + 1) * centers; k++) ties += S.data[k] === pooled.data[at];
-      for (let k = at * centers; k < (at + 1) * centers; k++) if (S.data[k] === pooled.data[at]) S.grad[k] += slope / ties;
+      for (let k = at * centers; k < (at + 1) * centers; k++) if (S.data[k] === pooled.data[at]) S.grad[k] += derivative / ties;
     }));
   return pooled;
 };
@@ -219,7 +219,7 @@ class Points {
 
   compare(between, similarity, A, B) {
     const S = similarities(this.tape, similarity, A, B);
-    this.matrices.push({ between, rows: S.rows, columns: S.columns, s: S.data, slopes: S.grad });
+    this.matrices.push({ between, rows: S.rows, columns: S.columns, s: S.data, derivatives: S.grad });
     return S;
   }
 
@@ -239,8 +239,8 @@ class Points {
   }
 }
 
-// Each matrix has functions (S, pairs, h, given, points) that return a value and add its derivative to S.grad; `mine` says
-// which pairs are left, `given` makes what belongs to anchors or references, and `alone` are functions of the points.
+// Each matrix has functions (S, pairs, h, inputs, points) that return a value and add its derivative to S.grad; `mine` says
+// which pairs are left, `inputs` makes what belongs to anchors, references or pairs, and `alone` are functions of the points.
 const lossOf = ({ names, alone, matrices }) => (x, labels, n, d, proxies, classes, values) => {
   const points = new Points(x, labels, n, d, proxies, classes);
   const h = Object.fromEntries(names.map((name, k) => [name, values[k]]));
@@ -248,8 +248,8 @@ const lossOf = ({ names, alone, matrices }) => (x, labels, n, d, proxies, classe
   for (const each of matrices) {
     const [S, all] = points.matrix(each, h);
     const pairs = each.mine ? each.mine(S, all, h) : all;
-    const given = each.given.map((make) => make(points, h));
-    for (const compute of each.functions) value += compute(S, pairs, h, given, points);
+    const inputs = each.inputs.map((make) => make(points, h));
+    for (const compute of each.functions) value += compute(S, pairs, h, inputs, points);
   }
   for (const each of alone) value += each(points, h);
   points.tape.run();
@@ -257,12 +257,12 @@ const lossOf = ({ names, alone, matrices }) => (x, labels, n, d, proxies, classe
   return { value, matrices: points.matrices, gradient: points.samples.grad, proxyGradient };
 };
 
-// A function that is written by hand gives a sum over units, their number, that of those that are not zero, and slopes of
+// A function that is written by hand gives a sum over units, their number, that of those that are not zero, and derivatives of
 // the sum; this is their mean.
-const averaged = (reduction, compute) => (S, pairs, h, given, points) => {
+const averaged = (reduction, compute) => (S, pairs, h, inputs, points) => {
   const found = compute(S, pairs.kinds, h, points);
   const weight = reduction === "sum" ? 1 : 1 / Math.max(reduction === "mean" ? found.units : found.nonzero, 1);
-  found.slopes.forEach((slope, k) => (S.grad[k] += weight * slope));
+  found.derivatives.forEach((derivative, k) => (S.grad[k] += weight * derivative));
   return weight * found.total;
 };
 
@@ -292,9 +292,9 @@ const byCurves = (cosines, positive, negative) => {
       const s = Math.min(Math.max(S.data[at], cosines[0]), cosines[last]), list = weights[side];
       let k = 0;
       while (k < last - 1 && cosines[k + 1] < s) k++;
-      const share = (s - cosines[k]) / (cosines[k + 1] - cosines[k]), slope = list[k] + share * (list[k + 1] - list[k]);
-      value += areas[side][k] + ((list[k] + slope) / 2) * (s - cosines[k]);
-      S.grad[at] += slope;
+      const share = (s - cosines[k]) / (cosines[k + 1] - cosines[k]), derivative = list[k] + share * (list[k + 1] - list[k]);
+      value += areas[side][k] + ((list[k] + derivative) / 2) * (s - cosines[k]);
+      S.grad[at] += derivative;
     });
     return value;
   };

@@ -51,3 +51,27 @@ def _sigmoid(x):
     """``1 / (1 + e⁻ˣ)``, without overflow for large ``|x|``."""
     e = tl.exp(-tl.abs(x))
     return tl.where(x >= 0.0, 1.0, e) / (1.0 + e)
+
+
+@triton.jit
+def _tanh(x):
+    """``tanh x``; ``eʸ − 1`` from ``eʸ`` and its logarithm keeps the digits of small numbers."""
+    y = -2.0 * tl.minimum(tl.abs(x), 20.0)  # beyond, the result is one
+    e = tl.exp(y)
+    less_one = tl.where(e == 1.0, y, (e - 1.0) * y / tl.where(e == 1.0, 1.0, tl.log(e)))
+    return tl.where(x < 0.0, less_one, -less_one) / (2.0 + less_one)
+
+
+@triton.jit
+def _acosh(x):
+    """``arcosh max(x, 1)``, as ``log(1 + t + √t √(t + 2))`` with ``t = x − 1``; two roots, because ``t²`` overflows."""
+    t = tl.maximum(x - 1.0, 0.0)
+    t = t + tl.sqrt(t) * tl.sqrt(t + 2.0)
+    one = 1.0 + t
+    return tl.where(one == 1.0, t, t * tl.log(one) / tl.where(one == 1.0, 1.0, one - 1.0))
+
+
+@triton.jit
+def _power(x, exponent):
+    """``xᵉ``, and zero where ``x ≤ 0``."""
+    return tl.where(x > 0.0, tl.exp(exponent * tl.log(tl.where(x > 0.0, x, 1.0))), 0.0)

@@ -5,6 +5,9 @@ per tile and row.  Backward: one kernel recomputes each tile and writes the grad
 passes at once, and a matrix product turns them into gradients of the embeddings.  There are no atomic operations: the same
 input gives the same bits.
 
+A number per pair is the exception: kernels read it from a matrix, and its gradient is one; so is that of a number per pair in
+a miner's condition.
+
 A pass may use the value of an earlier fold inside a curve.  The gradient of that value is the sum of the curve's
 derivatives by it, which the forward kernel accumulates together with the fold: the backward pass needs no further kernel.
 """
@@ -17,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.schedule import Engine, compute_folds
 from likewise.engines.triton.folds import find_template
 from likewise.engines.triton.kernel_source import (
@@ -44,6 +48,7 @@ from likewise.formula import (
     Mined,
     Number,
     PairBatch,
+    PerPair,
     PerReference,
     Side,
     full_precision,
@@ -68,7 +73,8 @@ class TritonEngine(Engine):
         relation = batch.relation
         self.layout = lay_out(batch)
         self.keep: tuple[Formula, Formula] | None = None
-        self.mined_values: dict[Formula, Tensor] = {}
+        self.mined_values: dict[Formula, Any] = {}
+        self.matrices: dict[Formula, Tensor] = {}  # of numbers per pair
         if isinstance(relation, Mined):
             # a fold has another value before mining than after it
             positive, negative = copy_folds([relation.keep_positive, relation.keep_negative])
@@ -76,17 +82,28 @@ class TritonEngine(Engine):
             with torch.no_grad():
                 base = TritonEngine.__new__(TritonEngine)
                 base.batch, base.layout = batch.under(relation.base), self.layout
-                base.keep, base.mined_values = None, {}
+                base.keep, base.mined_values, base.matrices = None, {}, self.matrices
                 self.mined_values = compute_folds(list(self.keep), base, base.batch)
 
-    def fold(self, passes: list[list[Folded]], known: dict[Formula, Tensor]) -> dict[Formula, Tensor]:
+    def fold(self, passes: list[list[Folded]], known: dict[Formula, Any]) -> dict[Formula, Tensor]:
         """Compute one vector per fold."""
-        job = FoldJob(self, passes, {**known, **self.mined_values, **self.layout.link_values})
+        values = {**known, **self.mined_values, **self.layout.link_values}
+        for node, value in values.items():
+            if isinstance(value, PairNumbers):
+                values[node] = self._store(node, value)
+        job = FoldJob(self, passes, values)
         folds = [term for terms in passes for term in terms]
         learned = job.learned
         left, right = self.layout.left.source, self.layout.right.source
         results = _Folds.apply(job, left, right, *[job.values[node] for node in learned])  # type: ignore[no-untyped-call]
         return dict(zip(folds, results, strict=True))
+
+    def _store(self, node: Formula, numbers: PairNumbers) -> Tensor:
+        """Return the matrix of a number per pair, which is computed once."""
+        if node not in self.matrices:
+            m, n = self.batch.shape
+            self.matrices[node] = numbers.chunk(m, slice(0, n))
+        return self.matrices[node]
 
 
 _KERNELS: dict[Any, Any] = {}
@@ -121,7 +138,9 @@ class FoldJob:
             for term in terms:
                 fold = find_template(term.fold)
                 by = tuple(
-                    n for n in ingredients(term.curve) if n in differentiable and not isinstance(n, PerReference)
+                    n
+                    for n in ingredients(term.curve)
+                    if n in differentiable and not isinstance(n, PerReference | PerPair)
                 )
                 row.append(TileFold(fold, term.over, term.curve, by if fold.weight_count else ()))
             self.terms.append(row)
@@ -129,7 +148,9 @@ class FoldJob:
             differentiable.update(t for t, r in zip(terms, row, strict=True) if r.fold.weight_count)
         self.exact = torch.is_grad_enabled() and any(term.fold.exact for row in self.terms for term in row)
         product = self.layout.product
-        self.symmetric = product.symmetric and (product.is_bitwise_symmetric or not self.exact)
+        symmetric = product.symmetric and (product.is_bitwise_symmetric or not self.exact)
+        # a number per pair has no mirror
+        self.symmetric = symmetric and not self.engine.matrices
 
     @property
     def layout(self) -> Layout:
@@ -172,6 +193,8 @@ class FoldJob:
                 value = self.layout.sort_rows(value)
             elif leaf.kind == "column":
                 value = self.layout.sort_columns(value)
+            elif leaf.kind == "pair":
+                value = self.layout.sort_pairs(value)
             values.append(value.contiguous())
         return values
 
@@ -254,7 +277,7 @@ class _FoldGradients:
         return self.job.symmetric
 
     def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
-        """Return the gradient by the similarities (or by a value per reference) of a rectangle, in one or two matrices."""
+        """Return the gradient by the similarities (or by another leaf) of a rectangle, in one or two matrices."""
         operands = self.job.layout.operands
         if (by, split) not in self._bound:  # the same for every chunk
             kernels, leaves = self.job.find_kernels("gradient", self.terms, (by, self.symmetric and by is s, split))
@@ -327,8 +350,10 @@ def _backward(ctx: Any, job: FoldJob, gradients: tuple[Tensor | None, ...]) -> t
 
 
 def _finish_leaf(node: Formula, by_leaf: dict[Formula, Tensor], writer: _FoldGradients, job: FoldJob) -> Tensor | None:
-    """Return the gradient by a learned leaf: per anchor, for the batch, or per reference."""
+    """Return the gradient by a learned leaf: per anchor, for the batch, per reference, or per pair."""
     value: Tensor = job.values[node]
+    if isinstance(node, PerPair):
+        return job.layout.compute_pair_gradient(writer, node).to(value.dtype)
     if isinstance(node, PerReference):
         return job.layout.compute_column_gradient(writer, node).to(value.dtype)
     gradient = by_leaf.get(node)

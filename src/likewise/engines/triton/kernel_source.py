@@ -152,6 +152,10 @@ def _leaf_lines(spec: KernelSpec, indent: str, mirrored: bool) -> tuple[list[str
             continue
         if leaf.kind == "scalar":
             load = f"tl.load(leaf{k})"
+        elif leaf.kind == "pair":
+            assert not mirrored, "a number per pair has no mirror"
+            place = "rows[:, None].to(tl.int64) * code_stride + columns[None, :]"
+            load = f"tl.load(leaf{k} + {place}, mask=here[:, None] & there[None, :], other=0.0)"
         elif (leaf.kind == "column") != mirrored:
             load = f"tl.load(leaf{k} + columns, mask=there, other=0.0)[None, :]"
         else:
@@ -277,12 +281,12 @@ def _write_fold(writer: Writer, term: TileFold, plain: bool, mined: bool) -> lis
 def write_gradient_kernel(
     spec: KernelSpec, terms: list[TileFold], by: Formula, tiles: Tiles, *, symmetric: bool, split: bool
 ) -> str:
-    """Write the kernel that computes the gradient by each similarity (or by a value per reference) of a rectangle.
+    """Write the kernel that computes the gradient by each similarity, or by another leaf, of a rectangle.
 
     Args:
         spec: what the kernels have in common; the weights of each term are the last leaves.
         terms: the folds.
-        by: `s`, or a value per reference.
+        by: `s`, or a value per reference or pair.
         tiles: the tiles that the kernel processes.
         symmetric: the references are the anchors: add the gradient of the mirrored pair.
         split: store rounding errors in a second matrix.

@@ -33,7 +33,7 @@ def compile_source(source: str) -> Kernel:
     """
     filename = f"<likewise kernel {next(_kernel_numbers)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    names = ("_place", "_product", "_sigmoid", "_softplus")
+    names = ("_acosh", "_place", "_power", "_product", "_sigmoid", "_softplus", "_tanh")
     namespace: dict[str, Any] = {
         "tl": tl,
         "triton": triton,

@@ -33,7 +33,7 @@ class GradientWriter(Protocol):
         """Whether the gradient of each pair includes that of its mirror."""
 
     def write(self, by: Formula, rows: tuple[int, int], columns: tuple[int, int], split: bool) -> tuple[Tensor, ...]:
-        """Return the gradient by the similarities (or by a value per reference) of a rectangle, in one or two matrices."""
+        """Return the gradient by the similarities (or by another leaf) of a rectangle, in one or two matrices."""
 
 
 @dataclass(eq=False)
@@ -115,6 +115,20 @@ class Layout:
         m, n, _ = self.operands.size
         sums = [writer.write(node, (0, m), columns, False)[0].float().sum(dim=0) for columns in self._chunks(n, m)]
         return _unsort(torch.cat(sums), self.right.order)
+
+    def compute_pair_gradient(self, writer: GradientWriter, node: Formula) -> Tensor:
+        """Compute the gradient by a value per pair, a matrix."""
+        m, n, _ = self.operands.size
+        chunks = [
+            _unsort(writer.write(node, (0, m), columns, False)[0].float(), self.left.order)
+            for columns in self._chunks(n, m)
+        ]
+        return _unsort(torch.cat(chunks, dim=1).T, self.right.order).T
+
+    def sort_pairs(self, matrix: Tensor) -> Tensor:
+        """Bring a matrix with one entry per pair into the order of the operands."""
+        matrix = self.sort_rows(matrix)
+        return matrix if self.right.order is None else matrix[:, self.right.order]
 
     def _chunks(self, along: int, across: int) -> list[tuple[int, int]]:
         bytes_each = self.operands.gradient_dtype.itemsize * (2 if self.product.split else 1)

@@ -12,7 +12,18 @@ from typing import Any
 
 from torch import Tensor
 
-from likewise.formula import OPERATIONS, Apply, Folded, Formula, Number, PerAnchor, PerReference, Total, Variable
+from likewise.formula import (
+    OPERATIONS,
+    Apply,
+    Folded,
+    Formula,
+    Number,
+    PerAnchor,
+    PerPair,
+    PerReference,
+    Total,
+    Variable,
+)
 
 LITERALS = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5)
 """Numbers that are printed as they are; every other number is an argument of the kernel."""
@@ -25,7 +36,7 @@ class Leaf:
     Args:
         node: the node.
         kind: ``"number"`` for a number of the host, ``"scalar"`` for one in device memory, ``"row"`` for a vector with
-            one entry per anchor and ``"column"`` for one per reference.
+            one entry per anchor, ``"column"`` for one per reference and ``"pair"`` for a matrix.
     """
 
     node: Formula
@@ -42,6 +53,8 @@ def as_leaf(node: Formula) -> Leaf | None:
         return Leaf(node, "scalar")
     if isinstance(node, PerReference):
         return Leaf(node, "column")
+    if isinstance(node, PerPair):
+        return Leaf(node, "pair")
     if isinstance(node, PerAnchor | Folded):
         return Leaf(node, "row")
     return None
@@ -147,7 +160,7 @@ def varies_by_pair(node: Formula) -> bool:
     """Return whether a formula has one value per pair: a tile, and not a row, a column or a number."""
     if isinstance(node, Apply):
         return any(varies_by_pair(argument) for argument in node.arguments)
-    return isinstance(node, Variable)
+    return isinstance(node, Variable | PerPair)
 
 
 def is_condition(node: Formula) -> bool:
@@ -159,7 +172,7 @@ def is_condition(node: Formula) -> bool:
         (True, False)
     """
     return isinstance(node, Apply) and (
-        node.operation in ("less", "nonzero", "both")
+        node.operation in ("less", "nonzero", "both", "either")
         or (node.operation == "where" and all(map(is_condition, node.arguments)))
     )
 

@@ -146,7 +146,9 @@ def _append_squares(similarity: Similarity, left: Tensor, right: Tensor, product
             torch.cat([2.0 * left * inverse, *[x for x, _ in pairs], silent.to(a.dtype) - 1.0], 1),
             torch.cat([right, *[y for _, y in pairs], torch.ones_like(b)], 1),
         )
-    raise TypeError(f"the Triton engine does not know {type(similarity).__name__}; give backend='chunked'")
+    raise TypeError(
+        f"the Triton engine has no formula of the similarity {type(similarity).__name__}; give backend='chunked'"
+    )
 
 
 def _split(numbers: Tensor, product: ProductSpec) -> list[Tensor]:

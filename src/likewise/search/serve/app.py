@@ -30,7 +30,7 @@ from likewise.search.serve.why import Heat
 
 if TYPE_CHECKING:
     from likewise.search.calibration import Calibration
-    from likewise.search.places import AnyIndex
+    from likewise.search.index import Index
 
 FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -73,7 +73,7 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def make_app(
-    index: AnyIndex,
+    index: Index,
     *,
     limits: Limits | None = None,
     token: str | None = None,
@@ -83,7 +83,7 @@ def make_app(
     """The page and the API of an index, as an ASGI application that any server can run.
 
     Args:
-        index: what is served, from a folder or a database; see `likewise.search.open_index`.
+        index: what is served, from a folder or a database; see `likewise.search.Index.open`.
         limits: how much is taken on.
         token: what the API must be asked with.
         loopback: answer to this machine's own names alone.
@@ -100,7 +100,7 @@ def make_app(
     return Guard(app, limits or Limits(), token=token, loopback=loopback)
 
 
-def description(index: AnyIndex) -> dict[str, Any]:
+def description(index: Index) -> dict[str, Any]:
     """The API in OpenAPI's words.
 
     Examples:
@@ -114,7 +114,7 @@ def description(index: AnyIndex) -> dict[str, Any]:
     return app.openapi()
 
 
-def _application(index: AnyIndex, limits: Limits, layout: str) -> tuple[FastAPI, Service]:
+def _application(index: Index, limits: Limits, layout: str) -> tuple[FastAPI, Service]:
     service = Service(index, limits, layout)
 
     @asynccontextmanager
@@ -386,7 +386,7 @@ def _plain(value: Any) -> Any:
 def _told(service: Service) -> dict[str, Any]:
     limits = service.limits
     with service.index.still() as index:
-        near = index.near
+        near, model = index.near, index.model
         return {
             "name": index.name,
             "items": len(index),
@@ -394,8 +394,8 @@ def _told(service: Service) -> dict[str, Any]:
             "storage": index.storage,
             "version": index.version,
             "fields": {"label": "text", "path": "text", "id": "number", **index.fields},
-            "model": index.model,
-            "near": None if near is None else {"kind": near["kind"], "recall": near.get("recall")},
+            "model": None if model is None else {"name": model.name, "sha256": model.sha256},
+            "near": None if near is None else {"kind": near.kind, "recall": near.recall},
             "calibrated": calibration_of(index) is not None,
             "layout": service.layout,
             "limits": {name: getattr(limits, name) for name in ("upload", "pixels", "k", "vectors", "page")},

@@ -17,7 +17,7 @@ from likewise.formula import one_of
 from likewise.search.found import Floats, Ids
 
 if TYPE_CHECKING:
-    from likewise.search.places import AnyIndex
+    from likewise.search.index import Index
 
 MOST = 5000
 """Items on a map."""
@@ -76,7 +76,7 @@ class Map:
         return inside
 
 
-def map_of(index: AnyIndex, layout: str = "pca") -> Map:
+def map_of(index: Index, layout: str = "pca") -> Map:
     """The map of an index: from the file in its folder if that is still true, otherwise computed and kept there.
 
     An index in a folder that cannot be written to, or in a database, is laid out anew each time it is opened: nothing of

@@ -20,14 +20,14 @@ from likewise.data import cores
 from likewise.search.calibration import Calibration
 from likewise.search.found import Floats, Found, Ids, Item
 from likewise.search.rerank import KReciprocal, QueryExpansion
-from likewise.search.segment import encode
 from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, checked_image, kind_by_content, place_below
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
 from likewise.search.serve.why import Heat, explain
+from likewise.search.vectors import encode
 
 if TYPE_CHECKING:
-    from likewise.search.places import AnyIndex
+    from likewise.search.index import Index
 
 RERANKS: dict[str, KReciprocal | QueryExpansion] = {
     "k-reciprocal": KReciprocal(),
@@ -129,7 +129,7 @@ class Service:
         ('b.jpg', 1.0)
     """
 
-    def __init__(self, index: AnyIndex, limits: Limits, layout: str = "pca") -> None:
+    def __init__(self, index: Index, limits: Limits, layout: str = "pca") -> None:
         self.index, self.limits, self.layout = index, limits, layout
         self._searches: Batches[Query, Reply] = Batches(
             self._search_together, "search", most=TOGETHER, waiting=limits.waiting
@@ -259,7 +259,7 @@ class Service:
         except MISTAKES as mistake:
             raise _refusal(mistake) from mistake
 
-    def _passing(self, now: AnyIndex, where: str | None) -> Ids:
+    def _passing(self, now: Index, where: str | None) -> Ids:
         """The numbers of items that pass a filter; looked up once for each version of the index."""
         key = now.version, where
         ids = self._listed.get(key)
@@ -337,7 +337,7 @@ class Service:
         return found
 
 
-def calibration_of(index: AnyIndex) -> Calibration | None:
+def calibration_of(index: Index) -> Calibration | None:
     """What similarities mean, if the index or its model was calibrated.
 
     Examples:
@@ -346,26 +346,26 @@ def calibration_of(index: AnyIndex) -> Calibration | None:
         >>> calibration_of(Index.create(tempfile.mkdtemp() + "/a.index", dim=2)) is None
         True
     """
-    card = index.card
+    card = index.model_card
     kept = index.calibration or (None if card is None else card.calibration)
     return None if kept is None else Calibration.from_dict(kept)
 
 
-def _item(number: int, index: AnyIndex) -> Item:
+def _item(number: int, index: Index) -> Item:
     try:
         return index.item(number)
     except (KeyError, OverflowError):
         raise Refused(404, f"there is no item {number} in {index.name}") from None
 
 
-def _vectors(number: int, index: AnyIndex) -> Floats:
+def _vectors(number: int, index: Index) -> Floats:
     try:
         return index.vectors([number])
     except (KeyError, OverflowError):
         raise Refused(404, f"there is no item {number} in {index.name}") from None
 
 
-def _vectors_of(query: Query, index: AnyIndex, dim: int) -> Floats:
+def _vectors_of(query: Query, index: Index, dim: int) -> Floats:
     if query.item is not None:
         return _vectors(query.item, index)
     given = np.asarray(query.vectors)

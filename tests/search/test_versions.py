@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from likewise.search import Index, manifest, writing
+from likewise.search import Index, check_version, list_versions, versions
 from tests.search.conftest import units
 
 ROWS = 50
@@ -20,7 +22,7 @@ ROWS = 50
 PROGRAM = """
 import itertools, os, sys
 import numpy as np
-import likewise.search.approximate
+import likewise.search.snapshots
 import pyarrow.compute
 from likewise.search import Index
 
@@ -50,9 +52,10 @@ for _ in sys.stdin:  # a child for each line, to be killed: starting Python anew
 
 
 def whole(folder: Path) -> int:
-    """Which round the index is of; all of its parts must be of that one."""
+    """Which round the index is of; all of its files must be of that one."""
     index = Index.open(folder)
     assert len(index) == ROWS
+    assert check_version(list_versions(folder)[-1]) == []
     items = index.items(index.ids)
     rounds = {item.metadata["round"] for item in items}
     assert len(rounds) == 1
@@ -79,9 +82,13 @@ def start(folder: Path) -> Index:
 
 def test_killed_at_many_moments(tmp_path: Path):
     """SIGKILL after random waits, again and again, over the same folder."""
-    folder, chance = tmp_path / "a.index", np.random.default_rng(0)
-    start(folder)
-    seen = []
+    folder, rng = tmp_path / "a.index", np.random.default_rng(0)
+    index = start(folder)
+    begun = time.perf_counter()
+    index.rebuild(storage="int8")
+    index.rebuild(storage="float32")
+    round_s = time.perf_counter() - begun  # about what one round takes here
+    seen, between = [], 0
     command = [sys.executable, "-c", PROGRAM, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -90,16 +97,19 @@ def test_killed_at_many_moments(tmp_path: Path):
             process.stdin.write("go\n")
             process.stdin.flush()
             child = int(process.stdout.readline())
-            time.sleep(chance.uniform(0.0, 0.1))
+            time.sleep(rng.uniform(0.0, 3.0 * round_s))
             os.kill(child, signal.SIGKILL)
             assert process.stdout.readline() == "dead\n"
+            between += (folder / ".next").exists()
             seen.append(whole(folder))
         process.stdin.close()
     assert seen == sorted(seen)
-    assert len(set(seen)) > 5  # it was killed in the middle of something, and not always before it began
+    assert between > 3  # it was killed in the middle of something
+    assert len(set(seen)) > 3  # and not always before it had finished anything
     index = Index.open(folder)
     index.remove(index.ids[:1])
-    assert {each.name for each in folder.iterdir()} == index.manifest.files() | {"manifest.json", ".lock"}
+    kept = {each.folder.name for each in list_versions(folder)}
+    assert {each.name for each in folder.iterdir()} == kept | {".lock"}
 
 
 class Died(BaseException):
@@ -109,6 +119,7 @@ class Died(BaseException):
 @pytest.mark.parametrize("before", [True, False])
 def test_every_step_of_an_update_may_be_the_last(before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The process ends at the n-th time that anything reaches the disk, for every n: before it, or after it."""
+    monkeypatch.setattr(versions, "KEPT", 1)
     rounds = []
     for last in range(1, 100):
         index = start(tmp_path / f"{last}.index")
@@ -129,12 +140,19 @@ def test_every_step_of_an_update_may_be_the_last(before: bool, tmp_path: Path, m
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", dying(os.fsync))
-            patch.setattr(Path, "replace", dying(Path.replace))
-            patch.setattr(Path, "unlink", dying(Path.unlink))
+            patch.setattr(os, "link", dying(os.link))
+            patch.setattr(Path, "rename", dying(Path.rename))
+            patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
             try:
                 _second_round(index)
             except Died:
                 rounds.append(whole(index.folder))
+                index.refresh()
+                index.calibrated({})  # the next writer is not in the way of what was left
+                assert {each.name for each in index.folder.iterdir()} == {
+                    ".lock",
+                    list_versions(index.folder)[0].folder.name,
+                }
             else:
                 break
     assert len(rounds) > 20  # steps, none of which left a mixture
@@ -152,42 +170,57 @@ def _second_round(index: Index) -> None:
     index.rebuild(storage="int8")
 
 
-def test_writers_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    index = start(tmp_path / "a.index")
-    monkeypatch.setattr(writing, "WAIT", 0.05)
-    with (
-        writing.alone(index.folder),
-        pytest.raises(TimeoutError, match=r"another process is writing .*a\.index"),
-    ):
-        writing_again(index.folder)
+def test_files_are_synced_before_the_rename_and_the_folder_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a power failure needs: every byte of a version is on the disk before its name, and its name before the answer."""
+    index, steps = start(tmp_path / "a.index"), []
+    fsync, rename = os.fsync, Path.rename
+
+    def synced(handle: int) -> None:
+        fsync(handle)
+        steps.append(os.readlink(f"/proc/self/fd/{handle}"))
+
+    def renamed(path: Path, target: Path) -> Path:
+        steps.append("rename")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    index.add(units(1, 4), ["new"], thumbnails=[b"x"])
+    at = steps.index("rename")
+    new = {name for name in index.card.files if name != "thumbnails.bin"} | {"card.json"}
+    assert {Path(each).name for each in steps[:at]} == new | {".next"}
+    assert steps[at - 1].endswith("/.next")
+    assert steps[at + 1] == str(index.folder)
+
+
+def test_a_writer_that_waits_too_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    index, failed = start(tmp_path / "a.index"), []
+    monkeypatch.setattr(versions, "WAIT", 0.05)
+
+    def write() -> None:
+        try:
+            Index.open(index.folder).add(units(1, 4), ["new"])
+        except TimeoutError as error:
+            failed.append(str(error))
+
+    with versions.lock_index(index.folder):
+        thread = threading.Thread(target=write)  # the same process may not write twice at once either
+        thread.start()
+        thread.join()
+    assert failed == [f"another process is writing {index.folder}"]
     assert index.remove([0]) == 1
 
 
-def writing_again(folder: Path) -> None:
-    """In another thread's lock: the same process may not write twice at once either."""
-    import threading
-
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            Index.open(folder).add(units(1, 4), ["new"])
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-
-
-def test_two_writers_lose_nothing(tmp_path: Path):
-    """Both opened the index before either wrote."""
-    start(tmp_path / "a.index")
-    one, other = Index.open(tmp_path / "a.index"), Index.open(tmp_path / "a.index")
-    one.add(units(1, 4), ["one"])
-    other.add(units(1, 4, 1), ["other"])
-    assert len(Index.open(tmp_path / "a.index")) == ROWS + 2
-    assert len(other) == ROWS + 2
-    assert manifest.read_manifest(tmp_path / "a.index").next_id == ROWS + 2
+def test_leftovers_are_removed_by_the_next_writer_and_by_no_reader(tmp_path: Path):
+    index = start(tmp_path / "a.index")
+    for name in (".next", ".old"):
+        (index.folder / name).mkdir()
+        (index.folder / name / "vectors.npy").write_bytes(b"half")
+    (index.folder / "notes.txt").write_text("a user's own")
+    assert len(Index.open(index.folder)) == ROWS
+    assert (index.folder / ".next" / "vectors.npy").exists()
+    index.add(units(1, 4, 3), ["new"])
+    assert {each.name for each in index.folder.iterdir() if not each.name.startswith("version")} == {
+        ".lock",
+        "notes.txt",
+    }

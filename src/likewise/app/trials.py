@@ -1,54 +1,93 @@
-"""One trial of a study: from its configuration to a result, on whatever machine; nothing here needs a parser."""
+"""One trial of a study: from its configuration to a result, on any machine; nothing here needs a parser."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import yaml
+from filelock import FileLock, Timeout
 
-from likewise.app import Machine, Mistake, Opening, make_pieces, model_file, parts_of, sentence, this_machine
+from likewise.app.build import (
+    Machine,
+    fit_batches,
+    has_default_batches,
+    make_pieces,
+    make_settings,
+    this_machine,
+)
+from likewise.app.errors import Mistake, sentence
+from likewise.app.evaluation import Opening, model_file, parts_of
+from likewise.app.parts import read_parts
 from likewise.data import aside
-from likewise.protocols import TEST_SET_FILE, Result, Trial
+from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
 METRICS = ("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP")
 """What the table of a study has of every part."""
 
 
-def run_trial(trial: Trial, go_on: Callable[[Mapping[str, Any]], bool], *, folder: Path) -> Result:
-    """Train, measure, and say what came out; what was begun before is gone on with.
+WHERE_THINGS_ARE = ("data.root", "model.weights", "cache", "cache_on")
+"""Settings that another machine may need other values of; they change no number."""
+
+ORPHAN_SECONDS = 60.0
+"""How long a trial waits for a process whose driver was killed, and that still writes the checkpoint of its run."""
+
+
+def run_trial(
+    trial: Trial,
+    report: Callable[[int, float], bool],
+    *,
+    folder: Path,
+    metric: str = "MAP@R",
+    places: Mapping[str, str] | None = None,
+) -> Result:
+    """Train, measure, and return the result; a run that was begun before is resumed.
+
+    The result is that of a trained epoch, never that of the model before training.
 
     Args:
         trial: what to train.
-        go_on: is told every validation, and says whether to go on.
+        report: called with step and value of every validation; says whether to continue.
         folder: of the study; runs go to ``runs/KEY`` in it.
+        metric: which metric of a validation is reported.
+        places: where things are on this machine: other values for some of `WHERE_THINGS_ARE`.
 
     Examples:
-        >>> run_trial(Trial("none", {"optimizer": {"lr": -1}}), lambda _: True, folder=Path("/tmp")).error
+        >>> run_trial(Trial("none", {"optimizer": {"lr": -1}}), lambda step, value: True, folder=Path("/tmp")).error
         '--optimizer: lr must be a number > 0, but it is -1'
     """
+
+    def go_on(validation: Mapping[str, Any]) -> bool:
+        return report(int(validation["step"]), float(validation[metric]))
+
     machine, place = this_machine(), folder / "runs" / trial.key
     about: dict[str, Any] = {"run": f"runs/{trial.key}", "machine": _words(machine), "command": _command(place)}
-    config = trial.upgrade().config
     try:
-        pieces = make_pieces(config, machine)
+        config = at_point(trial.upgrade().config, places or {})
+        make_settings(config)
+        parts = read_parts(config["data"], config["split"])
+        if has_default_batches(config):
+            config = fit_batches(config, parts, machine)
+        pieces = make_pieces(config, machine, parts)
         place.mkdir(parents=True, exist_ok=True)
         with aside(place / "config.yaml") as part:
             part.write_text(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True), encoding="utf-8")
         begun = (place / "run.yaml").exists()
-        run = pieces.train(place, config, machine, resume=begun, go_on=go_on)
+        _wait_for_orphan(place)
+        run = pieces.train(place, config, machine, resume=begun, go_on=go_on, keep_start=False)
     except (Mistake, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
         return Result(trial, "failed", error=sentence(error), **about)
     [*_, end] = run.metrics("end")
     if end["reason"] in ("not finite", "collapsed"):  # found as it was left by an earlier process
         return Result(trial, "failed", error=end["message"], seconds=end["seconds"], **about)
     try:
-        test = _on_test(run, trial, machine) if trial.stage == "final" else {}
+        test = _on_test(run, trial, config, machine) if trial.stage == "final" else {}
     except Mistake as error:  # such as nothing that was sealed
         return Result(trial, "failed", error=sentence(error), seconds=end["seconds"], **about)
     return Result(
@@ -59,6 +98,7 @@ def run_trial(trial: Trial, go_on: Callable[[Mapping[str, Any]], bool], *, folde
         seconds=end["seconds"],
         openings=len(run.openings()),
         tuned_on_test=pieces.data.val is None,
+        note=_compare_with_start(run, metric),
         **about,
     )
 
@@ -68,12 +108,25 @@ def _chosen(run: Run) -> dict[str, float]:
     return {} if run.chosen is None else {name: run.chosen[name] for name in METRICS}
 
 
-def _on_test(run: Run, trial: Trial, machine: Machine) -> dict[str, float]:
+def _compare_with_start(run: Run, metric: str) -> str | None:
+    """A remark on a training that no epoch of which is better than the model before training."""
+    start = next((line for line in run.metrics("val") if line["step"] == 0), None)
+    if start is None or run.chosen is None or run.chosen[metric] > start[metric]:
+        return None
+    best, before = f"{100 * run.chosen[metric]:.2f}", f"{100 * start[metric]:.2f}"
+    return f"no epoch is better than the model before training: {best} and {before} per cent of validation {metric}"
+
+
+def _wait_for_orphan(place: Path) -> None:
+    with suppress(Timeout):
+        FileLock(place / ".lock").acquire(timeout=ORPHAN_SECONDS).lock.release()
+
+
+def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -> dict[str, float]:
     """The test set, opened once; a process that died after that has left its numbers."""
     for line in run.evaluations():
         if line["part"] == "test":
             return {name: line["metrics"][name] for name in METRICS}
-    config = dict(trial.upgrade().config)
     *_, part = parts_of(run, config, machine, test=Opening(f"the final trial {trial.key} of a study"))
     found = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
     if config["split"].get("folds"):

@@ -1,0 +1,165 @@
+"""Numbers per pair and per triplet: leaves of formulas whose values are matrices that engines compute in chunks.
+
+`PerPair` is a soft target, a relevance, or the similarity that another model gives to a pair.  `PerTriplet` also depends on
+the positive that a fold over each positive binds.  Both have a gradient by everything that they were computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from likewise.formula.batch import PairBatch
+from likewise.formula.expressions import Formula, Rank
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerPair(Formula):
+    """One number per pair, computed from the batch: a relevance, a soft target, the similarity of another model.
+
+    Engines ask for some pairs at a time, so that no engine needs the whole matrix; only the Triton engine stores it.
+
+    Args:
+        name: as formulas are printed.
+        compute: maps the batch and the indices of anchors and references to numbers; differentiable.  The indices
+            broadcast: ``(r, 1)`` and ``(1, c)`` for a chunk of the matrix, equal shapes for chosen pairs.  The result has
+            the broadcast shape, or one that expands to it.  It is called as often as an engine needs, so it must not
+            draw random numbers or call collectives.
+        prepare: computes once per batch what ``compute`` takes in place of the batch: work that all chunks share.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import NEGATIVES, add_up, pair_entries, s
+        >>> targets = torch.tensor([[1.0, 0.2], [0.2, 1.0]])
+        >>> target = PerPair("target", lambda batch, rows, columns: pair_entries(targets, rows, columns))
+        >>> add_up(square := (s - target) * (s - target), NEGATIVES), square.rank.name
+        (sum[negatives]((s - target) * (s - target)), 'PAIR')
+    """
+
+    name: str
+    compute: Callable[[Any, Tensor, Tensor], Tensor]
+    prepare: Callable[[PairBatch], Any] | None = None
+    rank = Rank.PAIR
+    _at_positive: ClassVar[AtPositive | None] = None  # not a field: torch.compile hashes fields, and they are a cycle
+
+    @property
+    def at_positive(self) -> AtPositive:
+        """The number of the anchor and the positive that a fold over each positive binds, as `s_p` is for `s`."""
+        found = self._at_positive
+        if found is None:  # made on demand, because the two refer to each other
+            found = AtPositive(self)
+            object.__setattr__(self, "_at_positive", found)
+        return found
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AtPositive(Formula):
+    """A number per pair at the pair of the anchor and one of its positives; `PerPair.at_positive` makes it.
+
+    Examples:
+        >>> from likewise.formula import EACH_POSITIVE, mean, s_p
+        >>> relevance = PerPair("relevance", lambda batch, rows, columns: (rows == columns).double())
+        >>> mean(relevance.at_positive * s_p, EACH_POSITIVE)
+        mean[each positive](relevance_p * s_p)
+    """
+
+    pair: PerPair
+    rank = Rank.POSITIVE
+    of_positive: ClassVar[bool] = True
+
+    @property
+    def parts(self) -> tuple[Formula, ...]:
+        """The number per pair."""
+        return (self.pair,)
+
+    def __repr__(self) -> str:
+        return f"{self.pair.name}_p"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerTriplet(Formula):
+    """One number per anchor, positive and reference: the angle at the anchor between its positive and its negative.
+
+    Args:
+        name: as formulas are printed.
+        compute: maps the batch and the indices of anchors, positives and references to numbers; differentiable.  The
+            three indices broadcast, as those of `PerPair` do.
+        prepare: computes once per batch what ``compute`` takes in place of the batch.
+
+    Examples:
+        >>> from likewise.formula import per_triplet, relu, s, s_p
+        >>> gap = PerTriplet("gap", lambda batch, rows, positives, columns: (positives - columns).abs())
+        >>> per_triplet(relu(s - s_p + 0.1 * gap)).total
+        sum[each positive](sum[negatives](relu((s - s_p) + (0.1 * gap))))
+    """
+
+    name: str
+    compute: Callable[[Any, Tensor, Tensor, Tensor], Tensor]
+    prepare: Callable[[PairBatch], Any] | None = None
+    rank = Rank.PAIR
+    of_positive: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """``matrix[rows, columns]`` for indices that broadcast; a chunk of rows and columns is cut without a scatter.
+
+    Examples:
+        >>> import torch
+        >>> matrix = torch.arange(6.0).view(2, 3)
+        >>> pair_entries(matrix, torch.tensor([[1], [0]]), torch.tensor([[0, 2]]))
+        tensor([[3., 5.],
+                [0., 2.]])
+        >>> pair_entries(matrix, torch.tensor([0, 1]), torch.tensor([1, 2]))
+        tensor([1., 5.])
+    """
+    shape = broadcast_shape(rows, columns)
+    if _is_chunk(rows, columns):
+        return matrix.index_select(0, rows.reshape(-1)).index_select(1, columns.reshape(-1)).view(shape)
+    places = (rows * matrix.shape[1] + columns).reshape(-1)
+    return matrix.reshape(-1).index_select(0, places).view(shape)
+
+
+def inner_products(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """``left[rows] · right[columns]`` for indices that broadcast; a matrix product for a chunk of rows and columns.
+
+    Examples:
+        >>> import torch
+        >>> vectors = torch.tensor([[1.0, 0.0], [3.0, 4.0]])
+        >>> inner_products(vectors, vectors, torch.tensor([[0], [1]]), torch.tensor([[0, 1]]))
+        tensor([[ 1.,  3.],
+                [ 3., 25.]])
+        >>> inner_products(vectors, vectors, torch.tensor([0]), torch.tensor([1]))
+        tensor([3.])
+    """
+    shape = broadcast_shape(rows, columns)
+    if _is_chunk(rows, columns):
+        return (left.index_select(0, rows.reshape(-1)) @ right.index_select(0, columns.reshape(-1)).T).view(shape)
+    rows, columns = rows.expand(shape).reshape(-1), columns.expand(shape).reshape(-1)
+    return (left.index_select(0, rows) * right.index_select(0, columns)).sum(dim=1).view(shape)
+
+
+def broadcast_shape(*index: Tensor) -> torch.Size:
+    """The shape to which indices broadcast.
+
+    Examples:
+        >>> import torch
+        >>> broadcast_shape(torch.zeros(2, 1), torch.zeros(1, 3))
+        torch.Size([2, 3])
+    """
+    shape: torch.Size = torch.broadcast_shapes(*(each.shape for each in index))  # type: ignore[no-untyped-call]
+    return shape
+
+
+def _is_chunk(rows: Tensor, columns: Tensor) -> bool:
+    """Whether indices are those of some rows and, along the last axis, of the same columns for all of them."""
+    return rows.shape[-1] == 1 and columns.numel() == columns.shape[-1]

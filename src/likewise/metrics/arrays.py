@@ -1,0 +1,117 @@
+"""Embeddings and labels as tensors, arrays or lists, checked once."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.formula import Similarity, check_values, embeddings_as_given, labels_of, same_device
+
+Array: TypeAlias = Any
+"""A tensor, or a numpy array, which is used as a CPU tensor that shares its memory."""
+
+
+def as_tensor(name: str, value: object) -> object:
+    """Convert an array to a tensor that shares its memory and a list to a new tensor; return anything else unchanged.
+
+    Examples:
+        >>> import numpy as np
+        >>> as_tensor("embeddings", np.zeros(2))
+        tensor([0., 0.], dtype=torch.float64)
+        >>> as_tensor("labels", ["wren", "auk"])
+        Traceback (most recent call last):
+        ...
+        TypeError: labels must hold numbers, but its dtype is <U4; encode_labels turns names into numbers
+    """
+    if isinstance(value, list | tuple):
+        value = np.asarray(value)
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind not in "biuf":
+        hint = "; encode_labels turns names into numbers" if name.endswith(("labels", "ids")) else ""
+        raise TypeError(f"{name} must hold numbers, but its dtype is {value.dtype}{hint}")
+    try:
+        with warnings.catch_warnings():
+            # a read-only array is safe: metrics never write to their inputs
+            warnings.filterwarnings("ignore", message=".*not writable.*")
+            return torch.from_numpy(value)
+    except (TypeError, ValueError):  # a byte order or a stride that torch does not support
+        return torch.from_numpy(np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="))))
+
+
+def check_labels(name: str, value: object, rows: int | None, device: torch.device | None, embeddings: str) -> Tensor:
+    """Check labels given as a tensor, an array or a list, as `likewise.formula.labels_of` does.
+
+    Args:
+        name: the argument's name in error messages.
+        value: the labels.
+        rows: how many labels there must be; ``None`` for any number.
+        device: where they must be; ``None`` for any device.
+        embeddings: the name of the argument that the labels belong to.
+
+    Examples:
+        >>> check_labels("labels", [3, 4], 2, None, "embeddings")
+        tensor([3, 4])
+    """
+    return labels_of(name, as_tensor(name, value), rows, device, embeddings)
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Checked queries and references, in their own dtype and without a copy.
+
+    Args:
+        queries: ``(m, d)``.
+        references: ``(n, d)``; the queries themselves if ``same_set``.
+        same_set: whether no references were given, so that queries are compared among themselves.
+    """
+
+    queries: Tensor
+    references: Tensor
+    same_set: bool
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of products: at least float32."""
+        return torch.promote_types(torch.promote_types(self.queries.dtype, self.references.dtype), torch.float32)
+
+
+def check_embeddings(embeddings: object, references: object, similarity: Similarity) -> Embeddings:
+    """Check embeddings and references, including their values on every device: an evaluation can wait for the device.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Cosine
+        >>> check_embeddings(torch.eye(3), None, Cosine()).same_set
+        True
+    """
+    queries = _check_rows("embeddings", embeddings, similarity)
+    if references is None:
+        return Embeddings(queries, queries, same_set=True)
+    others = _check_rows("references", references, similarity)
+    if others.shape[1] != queries.shape[1]:
+        raise ValueError(
+            f"references must have the {queries.shape[1]} dimensions of embeddings, but have {others.shape[1]}"
+        )
+    same_device("references", others, queries.device, "embeddings")
+    return Embeddings(queries, others, same_set=False)
+
+
+def _check_rows(name: str, value: object, similarity: Similarity) -> Tensor:
+    with check_values():
+        rows = embeddings_as_given(name, as_tensor(name, value)).detach()
+    if similarity.bounded:
+        return rows
+    limit = torch.finfo(torch.promote_types(rows.dtype, torch.float32)).max
+    largest = float(rows.abs().amax())
+    if largest * largest * 4.0 * rows.shape[1] > limit:
+        raise ValueError(
+            f"{name} must have finite similarities, but with entries of {largest:.1e} some would overflow; scale the "
+            "embeddings down, or use float64"
+        )
+    return rows

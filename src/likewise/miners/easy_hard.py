@@ -1,0 +1,317 @@
+"""Miners of triplets by how easy the positive and the negative of an anchor are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+
+import torch
+from torch import Tensor
+
+from likewise.engines import WholeRows
+from likewise.formula import (
+    NEGATIVES,
+    POSITIVES,
+    Choice,
+    Formula,
+    Masks,
+    Mined,
+    Number,
+    Relation,
+    RowChunk,
+    Side,
+    Similarity,
+    Triplets,
+    count,
+    largest,
+    one_of,
+    option,
+    s,
+    s_p,
+    smallest,
+    substitute,
+    where,
+)
+from likewise.miners.base import TripletMiner, enumerate_triplets, one_negative_each
+from likewise.miners.triplet import LOWEST, negate
+
+STRATEGIES = ("easy", "semihard", "hard", "all")
+"""Which positives, or negatives, of an anchor are chosen."""
+
+
+@dataclass(frozen=True)
+class BatchHardMiner(TripletMiner):
+    """The least similar positive and the most similar negative of every anchor.  Hermans et al. 2017, Eq. 5.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> BatchHardMiner().triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
+    """
+
+    def mine(self, chunk: RowChunk) -> Triplets:
+        """Two extremes per row."""
+        return _choose_one_each(chunk.similarities, *chunk.masks(), "hard", "hard")
+
+    def choice(self, similarity: Similarity) -> Choice:
+        """Two folds; pairs that tie at an extreme share the gradient."""
+        return _declare("hard", "hard")
+
+
+@dataclass(frozen=True)
+class EasyPositiveMiner(TripletMiner):
+    """The most similar positive of every anchor, with a semi-hard (or the hardest) negative.
+
+    Members only have to stay near their nearest positive, so a class need not collapse to a point.  Xuan et al. 2020.
+
+    Args:
+        negatives: ``"semihard"``, the most similar negative that is less similar than that positive, or ``"hard"``.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> EasyPositiveMiner().triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0]), tensor([1]), tensor([2]))
+    """
+
+    negatives: str = option(default="semihard", kw_only=True, help="semihard or hard")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("negatives", self.negatives, ("semihard", "hard"))
+
+    def mine(self, chunk: RowChunk) -> Triplets:
+        """The most similar positive, and the negative that follows it in the order of similarity."""
+        return _choose_one_each(chunk.similarities, *chunk.masks(), "easy", self.negatives)
+
+    def choice(self, similarity: Similarity) -> Choice:
+        """A fold over the positives, then one over the negatives; ties share their gradient."""
+        return _declare("easy", self.negatives)
+
+
+@dataclass(frozen=True)
+class BatchEasyHardMiner(TripletMiner):
+    r"""One positive and one negative of every anchor, or all of a side, by how easy they are.  Xuan et al. 2020.
+
+    The easy positive is the most similar one and the easy negative the least similar one; hard are the opposite ones.
+    A semi-hard one is the hardest that keeps the order $s_{ap}>s_{an}$ with the one chosen on the other side.  ``"all"``
+    takes every pair of a side, each with the one chosen on the other side, or with every one.  `BatchHardMiner` is
+    ``("hard", "hard")``, `EasyPositiveMiner` is ``("easy", "semihard")``.
+
+    Args:
+        positives: ``"easy"``, ``"semihard"``, ``"hard"`` or ``"all"``.
+        negatives: the same; at most one of the two may be semi-hard, and then the other may not be all
+            (`SemiHardMiner` has a semi-hard negative for each of all positives).
+        positive_range: the lowest and the highest similarity of a positive, both included; with a distance, distances.
+        negative_range: the same for negatives.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> BatchEasyHardMiner("easy", "easy").triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([0, 1]), tensor([1, 0]), tensor([2, 2]))
+        >>> BatchEasyHardMiner("easy", "all", negative_range=(0.9, 1.0)).triplets(embeddings, torch.tensor([0, 0, 1]))
+        (tensor([1]), tensor([0]), tensor([2]))
+    """
+
+    positives: str = option(default="easy", kw_only=False, help="easy, semihard, hard or all")
+    negatives: str = option(default="semihard", kw_only=False, help="easy, semihard, hard or all")
+    positive_range: tuple[float, float] | None = option(
+        default=None, help="lowest and highest similarity of a positive"
+    )
+    negative_range: tuple[float, float] | None = option(
+        default=None, help="lowest and highest similarity of a negative"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("positives", self.positives, STRATEGIES)
+        one_of("negatives", self.negatives, STRATEGIES)
+        sides = {"positives": self.positives, "negatives": self.negatives}
+        if "semihard" in sides.values() and set(sides.values()) <= {"semihard", "all"}:
+            raise ValueError(
+                "BatchEasyHardMiner: positives and negatives must have an easy or hard side where the other is 'semihard', "
+                f"but they are {self.positives!r} and {self.negatives!r}"
+            )
+        for name in ("positive_range", "negative_range"):
+            object.__setattr__(self, name, _check_range(name, getattr(self, name)))
+
+    def mine(self, chunk: RowChunk) -> Triplets:
+        """One triplet per anchor, or all pairs of a side within their range."""
+        positive, negative = self._masks(chunk)
+        if "all" not in (self.positives, self.negatives):
+            return _choose_one_each(chunk.similarities, positive, negative, self.positives, self.negatives)
+        positive, negative = self._keep(chunk.similarities, positive, negative)
+        if self.negatives == "all":
+            # negatives first in each row, in the order of their columns
+            columns = negative.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+            first = torch.zeros_like(columns)
+            return enumerate_triplets(positive, columns, first, first + negative.sum(dim=1, keepdim=True))
+        candidate = chunk.candidates(positive)
+        chosen = negative.to(torch.uint8).argmax(dim=1, keepdim=True).expand_as(candidate)
+        return one_negative_each(candidate, chosen, positive.gather(1, candidate))
+
+    def _masks(self, chunk: RowChunk) -> tuple[Tensor, Tensor]:
+        """The pairs in their ranges."""
+        S, (positive, negative), similarity = chunk.similarities, chunk.masks(), chunk.batch.similarity
+        assert similarity is not None
+        return (
+            positive & _in_range(S, self.positive_range, similarity),
+            negative & _in_range(S, self.negative_range, similarity),
+        )
+
+    def _keep(self, S: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+        """The pairs that the triplets contain, where a side is all."""
+        both = (positive.any(dim=1) & negative.any(dim=1))[:, None]
+        if self.positives != "all":
+            positive = _mark_one(S, positive, most_similar=self.positives == "easy")
+        if self.negatives != "all":
+            negative = _mark_one(S, negative, most_similar=self.negatives == "hard")
+        return positive & both, negative & both
+
+    def choice(self, similarity: Similarity) -> Choice:
+        """Folds over each side, or conditions on all of its pairs."""
+        return _declare(self.positives, self.negatives, *self._ranges(similarity))
+
+    def refine(self, rows: WholeRows) -> Relation:
+        """The pairs of the triplets.
+
+        Where a side is all, the triplets are not enumerated; a large batch has conditions on pairs, under which all equal
+        extremes are kept.
+        """
+        if "all" not in (self.positives, self.negatives):
+            return self.choose(rows)
+        if not rows.large:
+            with torch.no_grad():
+                [whole] = rows.chunks()
+                return Masks(*self._keep(whole.similarities, *self._masks(whole)))
+        assert rows.batch.similarity is not None
+        return Mined(rows.batch.relation, *self._conditions(rows.batch.similarity))
+
+    def _ranges(self, similarity: Similarity) -> tuple[Formula | None, Formula | None]:
+        return _within(self.positive_range, similarity), _within(self.negative_range, similarity)
+
+    def _conditions(self, similarity: Similarity) -> tuple[Formula, Formula]:
+        """When a positive and a negative are in a triplet: each in its range, chosen, and with one on the other side."""
+        ranges = dict(zip((POSITIVES, NEGATIVES), self._ranges(similarity), strict=True))
+        kept: list[Formula] = []
+        exist = [_exists(side, ranges[side]) for side in (POSITIVES, NEGATIVES)]
+        for side, strategy in ((POSITIVES, self.positives), (NEGATIVES, self.negatives)):
+            condition = exist[0] & exist[1]
+            if ranges[side] is not None:
+                condition = condition & ranges[side]  # type: ignore[operator]
+            if strategy != "all":
+                most_similar = (strategy == "easy") == (side is POSITIVES)
+                extreme = _extreme(side, most_similar, ranges[side])
+                condition = condition & negate(s < extreme if most_similar else extreme < s)
+            kept.append(condition)
+        return kept[0], kept[1]
+
+
+# ------------------------------------------------------------------------------------------------ by index
+
+
+def _pick(S: Tensor, mask: Tensor, *, most_similar: bool) -> tuple[Tensor, Tensor]:
+    """The column of each row's extreme inside a mask, the first of equal ones, and whether there is one."""
+    filled = S.masked_fill(~mask, -torch.inf if most_similar else torch.inf)
+    return filled.argmax(dim=1) if most_similar else filled.argmin(dim=1), mask.any(dim=1)
+
+
+def _mark_one(S: Tensor, mask: Tensor, *, most_similar: bool) -> Tensor:
+    """A mask of each row's extreme."""
+    chosen, found = _pick(S, mask, most_similar=most_similar)
+    columns = torch.arange(S.shape[1], device=S.device)
+    return found[:, None] & (columns == chosen[:, None])
+
+
+def _choose_one_each(S: Tensor, positive: Tensor, negative: Tensor, positives: str, negatives: str) -> Triplets:
+    """One positive and one negative of each anchor; a semi-hard one is chosen after the other."""
+    if positives == "semihard":
+        far, found = _pick(S, negative, most_similar=negatives == "hard")
+        near, exists = _pick(S, positive & S.gt(S.gather(1, far[:, None])), most_similar=False)
+    else:
+        near, exists = _pick(S, positive, most_similar=positives == "easy")
+        below = negative & S.lt(S.gather(1, near[:, None])) if negatives == "semihard" else negative
+        far, found = _pick(S, below, most_similar=negatives != "easy")
+    return Triplets(torch.arange(len(S), device=S.device), near, far, exists & found)
+
+
+def _in_range(S: Tensor, bounds: tuple[float, float] | None, similarity: Similarity) -> Tensor:
+    if bounds is None:
+        return torch.ones_like(S, dtype=torch.bool)
+    low, high = sorted(map(similarity.threshold, bounds))
+    return S.ge(low) & S.le(high)
+
+
+def _check_range(name: str, bounds: object) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    numbers = isinstance(bounds, tuple | list) and all(isinstance(each, Real) for each in bounds)
+    if not numbers or len(bounds) != 2 or not bounds[0] <= bounds[1]:  # type: ignore[arg-type, index]
+        raise ValueError(
+            f"BatchEasyHardMiner: {name} must be a lowest and a highest number or None, but it is {bounds!r}"
+        )
+    return float(bounds[0]), float(bounds[1])  # type: ignore[index]
+
+
+# ------------------------------------------------------------------------------------------------ as formulas
+
+
+def _within(bounds: tuple[float, float] | None, similarity: Similarity) -> Formula | None:
+    """The condition that a similarity is in a range."""
+    if bounds is None:
+        return None
+    low, high = sorted(map(similarity.threshold, bounds))
+    return where(s < Number(low), 0, where(Number(high) < s, 0, 1)) > 0
+
+
+def _exists(side: Side, within: Formula | None) -> Formula:
+    return count(side, within) > 0
+
+
+def _extreme(side: Side, most_similar: bool, within: Formula | None) -> Formula:
+    """The most or least similar pair of a side that meets a condition."""
+    fold, nowhere = (largest, LOWEST) if most_similar else (smallest, -LOWEST)
+    return fold(s if within is None else where(within, s, nowhere), side)
+
+
+def _declare(
+    positives: str, negatives: str, in_positives: Formula | None = None, in_negatives: Formula | None = None
+) -> Choice:
+    """The choice as formulas; a semi-hard side is folded after the other."""
+    if positives == "semihard":
+        exists = _exists(NEGATIVES, in_negatives)
+        far = where(exists, _extreme(NEGATIVES, negatives == "hard", in_negatives), 0.0)
+        near = _extreme(POSITIVES, False, _both(far < s, in_positives))
+        found = exists & (near < -LOWEST / 2)
+        return Choice(where(found, near, 0.0), far, found)
+    if negatives == "semihard":
+        exists = _exists(POSITIVES, in_positives)
+        near = where(exists, _extreme(POSITIVES, positives == "easy", in_positives), 0.0)
+        far = _extreme(NEGATIVES, True, _both(s < near, in_negatives))
+        found = exists & (far > LOWEST / 2)
+        return Choice(near, where(found, far, 0.0), found)
+    if positives == negatives == "all":
+        return Choice(s_p, s, _both(_of_positive(in_positives), in_negatives))
+    if positives == "all":
+        exists = _exists(NEGATIVES, in_negatives)
+        far = where(exists, _extreme(NEGATIVES, negatives == "hard", in_negatives), 0.0)
+        return Choice(s_p, far, _both(exists, _of_positive(in_positives)))
+    if negatives == "all":
+        exists = _exists(POSITIVES, in_positives)
+        near = where(exists, _extreme(POSITIVES, positives == "easy", in_positives), 0.0)
+        return Choice(near, s, _both(exists, in_negatives))
+    found = _exists(POSITIVES, in_positives) & _exists(NEGATIVES, in_negatives)
+    near = _extreme(POSITIVES, positives == "easy", in_positives)
+    far = _extreme(NEGATIVES, negatives == "hard", in_negatives)
+    return Choice(where(found, near, 0.0), where(found, far, 0.0), found)
+
+
+def _both(left: Formula | None, right: Formula | None) -> Formula | None:
+    return right if left is None else left if right is None else left & right
+
+
+def _of_positive(condition: Formula | None) -> Formula | None:
+    """A condition on a pair as one on a triplet's positive."""
+    return None if condition is None else substitute(condition, {s: s_p})

@@ -1,0 +1,270 @@
+"""Trials in processes of this machine: one thread each on a CPU, one or several on each GPU."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from likewise.data import cores
+from likewise.formula import whole_number
+from likewise.protocols.executor import Ended, ExecutorBroken, Report, Runner
+from likewise.protocols.trial import Trial
+
+FALSE_STARTS = 3
+"""How many processes in a row may end before they can take a trial."""
+
+STOP_SECONDS = (20.0, 40.0)
+"""How long trials have for their checkpoints after they were asked the first and the second time."""
+
+
+def fitting_workers(per_gpu: int = 1) -> int:
+    """How many trials fit this machine: ``per_gpu`` on each GPU, or one on each core, at most eight.
+
+    Examples:
+        >>> fitting_workers() >= 1
+        True
+    """
+    return torch.cuda.device_count() * per_gpu if torch.cuda.is_available() else max(1, min(8, cores()))
+
+
+class LocalExecutor:
+    """Runs trials in processes of this machine.
+
+    A process runs one trial after the other, with one thread on a CPU, so that its numbers do not depend on how many
+    others there are.  It ends when its driver is gone, after a checkpoint.
+
+    Args:
+        run: runs a trial; it is pickled.
+        report: called in this process for every value that a trial measures on its way.
+        workers: how many processes at most; by default as many as fit.
+        per_gpu: how many trials share a GPU, where there is one.
+        logs: the folder for ``worker-1.log`` and so on; by default the processes write to this one's standard error.
+
+    Examples:
+        >>> executor = LocalExecutor(print, lambda key, step, value: True, workers=2)
+        >>> executor.room(), dict(executor.running()), executor.stop()
+        (2, {}, [])
+    """
+
+    def __init__(
+        self,
+        run: Runner,
+        report: Report,
+        *,
+        workers: int | None = None,
+        per_gpu: int = 1,
+        logs: Path | None = None,
+    ) -> None:
+        whole_number("per_gpu", per_gpu, 1)
+        self.workers = fitting_workers(per_gpu) if workers is None else whole_number("workers", workers, 1)
+        self._run, self._report, self._logs = pickle.dumps(run), report, logs
+        self._events: queue.SimpleQueue[tuple[_Worker, tuple[Any, ...]]] = queue.SimpleQueue()
+        self._workers: dict[int, _Worker] = {}
+        self._queue: list[Trial] = []
+        self._cancelled: set[str] = set()
+        self._false_starts = 0
+        self._stopping = False
+
+    def room(self) -> int:
+        """How many more trials can run now."""
+        return max(0, self.workers - len(self.running()))
+
+    def submit(self, trial: Trial) -> None:
+        """Start a trial in a process that has none, or in a new one."""
+        self._queue.append(trial)
+        self._start()
+
+    def results(self, timeout: float = 0.5) -> list[Ended]:
+        """The trials that have ended; waits up to ``timeout`` seconds for one, and answers reports meanwhile."""
+        ends: list[Ended] = []
+        until = time.monotonic() + timeout
+        while not ends and (left := until - time.monotonic()) > 0:
+            try:
+                ends += self._handle(*self._events.get(timeout=left))
+                while not self._events.empty():
+                    ends += self._handle(*self._events.get())
+            except queue.Empty:
+                break
+        self._start()
+        return ends
+
+    def cancel(self, key: str) -> None:
+        """Stop a trial at its next report; one that is queued is not started."""
+        self._queue = [trial for trial in self._queue if trial.key != key]
+        if key in self.running():
+            self._cancelled.add(key)
+
+    def running(self) -> Mapping[str, str]:
+        """The trials that have not ended, and the worker of each."""
+        busy = {worker.trial.key: worker.name for worker in self._workers.values() if worker.trial is not None}
+        return busy | {trial.key: "" for trial in self._queue}
+
+    def stop(self) -> list[Ended]:
+        """Ask for checkpoints and ends, twice; processes that are still there after a minute are killed."""
+        ends = [Ended(trial) for trial in self._queue]
+        self._queue.clear()
+        self._stopping = True
+        for seconds in STOP_SECONDS:
+            for worker in self._workers.values():
+                worker.process.send_signal(signal.SIGTERM)
+            until = time.monotonic() + seconds
+            while self._workers and time.monotonic() < until:
+                ends += self.results(0.1)
+        for worker in self._workers.values():
+            worker.process.kill()
+        while self._workers:
+            ends += self.results(0.1)
+        self._stopping = False
+        return ends
+
+    def _start(self) -> None:
+        """Give what is queued to processes that have nothing to do; start processes where there is room."""
+        while self._queue and self._false_starts < FALSE_STARTS:
+            idle = [worker for worker in self._workers.values() if worker.trial is None]
+            if idle:
+                worker = idle[0]
+            elif len(self._workers) < self.workers:
+                number = next(each for each in range(self.workers) if each not in self._workers)
+                worker = self._workers[number] = _Worker(number, self._run, self._logs, self._events)
+            else:
+                return
+            worker.give(self._queue.pop(0))
+
+    def _handle(self, worker: _Worker, message: tuple[Any, ...]) -> list[Ended]:
+        what, *values = message
+        trial = worker.trial
+        if what == "ready":
+            worker.ready, self._false_starts = True, 0
+        elif what == "report" and trial is not None:
+            step, value = values
+            worker.send(None if trial.key in self._cancelled else self._report(trial.key, step, value))
+        elif what == "ended":
+            return self._ended(worker, values[0])
+        elif what == "stopped" and trial is not None:
+            return self._ended(worker, Ended(trial))
+        elif what == "gone":
+            return self._gone(worker)
+        return []
+
+    def _ended(self, worker: _Worker, ended: Ended) -> list[Ended]:
+        worker.trial = None
+        self._cancelled.discard(ended.trial.key)
+        return [ended]
+
+    def _gone(self, worker: _Worker) -> list[Ended]:
+        worker.close()
+        del self._workers[worker.number]
+        if worker.trial is None:
+            return []
+        if self._stopping:
+            return self._ended(worker, Ended(worker.trial))
+        if worker.ready:
+            error = f"the process of {worker.name} ended before the trial"
+            return self._ended(worker, Ended(worker.trial, error=error))
+        self._queue.insert(0, worker.trial)  # the process could not begin, which says nothing of the trial
+        self._false_starts += 1
+        if self._false_starts == FALSE_STARTS:
+            begin = f"{FALSE_STARTS} processes ended before they could take a trial"
+            raise ExecutorBroken(f"{begin}: {worker.log} says why")
+        return []
+
+
+class _Worker:
+    """A process and the thread that reads what it says.
+
+    Args:
+        number: its place.
+        run: the pickled function that runs trials.
+        logs: the folder of its log.
+        events: where what it says goes.
+    """
+
+    def __init__(self, number: int, run: bytes, logs: Path | None, events: queue.SimpleQueue[Any]) -> None:
+        self.number, self.name = number, f"worker {number + 1}"
+        self.trial: Trial | None = None
+        self.ready = False
+        self.log = "its output" if logs is None else str(logs / f"worker-{number + 1}.log")
+        self.process = _start_process(number, None if logs is None else Path(self.log))
+        self.send(list(sys.path))
+        self._write(run)
+        threading.Thread(target=self._read, args=(events,), daemon=True).start()
+
+    def close(self) -> None:
+        """Wait for the end of the process and close the pipes."""
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+    def give(self, trial: Trial) -> None:
+        """Let it run a trial."""
+        self.trial = trial
+        self.send(trial)
+
+    def send(self, message: Any) -> None:
+        """Say something; what a dead process cannot hear is not an error here."""
+        self._write(pickle.dumps(message))
+
+    def _write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+
+    def _read(self, events: queue.SimpleQueue[Any]) -> None:
+        assert self.process.stdout is not None
+        try:
+            while True:
+                events.put((self, pickle.load(self.process.stdout)))
+        except Exception:  # the end of the pipe, or half a message of a process that was killed
+            events.put((self, ("gone",)))
+
+
+def _start_process(number: int, log: Path | None) -> subprocess.Popen[bytes]:
+    environment = dict(os.environ)
+    if torch.cuda.is_available():
+        environment["CUDA_VISIBLE_DEVICES"] = device_of(number)
+    else:
+        environment["OMP_NUM_THREADS"] = "1"
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    command = [sys.executable, "-m", "likewise.protocols.worker_process"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
+    # a session of its own: Ctrl-C reaches the driver alone, which then asks for checkpoints
+    if log is None:
+        return subprocess.Popen(command, start_new_session=True, **pipes)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        return subprocess.Popen(command, stderr=file, start_new_session=True, **pipes)
+
+
+def device_of(number: int) -> str:
+    """The GPU of a worker, among those that this process may see.
+
+    Examples:
+        >>> import os
+        >>> before = os.environ.get("CUDA_VISIBLE_DEVICES")
+        >>> os.environ["CUDA_VISIBLE_DEVICES"] = "2,5"
+        >>> [device_of(number) for number in range(3)]
+        ['2', '5', '2']
+        >>> _ = (
+        ...     os.environ.pop("CUDA_VISIBLE_DEVICES")
+        ...     if before is None
+        ...     else os.environ.update(CUDA_VISIBLE_DEVICES=before)
+        ... )
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    names = [name for name in visible.split(",") if name] or [str(each) for each in range(torch.cuda.device_count())]
+    return names[number % len(names)]

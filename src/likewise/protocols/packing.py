@@ -1,0 +1,111 @@
+"""A study that travels: what is missing is packed, executed on another machine, and merged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from likewise.protocols.study import STUDY_DATABASE, Study
+
+PACK_FILE = "pack.json"
+"""What a pack says of itself."""
+
+
+def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, metric: str = "MAP@R") -> int:
+    """Copy what another machine needs to run the missing trials of a study: the table, and runs that were begun.
+
+    Data and weights are not copied.
+
+    Args:
+        folder: of the study.
+        pack: the folder to make; it must not exist.
+        metric: whose validation is reported on the way.
+
+    Returns:
+        How many trials are missing.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.trial import Trial
+        >>> here = tempfile.mkdtemp()
+        >>> _ = Study(f"{here}/study.db").add([Trial("contrastive", {})])
+        >>> pack_study(here, f"{here}/pack"), read_pack(f"{here}/pack")["metric"]
+        (1, 'MAP@R')
+    """
+    place = Path(pack)
+    if place.exists():
+        raise FileExistsError(f"pack must be a folder that does not exist, but {place} does")
+    study = Study(Path(folder) / STUDY_DATABASE)
+    part = place.with_name(f"{place.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    Study(part / STUDY_DATABASE).merge(study)
+    missing = [trial.key for trial in study.missing()]
+    _copy_runs(Path(folder), part, missing)
+    cancelled = [state.trial.key for state in study.states() if state.state == "cancelled"]
+    Study(part / STUDY_DATABASE).cancel(cancelled)
+    (part / PACK_FILE).write_text(json.dumps({"metric": metric}), encoding="utf-8")
+    part.rename(place)
+    return len(missing)
+
+
+def read_pack(pack: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a pack says of itself.
+
+    Examples:
+        >>> read_pack("nowhere")
+        Traceback (most recent call last):
+        FileNotFoundError: pack must be a folder that `likewise study pack` made, but nowhere is not
+    """
+    try:
+        said: dict[str, Any] = json.loads((Path(pack) / PACK_FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"pack must be a folder that `likewise study pack` made, but {pack} is not") from None
+    return said
+
+
+def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -> list[str]:
+    """Bring the results and runs of a pack, or of a copy of a study, home.
+
+    A result that is here already stays, unless it says failed.  Of trials that are still missing, the runs come home
+    with their checkpoints.
+
+    Args:
+        folder: of the study.
+        other: the pack.
+
+    Returns:
+        The keys whose results are new here.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.protocols.trial import Result, Trial
+        >>> here, there = tempfile.mkdtemp(), tempfile.mkdtemp()
+        >>> [trial] = Study(f"{there}/study.db").add([Trial("contrastive", {})])
+        >>> _ = Study(f"{there}/study.db").finish(Result(trial))
+        >>> merge_study(here, there) == [trial.key]
+        True
+    """
+    if not (Path(other) / STUDY_DATABASE).exists():
+        raise FileNotFoundError(f"other must be a pack or a study, but {other} has no {STUDY_DATABASE}")
+    home, away = Study(Path(folder) / STUDY_DATABASE), Study(Path(other) / STUDY_DATABASE)
+    home.add(away.trials())
+    before = {result.key for result in home.results() if result.status != "failed"}
+    brought = {result.key for result in away.results()} - before
+    unfinished = {trial.key for trial in home.missing()} & {trial.key for trial in away.missing()}
+    _copy_runs(Path(other), Path(folder), brought | unfinished)  # before their results: a result names its run
+    return home.merge(away)
+
+
+def _copy_runs(source: Path, to: Path, keys: Iterable[str]) -> None:
+    for key in keys:
+        run, copy = source / "runs" / key, to / "runs" / key
+        if run.exists():
+            part = copy.with_name(f"{key}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(run, part)
+            shutil.rmtree(copy, ignore_errors=True)
+            part.rename(copy)

@@ -1,0 +1,293 @@
+"""A study: the table of its trials, keyed by the checksum of their configuration, in one SQLite file.
+
+One process writes the table: the driver, which hands what is missing to an executor
+(`likewise.protocols.executor.run_missing`).  Search, repeats, tournaments and pages are functions of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+
+from likewise.protocols.trial import Result, Trial
+
+StateName = Literal["missing", "done", "failed", "pruned", "cancelled"]
+STATES: tuple[StateName, ...] = ("missing", "done", "failed", "pruned", "cancelled")
+
+Reports = dict[int, float]
+"""What a trial measured on its way: values by step."""
+
+STUDY_DATABASE = "study.db"
+"""The table of a study, in its folder."""
+
+_WAIT = 60.0
+"""Seconds to wait for another process that writes the same file."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS trials (
+    position INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, trial TEXT NOT NULL, result TEXT,
+    cancelled INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS reports (
+    key TEXT NOT NULL, step INTEGER NOT NULL, value REAL, PRIMARY KEY (key, step)) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class TrialState:
+    """The state of a trial.
+
+    Args:
+        trial: which one.
+        state: ``"missing"``, ``"done"``, ``"failed"``, ``"pruned"`` or ``"cancelled"``.
+        step: the last step that was reported.
+        value: what was reported for it.
+        error: what went wrong, if the trial failed.
+
+    Examples:
+        >>> TrialState(Trial("contrastive", {})).state
+        'missing'
+    """
+
+    trial: Trial
+    state: StateName = "missing"
+    step: int | None = None
+    value: float | None = None
+    error: str | None = None
+
+
+class Study:
+    """The trials of a study and their results; a change is on the disk when its method returns.
+
+    Args:
+        file: the SQLite file; it is created with its folder if it does not exist.
+
+    Examples:
+        >>> import tempfile
+        >>> study = Study(tempfile.mkdtemp() + "/study.db")
+        >>> first, second = study.add([Trial("contrastive", {}, seed=1), Trial("contrastive", {}, seed=2)])
+        >>> study.finish(Result(first, val={"MAP@R": 0.5}))
+        True
+        >>> [trial.seed for trial in study.missing()], study.counts()["done"]
+        ([2], 1)
+    """
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self.file = Path(file)
+        self._parsed_trials: dict[str, Trial] = {}
+        self._parsed_results: dict[str, tuple[str, Result]] = {}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with self._connection() as db:
+                db.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"file must be the table of a study, but {self.file} is not: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"Study({str(self.file)!r})"
+
+    @contextmanager
+    def driving(self) -> Iterator[None]:
+        """Hold the study while this process runs it; a second driver is refused.
+
+        Examples:
+            >>> import tempfile
+            >>> study = Study(tempfile.mkdtemp() + "/study.db")
+            >>> with study.driving(), study.driving():
+            ...     pass
+            Traceback (most recent call last):
+            RuntimeError: ...study.db must be run by one process, but another one runs it
+        """
+        lock = FileLock(f"{self.file}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise RuntimeError(f"{self.file} must be run by one process, but another one runs it") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def add(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Add trials, all or none of them; those that the study has stay as they are.
+
+        Returns:
+            The new ones.
+        """
+        wanted = {trial.key: trial for trial in trials}
+        with self._connection() as db:
+            known = {key for (key,) in db.execute("SELECT key FROM trials")}
+            new = [trial for key, trial in wanted.items() if key not in known]
+            rows = [(trial.key, json.dumps(trial.to_dict())) for trial in new]
+            db.executemany("INSERT INTO trials (key, trial) VALUES (?, ?)", rows)
+        return new
+
+    def finish(self, result: Result) -> bool:
+        """Store a result; the first one stands, unless it says failed and this one does not.
+
+        Returns:
+            Whether it was stored.
+        """
+        with self._connection() as db:
+            row = db.execute("SELECT result FROM trials WHERE key = ?", (result.key,)).fetchone()
+            if row is None:
+                raise ValueError(f"result must be of a trial of the study, but {result.key!r} is not")
+            before = None if row[0] is None else json.loads(row[0])["status"]
+            if before is not None and not (before == "failed" != result.status):
+                return False
+            said = (json.dumps(result.to_dict()), result.key)
+            db.execute("UPDATE trials SET result = ? WHERE key = ?", said)
+        return True
+
+    def report(self, key: str, step: int, value: float) -> None:
+        """Store a value that a trial measured on its way; the last one for a step stands."""
+        self.trial(key)
+        self._store_reports([(key, step, value)])
+
+    def cancel(self, keys: Iterable[str]) -> list[str]:
+        """Cancel trials that are missing.
+
+        Returns:
+            The keys of those that were cancelled.
+        """
+        return self._mark(keys, lambda state: state == "missing", "cancelled = 1")
+
+    def retry(self, keys: Iterable[str] | None = None) -> list[str]:
+        """Make trials that failed or were cancelled missing again; by default all of them.
+
+        Returns:
+            The keys of those that are missing again.
+        """
+        chosen = [trial.key for trial in self.trials()] if keys is None else keys
+        return self._mark(chosen, lambda state: state in ("failed", "cancelled"), "cancelled = 0, result = NULL")
+
+    def merge(self, other: Study) -> list[str]:
+        """Take over the trials, results and reports of another table, such as that of a shard or of a pack.
+
+        Returns:
+            The keys whose results are new here.
+
+        Examples:
+            >>> import tempfile
+            >>> here, there = (Study(f"{tempfile.mkdtemp()}/study.db") for _ in range(2))
+            >>> [trial] = there.add(here.add([Trial("contrastive", {})]))
+            >>> there.finish(Result(trial, val={"MAP@R": 0.5}))
+            True
+            >>> here.merge(there) == [trial.key], here.merge(there), here.counts()["done"]
+            (True, [], 1)
+        """
+        self.add(other.trials())
+        new = [result.key for result in other.results() if self.finish(result)]
+        self._store_reports((key, *each) for key, some in other.reports().items() for each in some.items())
+        return new
+
+    def trials(self) -> list[Trial]:
+        """All trials, in the order in which they were added."""
+        return [self._trial(key, text) for key, text in self._rows("key, trial")]
+
+    def trial(self, key: str) -> Trial:
+        """The trial of a key."""
+        for text, *_ in self._rows("trial", "key = ?", key):
+            return self._trial(key, text)
+        raise ValueError(f"key must be that of a trial of the study, but {key!r} is not")
+
+    def missing(self) -> list[Trial]:
+        """The trials that have no result and were not cancelled."""
+        rows = self._rows("key, trial", "result IS NULL AND NOT cancelled")
+        return [self._trial(key, text) for key, text in rows]
+
+    def results(self) -> list[Result]:
+        """All results, in the order of their trials."""
+        return [self._result(key, text) for key, text in self._rows("key, result", "result IS NOT NULL")]
+
+    def reports(self, keys: Iterable[str] | None = None) -> dict[str, Reports]:
+        """What trials measured on their way, by key and step; by default of all trials."""
+        wanted = None if keys is None else set(keys)
+        found: dict[str, Reports] = {}
+        with self._connection() as db:
+            rows = db.execute("SELECT key, step, value FROM reports ORDER BY key, step").fetchall()
+        for key, step, value in rows:
+            if wanted is None or key in wanted:
+                found.setdefault(key, {})[step] = math.nan if value is None else value
+        return found
+
+    def states(self) -> list[TrialState]:
+        """The state of each trial, in the order in which they were added."""
+        reports = self.reports()
+        found = []
+        for key, text, said, cancelled in self._rows("key, trial, result, cancelled"):
+            result = None if said is None else self._result(key, said)
+            step = max(reports.get(key, {}), default=None)
+            value = None if step is None else reports[key][step]
+            error = None if result is None else result.error
+            found.append(TrialState(self._trial(key, text), _state(result, cancelled), step, value, error))
+        return found
+
+    def counts(self) -> dict[StateName, int]:
+        """How many trials are in each state."""
+        counted = Counter(state.state for state in self.states())
+        return {name: counted[name] for name in STATES}
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one transaction: committed and synced, or undone."""
+        with closing(sqlite3.connect(self.file, timeout=_WAIT)) as db, db:
+            db.execute("PRAGMA synchronous = FULL")
+            yield db
+
+    def _rows(self, columns: str, where: str = "1", *values: str) -> list[tuple[str, ...]]:
+        with self._connection() as db:
+            return db.execute(f"SELECT {columns} FROM trials WHERE {where} ORDER BY position", values).fetchall()
+
+    def _store_reports(self, rows: Iterable[tuple[str, int, float]]) -> None:
+        # SQLite stores NaN as NULL
+        values = [(key, int(step), None if math.isnan(value) else float(value)) for key, step, value in rows]
+        with self._connection() as db:
+            db.executemany("INSERT OR REPLACE INTO reports VALUES (?, ?, ?)", values)
+
+    def _mark(self, keys: Iterable[str], fits: Callable[[StateName], bool], change: str) -> list[str]:
+        states = {state.trial.key: state.state for state in self.states()}
+        chosen = [key for key in dict.fromkeys(keys) if key in states and fits(states[key])]
+        with self._connection() as db:
+            db.executemany(f"UPDATE trials SET {change} WHERE key = ?", [(key,) for key in chosen])
+        return chosen
+
+    def _trial(self, key: str, text: str) -> Trial:
+        if key not in self._parsed_trials:
+            self._parsed_trials[key] = Trial.from_dict(json.loads(text))
+        return self._parsed_trials[key]
+
+    def _result(self, key: str, text: str) -> Result:
+        if key not in self._parsed_results or self._parsed_results[key][0] != text:
+            self._parsed_results[key] = text, Result.from_dict(json.loads(text))
+        return self._parsed_results[key][1]
+
+
+def _state(result: Result | None, cancelled: object) -> StateName:
+    if result is not None:
+        return result.status
+    return "cancelled" if cancelled else "missing"
+
+
+def in_shard(key: str, shard: tuple[int, int]) -> bool:
+    """Whether a trial belongs to a shard of a study: trials are divided by their keys.
+
+    Args:
+        key: of the trial.
+        shard: its number, from 1, and how many shards there are.
+
+    Examples:
+        >>> [in_shard("00000000000000ff", (number, 2)) for number in (1, 2)]
+        [False, True]
+    """
+    number, count = shard
+    return int(key, 16) % count == number - 1

@@ -1,0 +1,141 @@
+"""The table of a study: what it stores, what stands, and what a second process sees."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from likewise.protocols.packing import merge_study, pack_study
+from likewise.protocols.study import Study, in_shard
+from likewise.protocols.trial import Result, Trial
+
+TRIALS = [Trial("a", {"loss": {"margin": 0.5}}, seed) for seed in range(4)]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    made = Study(tmp_path / "study.db")
+    made.add(TRIALS)
+    return made
+
+
+def test_trials_are_the_same_by_their_content_and_keep_their_order(study: Study):
+    more = Trial("b", {})
+    assert study.add([TRIALS[2], more, more]) == [more]
+    assert Study(study.file).trials() == [*TRIALS, more] == Study(study.file).missing()
+    assert study.trial(more.key) == more
+
+
+def test_the_first_result_stands_unless_it_failed(study: Study):
+    first = TRIALS[0]
+    table = [("failed", True), ("failed", False), ("pruned", True), ("done", False), ("failed", False)]
+    for status, stored in table:
+        assert study.finish(Result(first, status, error=status)) == stored  # type: ignore[arg-type]
+    assert [(each.status, each.error) for each in Study(study.file).results()] == [("pruned", "pruned")]
+    assert study.counts() == {"missing": 3, "done": 0, "failed": 0, "pruned": 1, "cancelled": 0}
+
+
+def test_cancelled_and_failed_trials_can_be_tried_again(study: Study):
+    keys = [trial.key for trial in TRIALS]
+    study.finish(Result(TRIALS[0], "failed", error="no"))
+    study.finish(Result(TRIALS[1]))
+    assert study.cancel(keys) == keys[2:]
+    assert study.cancel(keys) == []
+    assert [(each.state, each.error) for each in study.states()] == [
+        ("failed", "no"),
+        ("done", None),
+        ("cancelled", None),
+        ("cancelled", None),
+    ]
+    assert study.retry(keys[:1]) == keys[:1]
+    assert study.retry() == keys[2:]
+    assert [trial.seed for trial in study.missing()] == [0, 2, 3]
+
+
+def test_reports_are_stored_by_step(study: Study):
+    for step, value in ((2, 0.5), (1, 0.25), (2, 0.75), (3, math.nan)):
+        study.report(TRIALS[1].key, step, value)
+    [(key, found)] = Study(study.file).reports().items()
+    assert (key, list(found), found[2], math.isnan(found[3])) == (TRIALS[1].key, [1, 2, 3], 0.75, True)
+    assert study.reports([TRIALS[0].key]) == {}
+    assert study.states()[1].step == 3
+
+
+def test_what_is_not_in_the_study_is_refused_in_one_sentence(study: Study, tmp_path: Path):
+    stranger = Trial("stranger", {})
+    with pytest.raises(ValueError, match="key must be that of a trial of the study, but"):
+        study.report(stranger.key, 1, 0.5)
+    with pytest.raises(ValueError, match="result must be of a trial of the study, but"):
+        study.finish(Result(stranger))
+    (tmp_path / "text.db").write_text("this is not a database, but it is long enough to look like one" * 9)
+    with pytest.raises(ValueError, match=r"file must be the table of a study, but .*text\.db is not"):
+        Study(tmp_path / "text.db")
+
+
+def test_every_trial_is_in_one_shard():
+    trials = [Trial("a", {}, seed) for seed in range(100)]
+    counts = [sum(in_shard(trial.key, (number, 4)) for trial in trials) for number in range(1, 5)]
+    assert sum(counts) == 100
+    assert min(counts) > 10
+
+
+def test_a_pack_brings_results_and_checkpoints_home(study: Study, tmp_path: Path):
+    """One trial is done here, one is done there, one is half done there, and one is cancelled."""
+    home, pack = study.file.parent, tmp_path / "pack"
+    study.finish(Result(TRIALS[0], val={"MAP@R": 0.1}))
+    study.cancel([TRIALS[3].key])
+    (home / "runs" / TRIALS[2].key).mkdir(parents=True)
+    (home / "runs" / TRIALS[2].key / "last").write_text("step 1")
+    assert pack_study(home, pack) == 2
+    away = Study(pack / "study.db")
+    assert away.missing() == TRIALS[1:3]
+    assert (pack / "runs" / TRIALS[2].key / "last").read_text() == "step 1"
+    (pack / "runs" / TRIALS[1].key).mkdir()
+    (pack / "runs" / TRIALS[2].key / "last").write_text("step 2")
+    away.report(TRIALS[1].key, 5, 0.5)
+    away.finish(Result(TRIALS[1], val={"MAP@R": 0.2}))
+    assert merge_study(home, pack) == [TRIALS[1].key]
+    assert merge_study(home, pack) == []
+    assert (home / "runs" / TRIALS[1].key).is_dir()
+    assert (home / "runs" / TRIALS[2].key / "last").read_text() == "step 2"
+    assert study.reports() == {TRIALS[1].key: {5: 0.5}}
+    assert study.counts() == {"missing": 1, "done": 2, "failed": 0, "pruned": 0, "cancelled": 1}
+
+
+WRITER = """
+import sys
+from likewise.protocols.study import Study
+from likewise.protocols.trial import Result, Trial
+
+study = Study(sys.argv[1])
+for seed in range(100000):
+    [trial] = study.add([Trial("written", {}, seed)])
+    study.report(trial.key, 1, 0.5)
+    study.finish(Result(trial))
+    print(seed, flush=True)
+"""
+
+
+def test_what_was_stored_survives_a_kill(tmp_path: Path):
+    """A writer is killed at a random moment: all that it has told of is there, and at most one trial more."""
+    chance = random.Random(3)
+    command: list[Any] = [sys.executable, "-c", WRITER, tmp_path / "study.db"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        told = [writer.stdout.readline()]
+        time.sleep(chance.uniform(0.1, 0.5))
+        os.kill(writer.pid, signal.SIGKILL)
+        told += writer.stdout.readlines()
+    study = Study(tmp_path / "study.db")
+    done = [result.trial.seed for result in study.results()]
+    assert done[: len(told)] == list(range(len(told)))
+    assert len(study.trials()) - len(told) in (0, 1)
