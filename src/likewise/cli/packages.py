@@ -66,6 +66,7 @@ PACKAGES = (
     Package("psycopg", "psycopg", "postgres", "indexes in PostgreSQL"),
     Package("optuna", "optuna", "study", "Bayesian search of hyper-parameters"),
     Package("rich", "rich", "study", "live tables of studies"),
+    Package("ray", "ray", "ray", "studies and embeddings on a cluster (--on)"),
     Package("onnx", "onnx", "export", "ONNX files"),
     Package("tensorboard", "tensorboard", None, "--plan.trackers [tensorboard]"),
     Package("wandb", "wandb", None, "--plan.trackers [wandb]"),
