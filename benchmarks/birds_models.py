@@ -23,7 +23,7 @@ from machine import MIB, machine, versions
 from torch import Tensor, nn
 
 from likewise.analysis.stage import real_stage, show
-from likewise.data.aside import aside
+from likewise.data.files import atomic_write
 from likewise.formula.similarities import unit
 from likewise.metrics import geometry
 from likewise.protocols.combine import TEST_SET_FILE
@@ -110,7 +110,7 @@ def keep(place: Path, config: Mapping[str, Any]) -> None:
 
     why = Opening("a picture of the finished model, by which nothing is chosen")
     *_, part = parts_of(Run(place), dict(config), this_machine(), test=why)
-    with aside(place / TEST_SET_FILE) as file, file.open("wb") as opened:
+    with atomic_write(place / TEST_SET_FILE) as file, file.open("wb") as opened:
         np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=np.zeros(0, bool))
 
 
@@ -130,12 +130,12 @@ def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
 
 def names_of(result: Result) -> list[str]:
     """What the test classes are called, where the data are; else their numbers."""
-    from likewise.app.errors import Mistake
+    from likewise.app.errors import UserError
     from likewise.app.parts import read_parts
 
     try:
         parts = read_parts(result.trial.config["data"], result.trial.config["split"])
-    except Mistake as missing:
+    except UserError as missing:
         print(f"classes have no names: {missing}")
         return []
     return [] if parts.test is None else [str(name) for name in parts.test().class_names]
@@ -352,7 +352,7 @@ def main() -> None:
     if len(text) > LARGEST:
         raise SystemExit(f"the report must be below {LARGEST / MIB:.0f} MiB to travel, but it is {len(text) / MIB:.1f}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    with aside(out) as part:
+    with atomic_write(out) as part:
         part.write_text(text)
     print(f"wrote {out}, {len(text) / MIB:.2f} MiB")
 

@@ -51,7 +51,7 @@ def test_settings_win_over_files(tmp_path: Path):
     ],
 )
 def test_errors_are_sentences(settings: dict[str, object], message: str):
-    with pytest.raises(app.Mistake) as error:
+    with pytest.raises(app.UserError) as error:
         app.configure(settings)
     assert str(error.value).startswith(message)
 

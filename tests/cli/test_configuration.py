@@ -10,7 +10,7 @@ import yaml
 
 from likewise.app.build import make_lens
 from likewise.app.configuration import check, parse_request
-from likewise.app.errors import Mistake
+from likewise.app.errors import UserError
 from likewise.app.layers import read_request
 from likewise.cli import main
 from likewise.losses import CircleLoss
@@ -290,7 +290,7 @@ def test_arguments_of_a_loss_that_can_do_without_them_stay_options():
     assert (
         configured(*GLYPHS, "--loss", "MarginLoss", "--loss.num_classes", "9")["loss"]["init_args"]["num_classes"] == 9
     )
-    with pytest.raises(Mistake, match=r"there is no option --loss\.loss\.num_classes"):
+    with pytest.raises(UserError, match=r"there is no option --loss\.loss\.num_classes"):
         configured(
             *GLYPHS, "--loss", "DirectionRegularized", "--loss.loss", "ProxyNCALoss", "--loss.loss.num_classes", "9"
         )

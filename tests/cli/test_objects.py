@@ -11,7 +11,7 @@ from tools.write_catalog import collect
 
 from likewise.app import build
 from likewise.app.configuration import parse_request
-from likewise.app.errors import Mistake
+from likewise.app.errors import UserError
 from likewise.app.layers import read_request
 from likewise.app.objects import KINDS, imported, make, resolve
 from likewise.cli.catalog import FILE, entries
@@ -71,7 +71,7 @@ def test_every_data_set_can_be_asked_for(name: str):
     config = parse_request(read_request(["--data", name, *flags]))
     assert config["data"]["class_path"] == f"likewise.data.{name}"
     if name != "Glyphs":
-        with pytest.raises(Mistake, match="the data set: "):
+        with pytest.raises(UserError, match="the data set: "):
             build.read_parts(config["data"], config["split"])
 
 
@@ -86,9 +86,9 @@ def test_left_out_names_exist():
     for kind in KINDS.values():
         for name in kind.left_out:
             assert imported(f"{kind.room}.{name}")
-            with pytest.raises(Mistake, match="for use in Python"):
+            with pytest.raises(UserError, match="for use in Python"):
                 resolve(kind, name)
-            with pytest.raises(Mistake, match="for use in Python"):
+            with pytest.raises(UserError, match="for use in Python"):
                 resolve(kind, f"{kind.room}.{name}")
 
 
@@ -114,7 +114,7 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "likewise.data.Glyphs": "likewise.data.Glyphs must be a class derived from torch.nn.Module, "
         "but it is the class Glyphs",
     }.items():
-        with pytest.raises(Mistake) as mistake:
+        with pytest.raises(UserError) as mistake:
             parse_request(read_request(["--data", "Glyphs", "--loss", wrong]))
         assert str(mistake.value) == sentence
     sys.modules.pop("mine_own")
@@ -131,6 +131,6 @@ def test_a_class_whose_options_cannot_be_known_is_left_to_the_parser(here: Path)
     asked = ["--data", "Glyphs", "--loss", "mine_loose.Loose"]
     config = parse_request(read_request([*asked, "--loss.weights", "[1, 2]", "--loss.when", "3"]))
     assert config["loss"]["init_args"] == {"weights": [1, 2], "when": 3}
-    with pytest.raises(Mistake, match=r"^the configuration is not valid: [^\n]*zebra[^\n]*$"):
+    with pytest.raises(UserError, match=r"^the configuration is not valid: [^\n]*zebra[^\n]*$"):
         parse_request(read_request([*asked, "--loss.zebra", "3"]))
     sys.modules.pop("mine_loose")

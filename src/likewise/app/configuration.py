@@ -13,7 +13,7 @@ from jsonargparse import ArgumentParser
 from torch import nn
 
 from likewise.app.defaults import PHOTOGRAPHS, Tree, defaults_for, merged
-from likewise.app.errors import Mistake, sentence
+from likewise.app.errors import UserError, sentence
 from likewise.app.layers import stack, with_paths
 from likewise.app.objects import imported, kind_of, needed
 from likewise.app.options import check_options, flag
@@ -284,7 +284,7 @@ def check(tree: Tree) -> Tree:
     try:
         present = upgrade(tree)
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     del present["schema"]
     return _require(_parse(check_options(with_paths(present), HINTS)))
 
@@ -296,7 +296,7 @@ def _parse(tree: Tree) -> Tree:
     try:
         parsed: Tree = yaml.safe_load(parser.dump(parser.parse_object(tree), skip_unset=False))
     except (ArgumentError, TypeError, ValueError) as error:
-        raise Mistake(f"the configuration is not valid: {sentence(error)}") from error
+        raise UserError(f"the configuration is not valid: {sentence(error)}") from error
     return {"schema": SCHEMA, **parsed}
 
 
@@ -304,7 +304,7 @@ def _require(tree: Tree) -> Tree:
     """A configuration that says at least what is to be learned from what."""
     for key, example in (("data", "--data ImageFolder --data.root photos"), ("loss", "--loss CircleLoss")):
         if tree[key] is None:
-            raise Mistake(f"--{key} must be given, such as {example}; `likewise {_LISTED[key]}` lists what there is")
+            raise UserError(f"--{key} must be given, such as {example}; `likewise {_LISTED[key]}` lists what there is")
     return tree
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from likewise.app.build import Machine, Store, shown_as, this_machine
 from likewise.app.defaults import Config
-from likewise.app.errors import Mistake, Note, making
+from likewise.app.errors import Note, UserError, making
 from likewise.app.parts import read_parts
 from likewise.app.runs import open_run
 from likewise.data import ImageCache
@@ -44,7 +44,7 @@ def model_file(run: Run, name: str | None) -> Path:
         >>> import tempfile
         >>> model_file(Run.create(tempfile.mkdtemp() + "/run", {}), None)
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
     if name is None:
         name = "best" if (run.folder / "best.safetensors").exists() else LAST
@@ -53,7 +53,7 @@ def model_file(run: Run, name: str | None) -> Path:
     if not file.is_file():
         there = [each for each in ("best", LAST) if (run.folder / f"{each}.safetensors").exists()]
         listed = f"it has {' and '.join(there)}" if there else "it has none yet"
-        raise Mistake(f"{run.folder} has no model {name}: {listed}")
+        raise UserError(f"{run.folder} has no model {name}: {listed}")
     return file
 
 
@@ -66,7 +66,7 @@ def parts_of(
         >>> import tempfile, torch
         >>> parts_of(Run.create(tempfile.mkdtemp() + "/run", {}), {}, Machine(torch.device("cpu")), test=None)
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
     file = model_file(run, model)
     with making(f"the model {file}"):
@@ -75,7 +75,7 @@ def parts_of(
     store = Store(config, shown_as(config, embedder), machine)
     sealed = store.sealed(parts)
     if test is not None and sealed is None:
-        raise Mistake(f"{run.folder} has no test part: nothing was sealed when it was trained")
+        raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
     _, val = store.cut(parts)
     made = [] if val is None else [_embedded("validation", embedder, store.held(val), store)]
     if test is not None and sealed is not None:
@@ -100,7 +100,7 @@ def scores(part: Part) -> dict[str, Interval]:
     """
     found = measure_part(part, seed=0)
     if found is None:
-        raise Mistake(f"no image of the {part.name} part has another one of its class: there is nothing to find")
+        raise UserError(f"no image of the {part.name} part has another one of its class: there is nothing to find")
     first = found.scores["R@1"]  # precision at one is recall at one
     rows = {name: value for name, value in found.scores.items() if name.startswith("R@")}
     return {**rows, "P@1": first, **found.scores}
@@ -147,7 +147,7 @@ def evaluate(
     Examples:
         >>> evaluate("nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     from likewise.app.training import config_of  # a parser, which trials do without
 
@@ -156,7 +156,7 @@ def evaluate(
     opening = None if test is None else Opening(test)
     parts = parts_of(begun, config, this_machine() if machine is None else machine, model=model, test=opening)
     if not parts:
-        raise Mistake(f"{begun.folder} has no validation part to measure on; --test opens the test set")
+        raise UserError(f"{begun.folder} has no validation part to measure on; --test opens the test set")
     found = {}
     for part in parts:
         found[part.name] = scores(part)
@@ -176,7 +176,7 @@ def report(run: Run | str | Path, out: Path | None = None, *, machine: Machine |
     Examples:
         >>> report("nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     from likewise.app.training import config_of  # a parser, which trials do without
 
@@ -192,7 +192,7 @@ def report_on(run: Run, config: Config, machine: Machine, *, test: Opening | Non
         >>> import tempfile, torch
         >>> report_on(Run.create(tempfile.mkdtemp() + "/run", {}), {}, Machine(torch.device("cpu")), test=None)
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
     return write(run, parts_of(run, config, machine, test=test))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from likewise.app.defaults import Tree, merged, other_class
-from likewise.app.errors import Mistake, nearest, sentence
+from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.objects import kind_of, resolve
 from likewise.schema import upgrade
 
@@ -33,7 +33,7 @@ class Flag(NamedTuple):
         """The setting: its first word has dashes on a command line, and underscores in a file."""
         first, *rest = self.key.split(".")
         if "_" in first:
-            raise Mistake(f"there is no option --{self.key}; did you mean --{'.'.join([_dashed(first), *rest])}?")
+            raise UserError(f"there is no option --{self.key}; did you mean --{'.'.join([_dashed(first), *rest])}?")
         return (first.replace("-", "_"), *rest)
 
 
@@ -53,7 +53,7 @@ def flags_of(words: Sequence[str]) -> list[Flag]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("--"):
-            raise Mistake(f"{word!r} must follow an option, such as --config {word}")
+            raise UserError(f"{word!r} must follow an option, such as --config {word}")
         key, equals, value = word[2:].partition("=")
         if equals:
             flags.append(Flag(key, value))
@@ -74,7 +74,7 @@ def read_request(words: Sequence[str]) -> Tree:
         path = flag.path
         if flag.value is None:
             what = "the name of a file" if flag.key == "config" else "a value"
-            raise Mistake(f"--{flag.key} must be followed by {what}")
+            raise UserError(f"--{flag.key} must be followed by {what}")
         if flag.key == "config":
             files.append(flag.value)
         else:
@@ -110,26 +110,26 @@ def read_file(name: str | Path) -> Tree:
     Examples:
         >>> read_file("nowhere.yaml")
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: --config: there is no file nowhere.yaml
+        likewise.app.errors.UserError: --config: there is no file nowhere.yaml
     """
     import yaml
 
     try:
         content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Mistake(f"--config: there is no file {name}") from None
+        raise UserError(f"--config: there is no file {name}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise Mistake(f"--config {name}: {sentence(error)}") from error
+        raise UserError(f"--config {name}: {sentence(error)}") from error
     except yaml.YAMLError as error:
-        raise Mistake(f"{name} must be YAML, but it is not: {sentence(error)}") from error
+        raise UserError(f"{name} must be YAML, but it is not: {sentence(error)}") from error
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise Mistake(f"{name} must have keys such as data, model and loss, but it is a {type(content).__name__}")
+        raise UserError(f"{name} must have keys such as data, model and loss, but it is a {type(content).__name__}")
     try:
         present = upgrade(content)
     except ValueError as error:
-        raise Mistake(f"{name}: {error}") from error
+        raise UserError(f"{name}: {error}") from error
     del present["schema"]  # no option: what is read is of the present one
     return with_paths(present)
 
@@ -152,7 +152,9 @@ def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:
             strange = [each for each in value if each not in ("class_path", "init_args")] if kind is not None else []
             if strange:
                 key = ".".join(path)
-                raise Mistake(f"{key} must have class_path and init_args, but it has {strange[0]}{_meant(strange[0])}")
+                raise UserError(
+                    f"{key} must have class_path and init_args, but it has {strange[0]}{_meant(strange[0])}"
+                )
             if kind is not None and isinstance(value.get("class_path"), str):
                 value["class_path"] = resolve(kind, value["class_path"])
         result[key] = value

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.app.errors import Mistake, making, nearest
+from likewise.app.errors import UserError, making, nearest
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def imported(path: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except AttributeError:
-        raise Mistake(f"{module} has no {name}{nearest(name, vars(sys.modules[module]))}") from None
+        raise UserError(f"{module} has no {name}{nearest(name, vars(sys.modules[module]))}") from None
 
 
 def resolve(kind: Kind, name: str) -> str:
@@ -128,25 +128,25 @@ def resolve(kind: Kind, name: str) -> str:
         'likewise.losses.CircleLoss'
         >>> resolve(KINDS["loss"], "MultiSimilartyLoss")
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
+        likewise.app.errors.UserError: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
     """
     if "." not in name:
         names = kind.names()
         if name in names:
             return f"{kind.room}.{name}"
         if name in kind.left_out:
-            raise Mistake(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
+            raise UserError(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
         hint = nearest(name, names) or f" (one of your own is given by its import path, my_package.{name})"
-        raise Mistake(f"there is no {kind.what} {name}{hint}")
+        raise UserError(f"there is no {kind.what} {name}{hint}")
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
     with making(f"the {kind.what} {name}"):
         found = imported(name)
     if name.startswith(f"{kind.room}.") and name.rpartition(".")[2] in kind.left_out:
-        raise Mistake(f"{name} cannot be asked for by name: it is for use in Python")
+        raise UserError(f"{name} cannot be asked for by name: it is for use in Python")
     if not kind.holds(found):
-        raise Mistake(f"{name} must be a class derived from {kind.base}, but it is {_described(found)}")
+        raise UserError(f"{name} must be a class derived from {kind.base}, but it is {_described(found)}")
     return name
 
 

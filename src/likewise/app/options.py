@@ -14,7 +14,7 @@ from types import NoneType
 from typing import Any, TypeAlias
 
 from likewise.app.defaults import Tree
-from likewise.app.errors import Mistake, nearest
+from likewise.app.errors import UserError, nearest
 from likewise.app.objects import Kind, imported, kind_of, needed
 from likewise.app.values import Misfit, convert, is_class_hint, members_of
 
@@ -95,7 +95,7 @@ def check_options(tree: Mapping[str, Any], settings: Mapping[str, Any]) -> Tree:
         {'seed': 3}
         >>> check_options({"sed": 3}, {"seed": int})
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no option --sed; did you mean --seed?
+        likewise.app.errors.UserError: there is no option --sed; did you mean --seed?
     """
     for key, value in tree.items():
         if key not in settings:
@@ -113,11 +113,11 @@ def _check(value: Any, hint: Any, path: Path) -> Any:
         if is_dataclass(member):
             return _check_group(value, options_of(member), path, NoneType in members_of(hint), member)
     if isinstance(value, Mapping) and not any(map(_takes_mapping, members_of(hint))):
-        raise Mistake(f"there is no option {_first_leaf(path, value)}; {flag(path)} has a single value")
+        raise UserError(f"there is no option {_first_leaf(path, value)}; {flag(path)} has a single value")
     try:
         return convert(value, hint)
     except Misfit as misfit:
-        raise Mistake(f"{flag((*path, *misfit.inside))} {misfit}") from None
+        raise UserError(f"{flag((*path, *misfit.inside))} {misfit}") from None
 
 
 def _takes_mapping(hint: Any) -> bool:
@@ -133,7 +133,7 @@ def _check_group(
         return None
     if not isinstance(value, Mapping):
         must = f"{'null, or ' if optional else ''}given by its options: {', '.join(flag((*path, each)) for each in options)}"
-        raise Mistake(f"{flag(path)} must be {must}")
+        raise UserError(f"{flag(path)} must be {must}")
     _check_names(value, options, path, flag(path))
     return _check_arguments(value, options, path, owner)
 
@@ -147,12 +147,12 @@ def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -
     if not isinstance(said.get("class_path"), str) or not isinstance(arguments, Mapping):
         inside = [flag((*path, each)) for each in arguments] if isinstance(arguments, Mapping) else []
         reason = f": {inside[0]} is one of its options" if inside else ""
-        raise Mistake(f"{flag(path)} must be the name of a {kind.what}{reason}")
+        raise UserError(f"{flag(path)} must be the name of a {kind.what}{reason}")
     thing = imported(said["class_path"])
     bases = tuple(filter(is_class_hint, members))
     if bases and not issubclass(thing, bases):
         names = " or a ".join(base.__name__ for base in bases)
-        raise Mistake(f"{flag(path)} must be a {names}, but it is {said['class_path']}")
+        raise UserError(f"{flag(path)} must be a {names}, but it is {said['class_path']}")
     return {**said, **_check_init(arguments, thing, kind, path)}
 
 
@@ -162,7 +162,7 @@ def _check_init(arguments: Mapping[str, Any], thing: Any, kind: Kind, path: Path
     taken = options_of(thing)
     for name in arguments:
         if name in filled and name in taken:
-            raise Mistake(f"there is no option {flag((*path, name))}: it follows from the rest of the configuration")
+            raise UserError(f"there is no option {flag((*path, name))}: it follows from the rest of the configuration")
     options = {name: option for name, option in taken.items() if name not in filled}
     if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(thing).parameters.values()):
         options |= {name: Option(Any, False) for name in arguments if name not in options}
@@ -176,7 +176,7 @@ def _check_names(value: Mapping[str, Any], options: Mapping[str, Option], path: 
         if name not in options:
             close = nearest(name, options).replace("did you mean ", f"did you mean {flag((*path, ''))}")
             known = f"; {owner} has {', '.join(options)}" if options else f"; {owner} has no options"
-            raise Mistake(f"there is no option {flag((*path, name))}{close or known}")
+            raise UserError(f"there is no option {flag((*path, name))}{close or known}")
 
 
 def _check_arguments(value: Mapping[str, Any], options: Mapping[str, Option], path: Path, owner: Any) -> Tree:
@@ -184,7 +184,7 @@ def _check_arguments(value: Mapping[str, Any], options: Mapping[str, Option], pa
     for name, option in options.items():
         if option.required and name not in value:
             meaning = _meaning(owner, name)
-            raise Mistake(f"{flag((*path, name))} must be given" + (f": {meaning}" if meaning else ""))
+            raise UserError(f"{flag((*path, name))} must be given" + (f": {meaning}" if meaning else ""))
     return checked
 
 
@@ -199,14 +199,14 @@ def _meaning(thing: Any, name: str) -> str:
     return ""
 
 
-def _unknown_setting(key: str, value: Any, settings: Mapping[str, Any]) -> Mistake:
+def _unknown_setting(key: str, value: Any, settings: Mapping[str, Any]) -> UserError:
     """The error about a name that is no setting and no group of settings."""
     if key.replace("-", "_") in settings:
-        return Mistake(f"{key} must be written {key.replace('-', '_')} outside of a command line")
+        return UserError(f"{key} must be written {key.replace('-', '_')} outside of a command line")
     name = _first_leaf((key,), value)
     known = [flag(path) for path in _paths(settings)]
     close = nearest(name, known)
-    return Mistake(f"there is no option {name}{close or '; likewise train --help lists the options'}")
+    return UserError(f"there is no option {name}{close or '; likewise train --help lists the options'}")
 
 
 def _paths(settings: Mapping[str, Any], within: Path = ()) -> Iterator[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from likewise.app.errors import Mistake
+from likewise.app.errors import UserError
 from likewise.train import Run
 
 
@@ -14,13 +14,13 @@ def open_run(folder: Path) -> Run:
     Examples:
         >>> open_run(Path("nowhere"))
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     try:
         begun = Run(folder)
         _ = begun.description
     except FileNotFoundError:
-        raise Mistake(f"{folder} must be the folder of a run, but it has no run.yaml") from None
+        raise UserError(f"{folder} must be the folder of a run, but it has no run.yaml") from None
     except ValueError as error:  # an unknown schema
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     return begun

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from likewise.app.build import Machine, Pieces, fit_batches, make_pieces, make_settings, this_machine
 from likewise.app.configuration import check
 from likewise.app.defaults import Tree
-from likewise.app.errors import EXPECTED, Mistake, ours, sentence
+from likewise.app.errors import EXPECTED, UserError, ours, sentence
 from likewise.app.parts import read_parts
 from likewise.app.runs import open_run
 from likewise.train import Collapsed, NotFinite, Run
@@ -42,7 +42,7 @@ def train(
         >>> from likewise import app
         >>> train(app.configure({"data": "Glyphs", "optimizer.lr": -1.0}))
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: --optimizer: lr must be a number > 0, but it is -1.0
+        likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
     """
     make_settings(config)  # an error in them is raised before data are read
     machine = this_machine() if machine is None else machine
@@ -65,7 +65,7 @@ def resume(folder: str | Path, *, machine: Machine | None = None, on_start: OnSt
     Examples:
         >>> resume("nowhere")
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     begun = open_run(Path(folder))
     if begun.finished:
@@ -87,7 +87,7 @@ def config_of(begun: Run) -> Tree:
     """
     said = begun.description.get("config")
     if not isinstance(said, dict):
-        raise Mistake(
+        raise UserError(
             f"{begun.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
         )
     return check(said)
@@ -113,7 +113,7 @@ def _train_guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, 
         return pieces.train(folder, config, machine, resume=resume)
     except (*EXPECTED, RuntimeError) as error:
         if _measured(folder) <= before and ours(error) and not isinstance(error, NotFinite | Collapsed):
-            raise Mistake(f"the training: {sentence(error)}") from error
+            raise UserError(f"the training: {sentence(error)}") from error
         raise
 
 

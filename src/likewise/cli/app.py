@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from likewise import __version__
-from likewise.app import Mistake, Note, nearest
+from likewise.app import Note, UserError, nearest
 from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
@@ -45,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show
             warnings.simplefilter("always", Note)
             return _run(words)
-    except Mistake as mistake:
+    except UserError as mistake:
         if debug:
             traceback.print_exc()
         print(f"likewise: {mistake}", file=sys.stderr)
@@ -69,11 +69,11 @@ def _run(words: list[str]) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        raise Mistake(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
+        raise UserError(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
     command = COMMANDS[name]
     lacking = missing_packages(command.extra) if command.extra is not None else []
     if lacking:
-        raise Mistake(_describe_missing(name, lacking[0]))
+        raise UserError(_describe_missing(name, lacking[0]))
     try:
         code: int = getattr(importlib.import_module(command.module), command.function)(rest)
     except SystemExit as end:  # after --help
@@ -82,7 +82,7 @@ def _run(words: list[str]) -> int:
         package = find_package(missing.name or "")
         if package is None:
             raise
-        raise Mistake(_describe_missing(name, package)) from missing
+        raise UserError(_describe_missing(name, package)) from missing
     return code
 
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from likewise.app import (
     Machine,
-    Mistake,
     Opening,
     Tree,
+    UserError,
     make_model,
     make_pieces,
     parse_request,
@@ -63,7 +63,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--epochs", "0"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: --epochs must be a whole number ≥ 1, but it is 0
+        likewise.app.errors.UserError: --epochs must be a whole number ≥ 1, but it is 0
     """
     options = _options(words)
     begin, machine = time.monotonic(), this_machine()
@@ -107,7 +107,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(list(words))
     for name, least in (("epochs", 1), ("images", 4), ("seed", 0)):
         if getattr(options, name) < least:
-            raise Mistake(f"--{name} must be a whole number ≥ {least}, but it is {getattr(options, name)}")
+            raise UserError(f"--{name} must be a whole number ≥ {least}, but it is {getattr(options, name)}")
     return options
 
 

@@ -43,7 +43,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--all"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no option --all
+        likewise.app.errors.UserError: there is no option --all
     """
     Arguments("doctor", "What is installed, what is missing and how to get it.").parse_args(words)
     needed = [*python_and_packages(), *devices(), *places()]

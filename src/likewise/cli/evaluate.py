@@ -17,7 +17,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     options = Arguments("evaluate", "Measure a run's model on classes that it has not seen, with 95% intervals.")
     options.add_argument("run", metavar="RUN", type=Path, help="the folder of a run")
@@ -49,7 +49,7 @@ def write_report(words: Sequence[str]) -> int:
     Examples:
         >>> write_report(["nowhere"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     options = Arguments(
         "report",

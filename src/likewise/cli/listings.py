@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from likewise.app import KINDS, Kind, Mistake, nearest, needed, resolve
+from likewise.app import KINDS, Kind, UserError, nearest, needed, resolve
 from likewise.cli.arguments import Arguments
 from likewise.cli.catalog import Entry, entries
 from likewise.cli.screen import bold, columns, paragraph
@@ -21,7 +21,7 @@ def losses(words: Sequence[str]) -> int:
     Examples:
         >>> losses(["zebra"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no zebra among the losses; likewise losses lists what there is
+        likewise.app.errors.UserError: there is no zebra among the losses; likewise losses lists what there is
     """
     listed = entries("loss")
     name = _name("losses", "Every loss, or all about one: formula, options, limits, source.", words, listed)
@@ -45,7 +45,7 @@ def datasets(words: Sequence[str]) -> int:
     Examples:
         >>> datasets(["zebra"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no zebra among the datasets; likewise datasets lists what there is
+        likewise.app.errors.UserError: there is no zebra among the datasets; likewise datasets lists what there is
     """
     listed = entries("data")
     name = _name("datasets", "Every data set, or all about one: its layout, options, and how to get it.", words, listed)
@@ -68,7 +68,7 @@ def trunks(words: Sequence[str]) -> int:
     Examples:
         >>> trunks(["zebra"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no zebra among the trunks; likewise trunks lists what there is
+        likewise.app.errors.UserError: there is no zebra among the trunks; likewise trunks lists what there is
     """
     listed = entries("trunk")
     name = _name("trunks", "Every network, or all about one: its weights and what they expect.", words, listed)
@@ -92,7 +92,7 @@ def _name(command: str, description: str, words: Sequence[str], known: Iterable[
         same = [each for each in known if each.lower() == name.lower()]
         if not same:
             hint = nearest(name, known) or f"; likewise {command} lists what there is"
-            raise Mistake(f"there is no {name} among the {command}{hint}")
+            raise UserError(f"there is no {name} among the {command}{hint}")
         return same[0]
     return name
 

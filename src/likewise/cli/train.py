@@ -10,8 +10,8 @@ from typing import Any
 from jsonargparse import ArgumentParser
 
 from likewise.app import (
-    Mistake,
     Pieces,
+    UserError,
     add_group,
     add_settings,
     dump_configuration,
@@ -53,7 +53,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--data", "Glyps"])
         Traceback (most recent call last):
-        likewise.app.errors.Mistake: there is no data set Glyps; did you mean Glyphs?
+        likewise.app.errors.UserError: there is no data set Glyps; did you mean Glyphs?
     """
     folder = _folder_to_resume(words)
     if folder is not None:
@@ -93,9 +93,9 @@ def _help_of_class(key: str, name: str | None) -> str:
     path = tuple(key.split(".")[:-1])
     kind = kind_of(path)
     if kind is None:
-        raise Mistake(f"there is no option --{key}; data, loss, loss.miner, sampler and lens.beside have a help")
+        raise UserError(f"there is no option --{key}; data, loss, loss.miner, sampler and lens.beside have a help")
     if name is None:
-        raise Mistake(f"--{key} must be followed by the name of a {kind.what}")
+        raise UserError(f"--{key} must be followed by the name of a {kind.what}")
     thing = imported(resolve(kind, name))
     parser = ArgumentParser(add_help=False)
     add_group(parser, ".".join(path), thing, {*kind.filled, *needed(kind, thing)})
@@ -108,9 +108,9 @@ def _folder_to_resume(words: Sequence[str]) -> Path | None:
         return None
     flags = flags_of(words)
     if len(flags) > 1:
-        raise Mistake("--resume must be given alone: the configuration is the run's own, in its run.yaml")
+        raise UserError("--resume must be given alone: the configuration is the run's own, in its run.yaml")
     if flags[0].value is None:
-        raise Mistake("--resume must be followed by the folder of a run")
+        raise UserError("--resume must be followed by the folder of a run")
     return Path(flags[0].value)
 
 
