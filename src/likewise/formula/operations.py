@@ -328,6 +328,17 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> Formula:
     return apply("where", condition, then, otherwise)
 
 
+def logical_not(condition: Operand) -> Formula:
+    """Where a condition does not hold, ``~condition``; ``torch.compile`` traces this form only.
+
+    Examples:
+        >>> from likewise.formula import s
+        >>> logical_not(s < 0.5)
+        ~(s < 0.5)
+    """
+    return apply("not", condition)
+
+
 def stop_gradient(x: Operand) -> Formula:
     """The value of ``x`` without its gradient (Circle's self-paced weights).
 

@@ -24,6 +24,7 @@ from likewise.formula import (
     Triplets,
     count,
     largest,
+    logical_not,
     one_of,
     option,
     s,
@@ -204,7 +205,7 @@ class BatchEasyHardMiner(TripletMiner):
             if strategy != "all":
                 most_similar = (strategy == "easy") == (side is POSITIVES)
                 extreme = _extreme(side, most_similar, ranges[side])
-                condition = condition & ~(s < extreme if most_similar else extreme < s)
+                condition = condition & logical_not(s < extreme if most_similar else extreme < s)
             kept.append(condition)
         return kept[0], kept[1]
 

@@ -26,6 +26,7 @@ from likewise.formula import (
     Triplets,
     hyper,
     largest,
+    logical_not,
     one_of,
     option,
     s,
@@ -163,9 +164,9 @@ def _choose_kind(kind: str, margin: float) -> Choice:
     if kind == "semihard":
         violates = violates & (s < s_p)
     elif kind == "hard" and margin > 0.0:  # otherwise a violation of the margin is one of the order
-        violates = ~(s < s_p)
+        violates = logical_not(s < s_p)
     elif kind == "easy":
-        violates = ~violates
+        violates = logical_not(violates)
     # both similarities explicitly, because torch.compile cannot trace formulas as defaults
     return Choice(s_p, s, violates)
 
@@ -181,9 +182,9 @@ def _refine_kind(miner: TripletMiner, rows: WholeRows, kind: str, margin: float)
             counts = count_within(whole.similarities, *whole.masks(), max(margin, 0.0), below=True)
             return Masks(counts[0] > 0, counts[1] > 0)
     if kind == "easy":
-        keep = ~(s - margin < smallest(s, NEGATIVES)), ~(largest(s, POSITIVES) - margin < s)
+        keep = logical_not(s - margin < smallest(s, NEGATIVES)), logical_not(largest(s, POSITIVES) - margin < s)
     elif kind == "hard" and margin > 0.0:
-        keep = ~(largest(s, NEGATIVES) < s), ~(s < smallest(s, POSITIVES))
+        keep = logical_not(largest(s, NEGATIVES) < s), logical_not(s < smallest(s, POSITIVES))
     else:
         keep = s - margin < largest(s, NEGATIVES), smallest(s, POSITIVES) - margin < s
     return Mined(rows.batch.relation, *keep)
