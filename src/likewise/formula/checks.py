@@ -135,7 +135,8 @@ def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
     """
     if not can_read_values(rows):
         return
-    limit = torch.finfo(rows.dtype).max / room
+    dtype = torch.promote_types(rows.dtype, torch.float32)  # in which half precision is computed
+    limit = torch.finfo(dtype).max / room
     least, most = (float(each) for each in torch.aminmax(rows.detach()))
     if max(-least, most) ** 2 * rows.shape[1] <= limit:
         return
@@ -145,7 +146,7 @@ def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
         row = int(too_long[0])
         raise ValueError(
             f"{name} must have norms of at most {math.sqrt(limit):.1e} where they are not normalized, because "
-            f"{str(rows.dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norms[row]:.1e}"
+            f"{str(dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norms[row]:.1e}"
         )
 
 
