@@ -519,8 +519,16 @@ def test_long_embeddings_have_the_limit_of_losses():
         ((torch.eye(3),), {"relevant": lambda i, j: 1}, "relevant must return a boolean tensor"),
         ((torch.eye(3),), {"relevant": "all"}, "relevant must be a boolean matrix, a function or a Relation"),
         ((torch.eye(3),), {"relevant": torch.ones(3, 3).bool(), "reduce": "macro"}, "labels must be given for reduce"),
-        ((torch.full((3, 2), 1e30), torch.zeros(3).long()), {"similarity": "dot"}, "embeddings must have norms of at most 1.3e"),
-        ((torch.eye(3) * 1e20, torch.zeros(3).long()), {"similarity": Euclidean(normalize=False)}, "norms of at most 9.2e"),
+        (
+            (torch.full((3, 2), 1e30), torch.zeros(3).long()),
+            {"similarity": "dot"},
+            "embeddings must have norms of at most 1.3e",
+        ),
+        (
+            (torch.eye(3) * 1e20, torch.zeros(3).long()),
+            {"similarity": Euclidean(normalize=False)},
+            "norms of at most 9.2e",
+        ),
         ((torch.eye(3), ["a", "b", "c"]), {}, "labels must hold numbers, but its dtype is <U1; encode_labels"),
         (
             (torch.eye(3), torch.zeros(3).long()),
