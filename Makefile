@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+TRAIN := .venv/.stamp-train
 DEV := .venv/.stamp-dev
 DOCS := .venv/.stamp-docs
 
@@ -11,7 +12,7 @@ DOCS := .venv/.stamp-docs
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check lint types demo docs docs-serve lens bench format clean
+.PHONY: help setup test check lint types demo docs docs-serve lens catalog bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +32,8 @@ lint: $(DEV) ## Style and formatting, without changing a file
 types: $(DEV) ## mypy, strict, over src
 	$(BIN)/mypy
 
-demo: $(DEV) ## See it work
+# Where everything is installed, the demo asks for nothing less.
+demo: $(if $(wildcard $(DEV)),$(DEV),$(TRAIN)) ## See it work; installs what it needs and no more
 	$(BIN)/likewise demo
 
 docs: $(DOCS) ## Build the pages into site/
@@ -47,6 +49,9 @@ lens: $(DEV) ## Print the losses of the lens page, and make the pictures of docs
 bench: $(DEV) ## Measure the losses: speed and memory
 	$(BIN)/python benchmarks/losses.py
 
+catalog: $(DEV) ## Write the table that `likewise losses`, `datasets` and `trunks` print
+	$(BIN)/python tools/write_catalog.py
+
 format: $(DEV) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -58,6 +63,10 @@ clean: ## Remove caches and built files; .venv stays
 # .venv/bin/python links to a file of its own age, so the stamps only ask that it exists.
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
+
+$(TRAIN): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) -e '.[train,report]'
+	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) -e '.[dev]'

@@ -23,7 +23,7 @@ from machine import MIB, machine, versions
 from torch import Tensor, nn
 
 from likewise.analysis.stage import real_stage, show
-from likewise.data.aside import aside
+from likewise.data.files import atomic_write
 from likewise.formula.similarities import unit
 from likewise.metrics import geometry
 from likewise.protocols.combine import TEST_SET_FILE
@@ -95,7 +95,7 @@ def embedded(folder: Path, result: Result, *, train: bool) -> tuple[Tensor, Tens
 
 def train_again(folder: Path, result: Result) -> None:
     """The same configuration once more; a GPU need not give the same bits."""
-    from likewise.cli.trials import run_trial
+    from likewise.app.trials import run_trial
 
     print(f"training {result.trial.method} again", flush=True)
     again = run_trial(result.trial, lambda _: True, folder=folder)
@@ -105,18 +105,18 @@ def train_again(folder: Path, result: Result) -> None:
 
 def keep(place: Path, config: Mapping[str, Any]) -> None:
     """Embed the test set with the run's model; the opening is on the run's record, with its reason."""
-    from likewise.cli.measured import Opening, parts_of
-    from likewise.cli.pieces import this_machine
+    from likewise.app.build import this_machine
+    from likewise.app.evaluation import Opening, parts_of
 
     why = Opening("a picture of the finished model, by which nothing is chosen")
     *_, part = parts_of(Run(place), dict(config), this_machine(), test=why)
-    with aside(place / TEST_SET_FILE) as file, file.open("wb") as opened:
+    with atomic_write(place / TEST_SET_FILE) as file, file.open("wb") as opened:
         np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=np.zeros(0, bool))
 
 
 def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
     """The embeddings of the pretrained trunk, without the head that a training would have to learn."""
-    from likewise.cli.pieces import make_model
+    from likewise.app.build import make_model
 
     place = folder / "runs" / "before"
     if not (place / TEST_SET_FILE).exists():
@@ -130,12 +130,12 @@ def untrained(folder: Path, config: Mapping[str, Any]) -> Path:
 
 def names_of(result: Result) -> list[str]:
     """What the test classes are called, where the data are; else their numbers."""
-    from likewise.cli.mistakes import Mistake
-    from likewise.cli.parts import read_parts
+    from likewise.app.errors import UserError
+    from likewise.app.parts import read_parts
 
     try:
         parts = read_parts(result.trial.config["data"], result.trial.config["split"])
-    except Mistake as missing:
+    except UserError as missing:
         print(f"classes have no names: {missing}")
         return []
     return [] if parts.test is None else [str(name) for name in parts.test().class_names]
@@ -187,7 +187,7 @@ SIDES = {"positive": "intra", "negative": "inter"}
 
 def loss_of(config: Mapping[str, Any], classes: int) -> tuple[nn.Module | None, list[str]]:
     """The loss of a trial and what is to be known of it; a wrapper that regularizes is taken off."""
-    from likewise.cli.objects import KINDS, imported, make
+    from likewise.app.objects import KINDS, imported, make
     from likewise.losses import ProxyLoss
 
     spec, notes = config["loss"], []
@@ -352,7 +352,7 @@ def main() -> None:
     if len(text) > LARGEST:
         raise SystemExit(f"the report must be below {LARGEST / MIB:.0f} MiB to travel, but it is {len(text) / MIB:.1f}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    with aside(out) as part:
+    with atomic_write(out) as part:
         part.write_text(text)
     print(f"wrote {out}, {len(text) / MIB:.2f} MiB")
 

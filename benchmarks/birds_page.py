@@ -390,7 +390,7 @@ def study_of(results: Path, assets: Path) -> Study:
         rows, described = rows_of(verdict), trials(verdict, search)
         for dim, said in described.items():
             boards[f"dim {dim}"] = rank(
-                [row for row in rows if row["dim"] == dim], METRIC, descriptions=said, even_if_unfair=True
+                [row for row in rows if row["dim"] == dim], METRIC, descriptions=said, allow_unfair=True
             )
         comparisons = pairs_of(rows)
         config = next(iter(described[DIMS[0]].values()))[0]["config"]

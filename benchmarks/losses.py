@@ -53,7 +53,7 @@ def main() -> None:
     print_floor(report["floor"])
     print_header()
     for row in measure_rows(options, settings, report["rows"]):
-        report["rows"].append(row)
+        report["rows"].append({**row, "code": report["code"]})
         save(report, options)
     if options.memory and "large" not in report and time.monotonic() < options.deadline:
         report["large"] = measure_large(settings)
@@ -72,8 +72,8 @@ def open_report(options: argparse.Namespace) -> dict[str, Any]:
     head = {"machine": describe(options.device), "arguments": arguments(options), "code": fingerprint()}
     if options.out is not None and options.out.exists():
         known: dict[str, Any] = json.loads(options.out.read_text())
-        if all(known.get(name) == value for name, value in head.items()):
-            return known
+        if all(known.get(name) == value for name, value in head.items() if name != "code" or not options.any_code):
+            return {**known, "code": head["code"]}
     memory = {"memory_size": options.memory_size, "memory": []} if options.memory else {}
     return {**head, "floor": [], "rows": [], **memory}
 
@@ -94,6 +94,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--memory-limit", type=float, default=8.0, help="GiB that one call may take")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds that one call may take")
     parser.add_argument("--minutes", type=float, default=600.0, help="time for all")
+    parser.add_argument("--any-code", action="store_true", help="keep rows of other code, too; each says which")
     parser.add_argument("--losses", nargs="+", metavar="NAME", help="only these rows")
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave memory out")
     parser.add_argument("--memory-size", type=int, default=8192, help="batch whose memory is compared; 0: none")

@@ -21,7 +21,7 @@ from page import fill, number, read, table, times
 
 from likewise.analysis.figures import GRAY, PULL, PUSH, as_bytes, strip_axis, use_style
 from likewise.data import RECIPES
-from likewise.data.aside import aside
+from likewise.data.files import atomic_write
 from likewise.trunks import build, readable
 
 ROOT = Path(__file__).parents[1]
@@ -284,7 +284,7 @@ def main() -> None:
         blocks["models-words"] = models_words(models)
         for name, draw in (("birds-map.svg", draw_map), ("birds-lens.svg", draw_lens)):
             given.out.mkdir(parents=True, exist_ok=True)
-            with aside(given.out / name) as part:
+            with atomic_write(given.out / name) as part:
                 part.write_bytes(draw(models))
             print(f"wrote {name}")
     if verdict is not None and verdict["cost"]["one training"] is not None:

@@ -26,9 +26,9 @@ from typing import Any
 import torch
 from machine import cores, machine, versions, write
 
-from likewise.cli.configuration import configure
-from likewise.cli.layers import read_request
-from likewise.cli.pieces import make_pieces, this_machine
+from likewise.app.build import make_pieces, this_machine
+from likewise.app.configuration import parse_request
+from likewise.app.layers import read_request
 from likewise.train.groups import make_optimizer, parameter_groups
 from likewise.train.lens import Looks
 from likewise.train.processes import make_accelerator
@@ -56,7 +56,7 @@ class Bench:
     """A training, taken apart: batches without end, a step, and the looks at it."""
 
     def __init__(self, words: list[str], device: str) -> None:
-        config = configure(read_request(["--data", "Glyphs", "--lens.every", str(EVERY), *words]))
+        config = parse_request(read_request(["--data", "Glyphs", "--lens.every", str(EVERY), *words]))
         pieces = make_pieces(config, this_machine())
         accelerator = make_accelerator(pieces.plan, Path(tempfile.mkdtemp()), "cpu" if device == "cpu" else None)
         self.device = accelerator.device

@@ -21,8 +21,8 @@ from machine import write
 from page import fill
 
 from likewise import losses
-from likewise.cli.configuration import configure
-from likewise.cli.layers import read_request
+from likewise.app.configuration import parse_request
+from likewise.app.layers import read_request
 from likewise.cli.study import StudyFile, open_study, write_study
 from likewise.cli.tuning import defaults_first
 from likewise.protocols.bayes import Bayesian
@@ -66,7 +66,7 @@ def searches(with_defaults: bool) -> dict[str, Search]:
     """A search for each loss: what it declares, and the learning rate."""
     made = {}
     for name in LOSSES:
-        config = configure(read_request([*FLAGS, "--loss", name]))
+        config = parse_request(read_request([*FLAGS, "--loss", name]))
         space = space_of(getattr(losses, name), extra={"optimizer.lr": Range(1e-4, 1e-2, log=True)})
         fold = ({"validation": None},)
         begin = defaults_first(config, space) if with_defaults else ()

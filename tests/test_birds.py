@@ -163,8 +163,8 @@ def test_strokes_are_written_short_and_stay_where_they_were(birds: Any):
 
 def test_each_training_has_a_command_that_makes_it(birds: Any):
     """The command of a row, read as `likewise train` reads it, is the configuration that was trained."""
-    from likewise.cli.configuration import configure
-    from likewise.cli.layers import read_request
+    from likewise.app.configuration import parse_request
+    from likewise.app.layers import read_request
 
     for name in ("Contrastive", "Margin / class", "Binomial + VTHM", "VTHM, equal weights", "ProxyNCA, direction"):
         search = birds.found[name]
@@ -173,7 +173,7 @@ def test_each_training_has_a_command_that_makes_it(birds: Any):
         words = shlex.split(birds.page.command_of(name, point, 128, 3))
         assert words[:2] == ["likewise", "train"]
         words[words.index("recipes/cub128.yaml")] = str(ROOT / "recipes" / "cub128.yaml")
-        made = configure(read_request(words[2:]))
+        made = parse_request(read_request(words[2:]))
         assert {key: made[key] for key in wanted if key != "out"} == {
             key: wanted[key] for key in wanted if key != "out"
         }

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from likewise.cli.configuration import configure
-from likewise.cli.layers import read_request
+from likewise.app.configuration import parse_request
+from likewise.app.layers import read_request
 from likewise.protocols.pairs import compare
 
 ROOT = Path(__file__).parents[1]
@@ -131,4 +131,4 @@ def test_the_recipe_is_where_the_study_ended(scripts: Any, results: Any):
     found = scripts.search.searches(scripts.search.study("BIRDS", "imagenet"))[best["method"]]
     plain = scripts.plan.final(found, results.verdict["points"][best["method"]], 0, "verdict", 512).config
     words = ["--config", str(ROOT / "recipes" / "cub176.yaml"), "--data.root", "BIRDS"]
-    assert configure(read_request(words)) == scripts.further.changed(plain, best["helped"])
+    assert parse_request(read_request(words)) == scripts.further.changed(plain, best["helped"])

@@ -14,9 +14,9 @@ import yaml
 from PIL import Image
 from torch import Tensor, nn
 
-from likewise.cli.configuration import configure as configure_request
-from likewise.cli.layers import read_request
-from likewise.cli.pieces import Machine, make_loss, make_model, make_sampler
+from likewise.app.build import Machine, make_loss, make_model, make_sampler
+from likewise.app.configuration import parse_request as configure_request
+from likewise.app.layers import read_request
 from likewise.data import RECIPES, ImageDataset
 from likewise.losses import CrossBatchMemory, MultiSimilarityLoss, ProxyLoss
 from likewise.miners import MultiSimilarityMiner

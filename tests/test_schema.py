@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from likewise.cli.objects import KINDS, imported
+from likewise.app.objects import KINDS, imported
 from likewise.protocols.trial import Trial
 from likewise.schema import CHANGES, PACKAGES, SCHEMA, schema_of, upgrade, upgrade_description, upgrade_setting
 

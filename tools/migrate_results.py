@@ -32,7 +32,7 @@ from birds_verdict import planned  # noqa: E402
 
 from likewise.protocols.space import at_point  # noqa: E402
 from likewise.protocols.trial import Result, Trial  # noqa: E402
-from likewise.schema import CHANGES, upgrade_setting  # noqa: E402
+from likewise.schema import ADDED, CHANGES, upgrade_setting  # noqa: E402
 
 KEYS = RESULTS / "birds-keys.json"
 FORMATS: Mapping[str, Mapping[str, Any]] = {
@@ -47,6 +47,9 @@ SPELLED = {"Normalised softmax": "Normalized softmax", "Generalised lifted": "Ge
 """Names of methods in the present spelling, by that of schema 1."""
 
 OLD_NAMES = {change.name: change.key.rpartition(".")[2] for change in CHANGES if change.name is not None}
+
+LATER = {name for arguments in ADDED.values() for name in arguments}
+"""Arguments that schema 1 did not have."""
 
 Trials = dict[str, Trial]
 Row = dict[str, Any]
@@ -77,7 +80,7 @@ def _first(tree: Mapping[str, Any]) -> dict[str, Any]:
     return {
         OLD_NAMES.get(key, key): _first(value) if isinstance(value, Mapping) else value
         for key, value in tree.items()
-        if key != "schema"
+        if key != "schema" and key not in LATER
     }
 
 

@@ -52,6 +52,7 @@ class Change:
 
 
 CHANGES = (
+    Change("hold", "cache_on", values={"device": "gpu", "memory": "ram"}),
     Change("loss.neighbours", "neighbors", of="ProxyGMLLoss"),
     Change("loss.backend", values={"streamed": "chunked", "fused": "triton"}),
     # margins of a distance are distances, and were its negatives
@@ -61,6 +62,9 @@ CHANGES = (
     Change("loss.miner.negative_margin", of="PairMarginMiner", negates=True),
 )
 """Everything that schema 2 changed, but for import paths: see `PACKAGES`."""
+
+ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_embeddings": True}}
+"""Arguments that schema 1 did not have, by class, with the values that it implied."""
 
 PACKAGES = {"core": "formula", "losses": "losses", "miners": "miners", "data": "data"}
 """Packages whose classes a configuration may name, by their names in schema 1: a path through one of their modules becomes
@@ -177,7 +181,7 @@ def _upgrade_tree(tree: Mapping[str, Any], words: tuple[str, ...], owner: str | 
             result[key] = _face(old) if isinstance(old, str) else old
         elif key == "init_args" and isinstance(old, Mapping):
             own = _on_distances(named, old) if _canonical(words) == "loss" else distance
-            result[key] = _upgrade_tree(old, words, named, distance=own)
+            result[key] = {**ADDED.get(named or "", {}), **_upgrade_tree(old, words, named, distance=own)}
         else:
             here, name, value = (*words, key), key, old
             for change in CHANGES:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from likewise.app.trials import run_trial
 from likewise.cli import main
 from likewise.cli.executing import Execution
-from likewise.cli.trials import run_trial
 from likewise.protocols.executor import Executor, SerialExecutor, reporter
 from likewise.protocols.study import Study
 
@@ -24,7 +24,7 @@ model: {trunk: convnet, dim: 8, weights: null, freeze_bn: false}
 sampler: {class_path: PerClassSampler, init_args: {classes: 4, per_class: 3}}
 optimizer: {lr: 0.003}
 plan: {epochs: 2, log_every: 1}
-hold: memory
+cache_on: ram
 """
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.app.errors import UserError
 from likewise.cli.calibrate import run as calibrate_command
-from likewise.cli.mistakes import Mistake
 from likewise.search.calibration import Calibration
 from likewise.search.encoder import Encoder
 from likewise.trunks import Embedder, read_card
@@ -47,7 +47,7 @@ def test_a_folder(model: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     assert "the model was trained on 1 of these classes" in said.err
     assert "2,376 impostors are few for a rate of 0.001" in said.err
     assert all(torch.equal(value, before[name]) for name, value in Embedder.load(model).state_dict().items())
-    assert [each.name for each in here.iterdir() if "aside" in each.name] == []
+    assert [each.name for each in here.iterdir() if "atomic_write" in each.name] == []
 
 
 def test_a_table_with_a_broken_image_and_one_without_a_label(model: Path, here: Path, capsys):
@@ -78,13 +78,13 @@ def test_mistakes(model: Path, here: Path):
     (here / "flat").mkdir()
     shutil.copy("photos/c00/0.png", here / "flat")
     before = model.read_bytes()
-    with pytest.raises(Mistake, match=r"flat must have images of at least two classes"):
+    with pytest.raises(UserError, match=r"flat must have images of at least two classes"):
         calibrate_command(["m.safetensors", "flat"])
-    with pytest.raises(Mistake, match=r"--far must be rates above 0 and at most 1, but it is 0.0"):
+    with pytest.raises(UserError, match=r"--far must be rates above 0 and at most 1, but it is 0.0"):
         calibrate_command(["m.safetensors", "photos", "--far", "0"])
-    with pytest.raises(Mistake, match=r"-o must be a file that ends in .safetensors, but it is m.pt"):
+    with pytest.raises(UserError, match=r"-o must be a file that ends in .safetensors, but it is m.pt"):
         calibrate_command(["m.safetensors", "photos", "-o", "m.pt"])
     (here / "t.csv").write_text("path,label\nphotos/c00/0.png,a\nphotos/c01/0.png,b\n")
-    with pytest.raises(Mistake, match=r"the calibration: labels must give at least one genuine pair"):
+    with pytest.raises(UserError, match=r"the calibration: labels must give at least one genuine pair"):
         calibrate_command(["m.safetensors", "t.csv", "--images", "glyphs"])
     assert model.read_bytes() == before

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 import yaml
 
+from likewise.app.build import make_lens
+from likewise.app.configuration import check, parse_request
+from likewise.app.errors import UserError
+from likewise.app.layers import read_request
 from likewise.cli import main
-from likewise.cli.configuration import check, configure
-from likewise.cli.layers import read_request
-from likewise.cli.mistakes import Mistake
-from likewise.cli.pieces import make_lens
 from likewise.losses import CircleLoss
 
 GLYPHS = ("--data", "Glyphs")
 
 
 def configured(*words: str) -> dict[str, Any]:
-    return configure(read_request(words))
+    return parse_request(read_request(words))
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def configured(*words: str) -> dict[str, Any]:
     ids=lambda words: words[1] if words else "defaults",
 )
 def test_a_printed_configuration_gives_itself(words: list[str], here: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["train", *GLYPHS, *words, "--print_config"]) == 0
+    assert main(["train", *GLYPHS, *words, "--print-config"]) == 0
     printed = capsys.readouterr().out
     (here / "printed.yaml").write_text(printed)
     assert configured("--config", "printed.yaml") == configured(*GLYPHS, *words)
-    assert main(["train", "--config", "printed.yaml", "--print_config"]) == 0
+    assert main(["train", "--config", "printed.yaml", "--print-config"]) == 0
     assert capsys.readouterr().out == printed
 
 
@@ -156,7 +156,8 @@ MISTAKES = {
     "--loss.miner SemiHrdMiner": "there is no miner SemiHrdMiner; did you mean SemiHardMiner?",
     "--loss.miner SemiHardMiner --loss.miner.magrin 1": "there is no option --loss.miner.magrin; did you mean --loss.miner.margin?",
     "--loss Matryoshka --loss.loss CircleLoss --loss.loss.gama 3": "there is no option --loss.loss.gama; did you mean --loss.loss.gamma?",
-    "--loss ProxyNCALoss --loss.num_classes 3": "there is no option --loss.num_classes",
+    "--loss ProxyNCALoss --loss.num_classes 3": "there is no option --loss.num_classes: "
+    "it follows from the rest of the configuration",
     "--loss DirectionRegularized --loss.loss Matryoshka": "--loss.loss must be a PairLoss or a ProxyLoss, "
     "but it is likewise.losses.Matryoshka",
     "--loss DirectionRegularized --loss.loss ProxyNCALoss --loss.loss.scal 3": "there is no option --loss.loss.scal; "
@@ -172,10 +173,10 @@ MISTAKES = {
     "'unified-view', but it is 'cub'; did you mean cub176?",
     "--optimizer.name adamw": "--optimizer.name must be one of 'AdamW', 'Adam', 'RMSprop', 'SGD', but it is 'adamw'; "
     "did you mean AdamW?",
-    "--optimizer.betas 3": "--optimizer.betas must be a list such as [1, 2], but it is '3'",
+    "--optimizer.betas 3": "--optimizer.betas must be a list of 2 numbers such as [0.5, 0.9], but it is '3'",
     "--memory.warmup 3": "--memory.size must be given: how many embeddings it holds",
     "--memory.sise 3": "there is no option --memory.sise; did you mean --memory.size?",
-    "--memory 3": "--memory must be null, or its options must be given one by one",
+    "--memory 3": "--memory must be null, or given by its options: --memory.size, --memory.warmup",
     "--lens.every often": "--lens.every must be a whole number, but it is 'often'",
     "--lens.every -1": "--lens: every must be a whole number ≥ 0, but it is -1",
     "--lens.beside CircleLoss": "--lens: every must be given together with beside, such as 50, but it is 0",
@@ -186,6 +187,26 @@ MISTAKES = {
     "trains it, but it is ProxyAnchorLoss",
     "--lens.every 5 --lens.beside MarginLoss": "--lens: beside must be a loss that learns nothing, for nobody "
     "trains it, but it is MarginLoss",
+    "--loss.margin 1": "there is no option --loss.margin; MultiSimilarityLoss has alpha, beta, base, similarity, miner, "
+    "reduction, backend",
+    "--loss.similarity.x 1": "--loss.similarity must be a text or a Similarity, but it is {'x': '1'}",
+    "--loss.miner.margin 1": "--loss.miner must be the name of a miner: --loss.miner.margin is one of its options",
+    "--loss.loss.gamma 1": "there is no option --loss.loss; MultiSimilarityLoss has alpha, beta, base, similarity, miner, "
+    "reduction, backend",
+    "--loss Matryoshka --loss.loss CircleLoss --loss.dims [8,x]": "--loss.dims must be a list of whole numbers such as "
+    "[1, 2], but it is '[8,x]'",
+    "--split x": "--split must be given by its options: --split.validation, --split.test, --split.seed, --split.folds, "
+    "--split.fold, --split.contiguous",
+    "--zebra 3": "there is no option --zebra; likewise train --help lists the options",
+    "--cache_on ram": "there is no option --cache_on; did you mean --cache-on?",
+    "--cache-on memory": "--cache-on must be one of 'gpu', 'ram', 'disk' or null, but it is 'memory'",
+    "--print_config": "there is no option --print_config; did you mean --print-config?",
+    "--seed.x 1": "there is no option --seed.x; --seed has a single value",
+    "--seed 1.5": "--seed must be a whole number, but it is '1.5'",
+    "--optimizer.lrs.proxies x": "--optimizer.lrs.proxies must be a number, but it is 'x'",
+    "--plan.trackers tensorboard": "--plan.trackers must be a list of texts such as [a, b], but it is 'tensorboard'",
+    "--data.split test": "there is no option --data.split: it follows from the rest of the configuration",
+    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.beside have a help",
     "--seed": "--seed must be followed by a value",
     "photos": "'photos' must follow an option, such as --config photos",
     "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists what there is",
@@ -195,6 +216,7 @@ MISTAKES = {
     "--resume a --seed 3": "--resume must be given alone: the configuration is the run's own, in its run.yaml",
     "--resume nowhere": "nowhere must be the folder of a run, but it has no run.yaml",
     "--optimizer.lr -1": "--optimizer: lr must be a number > 0, but it is -1.0",
+    "--loss.help": "--loss.help must be followed by the name of a loss",
     "--loss.help CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
 }
 
@@ -240,6 +262,11 @@ IN_FILES = {
     "data: Glyphs\nloss: {class_path: CircelLoss}": "there is no loss CircelLoss; did you mean CircleLoss?",
     "data: Glyphs\nplan: {precision: no}": "--plan.precision must be one of 'no', 'bf16', 'fp16', but it is False "
     "(a plain no is false in YAML: write 'no')",
+    "data: Glyphs\noptimizer: {lr: fast}": "--optimizer.lr must be a number, but it is 'fast'",
+    "data: Glyphs\nseed: true": "--seed must be a whole number, but it is True",
+    "data: Glyphs\nmodel:": "--model must be given by its options: --model.trunk, --model.weights, --model.dim, "
+    "--model.pool, --model.head, --model.normalize, --model.freeze_bn, --model.layer_norm, --model.in_channels",
+    "data: Glyphs\ncache-on: ram": "cache-on must be written cache_on outside of a command line",
     "- data": "bad.yaml must have keys such as data, model and loss, but it is a list",
     "seed: 1": "--data must be given, such as --data ImageFolder --data.root photos; `likewise datasets` lists what "
     "there is",
@@ -263,7 +290,7 @@ def test_arguments_of_a_loss_that_can_do_without_them_stay_options():
     assert (
         configured(*GLYPHS, "--loss", "MarginLoss", "--loss.num_classes", "9")["loss"]["init_args"]["num_classes"] == 9
     )
-    with pytest.raises(Mistake, match=r"there is no option --loss\.loss\.num_classes"):
+    with pytest.raises(UserError, match=r"there is no option --loss\.loss\.num_classes"):
         configured(
             *GLYPHS, "--loss", "DirectionRegularized", "--loss.loss", "ProxyNCALoss", "--loss.loss.num_classes", "9"
         )
@@ -274,7 +301,15 @@ def test_help_of_a_command_is_readable(capsys: pytest.CaptureFixture[str]):
     text = capsys.readouterr().out
     assert len(text.splitlines()) < 200
     assert max(map(len, text.splitlines())) <= 80
-    for option in ("--data", "--loss", "--model.trunk", "--optimizer.lr", "--plan.epochs", "--split.test", "--hold"):
+    for option in (
+        "--data",
+        "--loss",
+        "--model.trunk",
+        "--optimizer.lr",
+        "--plan.epochs",
+        "--split.test",
+        "--cache-on",
+    ):
         assert f"  {option} " in text
     assert "known subclasses" not in text
 

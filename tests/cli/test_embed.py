@@ -17,8 +17,8 @@ import pytest
 import torch
 from PIL import Image
 
+from likewise.app.errors import UserError
 from likewise.cli import embed, main
-from likewise.cli.mistakes import Mistake
 from likewise.trunks import Embedder
 from tests.cli.conftest import draw
 
@@ -146,7 +146,7 @@ def test_parts_of_something_else_are_not_mixed_in(run: Path, here: Path, monkeyp
     monkeypatch.undo()
     monkeypatch.chdir(here)
     for words in (["run", "others"], ["run/model.safetensors", "photos", "--images", "thesis"]):
-        with pytest.raises(Mistake, match=r"e\.npz\.parts holds parts of another model or other images"):
+        with pytest.raises(UserError, match=r"e\.npz\.parts holds parts of another model or other images"):
             embed.run([*words, "-o", "e.npz"])
 
 

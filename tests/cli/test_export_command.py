@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.errors import UserError
 from likewise.cli.export import run as export_command
-from likewise.cli.mistakes import Mistake
 from likewise.trunks import Embedder
 
 pytest.importorskip("onnxruntime")
@@ -41,10 +41,10 @@ def test_with_preprocessing(here: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_mistakes(here: Path):
     Embedder("convnet", 8).save(here / "m.safetensors")
-    with pytest.raises(Mistake, match=r"--with-preprocessing is for onnx and torch"):
+    with pytest.raises(UserError, match=r"--with-preprocessing is for onnx and torch"):
         export_command(["m.safetensors", "-o", "out", "--format", "hub", "--with-preprocessing"])
-    with pytest.raises(Mistake, match=r"invalid choice: 'tflite'"):
+    with pytest.raises(UserError, match=r"invalid choice: 'tflite'"):
         export_command(["m.safetensors", "-o", "out", "--format", "tflite"])
     (here / "torn.safetensors").write_bytes(b"no model")
-    with pytest.raises(Mistake, match=r"the export of torn.safetensors: torn.safetensors must be a safetensors file"):
+    with pytest.raises(UserError, match=r"the export of torn.safetensors: torn.safetensors must be a safetensors file"):
         export_command(["torn.safetensors", "-o", "out"])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.errors import UserError
 from likewise.cli.lens import loss_called, run
-from likewise.cli.mistakes import Mistake
 from likewise.report.lens import loss_names
 
 
@@ -89,20 +89,20 @@ def test_a_loss_is_called_many_things(typed: str, name: str):
     ],
 )
 def test_a_near_miss(typed: str, sentence: str, here: Path):
-    with pytest.raises(Mistake) as refused:
+    with pytest.raises(UserError) as refused:
         run([typed])
     assert str(refused.value) == sentence
     assert not (here / "lens.html").exists()
 
 
 def test_a_stranger_is_told_what_there_is():
-    with pytest.raises(Mistake, match=r"there is no loss zebra; there are Angular, ArcFace, .*, Tuplet margin"):
+    with pytest.raises(UserError, match=r"there is no loss zebra; there are Angular, ArcFace, .*, Tuplet margin"):
         run(["zebra"])
 
 
 def test_a_place_that_cannot_be_written_to(here: Path):
     (here / "file").write_text("")
-    with pytest.raises(Mistake, match=r"^the page: "):
+    with pytest.raises(UserError, match=r"^the page: "):
         run(["--no-open", "--out", "file/lens.html"])
 
 

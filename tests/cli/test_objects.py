@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from tools.write_catalog import collect
 
-from likewise.cli import pieces
-from likewise.cli.configuration import configure
-from likewise.cli.layers import read_request
-from likewise.cli.listings import data_entries, loss_entries, miner_entries, sampler_entries, trunk_entries
-from likewise.cli.mistakes import Mistake
-from likewise.cli.objects import KINDS, imported, make, resolve
+from likewise.app import build
+from likewise.app.configuration import parse_request
+from likewise.app.errors import UserError
+from likewise.app.layers import read_request
+from likewise.app.objects import KINDS, imported, make, resolve
+from likewise.cli.catalog import FILE, entries
 from likewise.trunks import TRUNKS
 
 MORE = {
@@ -32,9 +33,9 @@ class _Data:
 
 @pytest.mark.parametrize("name", KINDS["loss"].names())
 def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(pieces, "class_embeddings", lambda names: torch.eye(len(names)))
-    config = configure(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
-    loss = pieces.make_loss(config, _Data(), pieces.make_model({**config["model"], "dim": 8}))
+    monkeypatch.setattr(build, "class_embeddings", lambda names: torch.eye(len(names)))
+    config = parse_request(read_request(["--data", "Glyphs", "--loss", name, *MORE.get(name, [])]))
+    loss = build.make_loss(config, _Data(), build.make_model({**config["model"], "dim": 8}))
     assert type(loss).__name__ == name
     torch.manual_seed(0)
     embeddings = torch.randn(12, 8, requires_grad=True)
@@ -47,7 +48,7 @@ def test_every_loss_can_be_made_and_trained(name: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", KINDS["miner"].names())
 def test_every_miner_can_be_made(name: str):
-    config = configure(read_request(["--data", "Glyphs", "--loss.miner", name]))
+    config = parse_request(read_request(["--data", "Glyphs", "--loss.miner", name]))
     loss = make(KINDS["loss"], config["loss"], {})
     assert type(loss.miner).__name__ == name
     assert torch.isfinite(loss(torch.randn(8, 4), torch.arange(8) // 2))
@@ -56,7 +57,7 @@ def test_every_miner_can_be_made(name: str):
 @pytest.mark.parametrize("name", KINDS["sampler"].names())
 def test_every_sampler_can_be_made(name: str):
     sizes = {"RandomBatchSampler": ["--sampler.batch_size", "4"]}.get(name, ["--sampler.classes", "4"])
-    config = configure(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
+    config = parse_request(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
     labels = torch.arange(24) // 3
     values = {"labels": labels, "categories": labels // 4, "seed": 3, "rank": 0, "world_size": 1}
     sampler = make(KINDS["sampler"], config["sampler"], values)
@@ -67,19 +68,17 @@ def test_every_sampler_can_be_made(name: str):
 @pytest.mark.parametrize("name", KINDS["data"].names())
 def test_every_data_set_can_be_asked_for(name: str):
     flags = ROOTED.get(name, ["--data.root", "nowhere"])
-    config = configure(read_request(["--data", name, *flags]))
+    config = parse_request(read_request(["--data", name, *flags]))
     assert config["data"]["class_path"] == f"likewise.data.{name}"
     if name != "Glyphs":
-        with pytest.raises(Mistake, match="the data set: "):
-            pieces.read_parts(config["data"], config["split"])
+        with pytest.raises(UserError, match="the data set: "):
+            build.read_parts(config["data"], config["split"])
 
 
-def test_listings_have_what_the_table_has():
-    assert set(loss_entries()) == set(KINDS["loss"].names())
-    assert set(miner_entries()) == set(KINDS["miner"].names())
-    assert set(sampler_entries()) == set(KINDS["sampler"].names())
-    assert set(data_entries()) == set(KINDS["data"].names())
-    assert set(trunk_entries()) == set(TRUNKS)
+def test_the_catalog_is_up_to_date():
+    """Listings read a table that `make catalog` writes; it has what the library has."""
+    assert FILE.read_text(encoding="utf-8") == collect(), "run `make catalog`"
+    assert set(entries("trunk")) == set(TRUNKS)
 
 
 def test_left_out_names_exist():
@@ -87,9 +86,9 @@ def test_left_out_names_exist():
     for kind in KINDS.values():
         for name in kind.left_out:
             assert imported(f"{kind.room}.{name}")
-            with pytest.raises(Mistake, match="for use in Python"):
+            with pytest.raises(UserError, match="for use in Python"):
                 resolve(kind, name)
-            with pytest.raises(Mistake, match="for use in Python"):
+            with pytest.raises(UserError, match="for use in Python"):
                 resolve(kind, f"{kind.room}.{name}")
 
 
@@ -104,7 +103,7 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "        return self.strength * embeddings.square().mean()\n"
         "def pull(embeddings, labels): ...\n"
     )
-    config = configure(read_request(["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]))
+    config = parse_request(read_request(["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]))
     assert config["loss"] == {"class_path": "mine_own.Pull", "init_args": {"strength": 3.0}}
     loss = make(KINDS["loss"], config["loss"], {"num_classes": 5, "embedding_dim": 8})
     assert (loss.classes, loss.strength) == (5, 3.0)
@@ -115,7 +114,23 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "likewise.data.Glyphs": "likewise.data.Glyphs must be a class derived from torch.nn.Module, "
         "but it is the class Glyphs",
     }.items():
-        with pytest.raises(Mistake) as mistake:
-            configure(read_request(["--data", "Glyphs", "--loss", wrong]))
+        with pytest.raises(UserError) as mistake:
+            parse_request(read_request(["--data", "Glyphs", "--loss", wrong]))
         assert str(mistake.value) == sentence
     sys.modules.pop("mine_own")
+
+
+def test_a_class_whose_options_cannot_be_known_is_left_to_the_parser(here: Path):
+    """Arguments without hints take what YAML reads; what only jsonargparse refuses is one sentence, too."""
+    (here / "mine_loose.py").write_text(
+        "from torch import nn\n"
+        "class Loose(nn.Module):\n"
+        "    def __init__(self, weights=None, when: 'Tomorrow' = None, **more):\n"
+        "        super().__init__()\n"
+    )
+    asked = ["--data", "Glyphs", "--loss", "mine_loose.Loose"]
+    config = parse_request(read_request([*asked, "--loss.weights", "[1, 2]", "--loss.when", "3"]))
+    assert config["loss"]["init_args"] == {"weights": [1, 2], "when": 3}
+    with pytest.raises(UserError, match=r"^the configuration is not valid: [^\n]*zebra[^\n]*$"):
+        parse_request(read_request([*asked, "--loss.zebra", "3"]))
+    sys.modules.pop("mine_loose")

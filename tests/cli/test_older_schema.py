@@ -15,9 +15,9 @@ import torch
 import yaml
 from safetensors.torch import save_file
 
+from likewise.app.configuration import check, parse_request
+from likewise.app.layers import read_request
 from likewise.cli import main
-from likewise.cli.configuration import check, configure
-from likewise.cli.layers import read_request
 from likewise.cli.study import begin, open_study, read_study
 from likewise.losses import ProxyGMLLoss
 from likewise.protocols.study import Study
@@ -96,13 +96,14 @@ def make_older(run: Path) -> None:
     """Write a run's description as schema 1 did."""
     said = yaml.safe_load((run / "run.yaml").read_text())
     assert said.pop("schema") == said["config"].pop("schema") == SCHEMA
-    assert {**said["config"], "out": None, "loss": None} == {**old(), "loss": None}
-    said["config"] |= {"loss": old()["loss"]}
+    assert said["config"].pop("cache_on") == "ram"
+    assert {**said["config"], "out": None, "loss": None, "hold": "memory"} == {**old(), "loss": None}
+    said["config"] |= {"loss": old()["loss"], "hold": "memory"}
     (run / "run.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
 
 
 def now(*words: str) -> dict[str, Any]:
-    return configure(read_request([*TRAIN[1:], *FLAGS, *words]))
+    return parse_request(read_request([*TRAIN[1:], *FLAGS, *words]))
 
 
 # ---- files
@@ -111,8 +112,10 @@ def now(*words: str) -> dict[str, Any]:
 def test_a_configuration_means_what_it_meant(here: Path):
     assert check(old()) == now()
     (here / "old.yaml").write_text(CONFIG)
-    assert configure(read_request(["--config", "old.yaml"])) == now()
-    assert configure(read_request(["--config", "old.yaml", "--loss.neighbors", "5"])) == now("--loss.neighbors", "5")
+    assert parse_request(read_request(["--config", "old.yaml"])) == now()
+    assert parse_request(read_request(["--config", "old.yaml", "--loss.neighbors", "5"])) == now(
+        "--loss.neighbors", "5"
+    )
 
 
 def test_flags_have_the_present_names_alone(capsys: pytest.CaptureFixture[str]):

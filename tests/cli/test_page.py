@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from likewise.app.configuration import check, parse_request
+from likewise.app.layers import read_request, with_paths
 from likewise.cli import COMMANDS, main
-from likewise.cli.configuration import check, configure
-from likewise.cli.layers import read_request, with_paths
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
@@ -27,8 +27,8 @@ def test_a_command_on_the_page_works(line: str, run: Path, here: Path):
         shutil.copytree(run, here / "runs" / name)
     (here / "table.csv").write_text("path\nphotos/c00/0.png\n")
     words = shlex.split(line)
-    if words[0] == "train" and not {"--resume", "--print_config", "--loss.help"} & set(words):
-        assert configure(read_request(words[1:]))["data"]
+    if words[0] == "train" and not {"--resume", "--print-config", "--loss.help"} & set(words):
+        assert parse_request(read_request(words[1:]))["data"]
     else:
         assert main(words) == 0
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.errors import UserError
+from likewise.app.parts import read_parts
 from likewise.cli import main
-from likewise.cli.mistakes import Mistake
-from likewise.cli.parts import read_parts
 from likewise.data import fixed_validation
 from tests.cli.conftest import TRAIN, draw
 
@@ -46,7 +46,7 @@ def test_by_default_at_least_two_classes_are_for_validation():
 def test_too_few_classes_are_a_sentence(here: Path):
     draw(here / "few", classes=2, each=2)
     data = {"class_path": "likewise.data.ImageFolder", "init_args": {"root": "few"}}
-    with pytest.raises(Mistake, match=r"^--split.test: share must leave classes on both sides"):
+    with pytest.raises(UserError, match=r"^--split.test: share must leave classes on both sides"):
         read_parts(data, {"test": 0.2})
 
 
@@ -136,7 +136,7 @@ def test_a_table_without_a_split_column_is_cut_by_classes(here: Path):
 
 def test_a_fault_of_a_data_set_is_not_taken_for_a_missing_part(here: Path):
     (here / "faulty.py").write_text(WATCHED.replace("split must be one of 'train', 'test'", "the list is damaged"))
-    with pytest.raises(Mistake, match="the list is damaged"):
+    with pytest.raises(UserError, match="the list is damaged"):
         read_parts({"class_path": "faulty.Watched", "init_args": {"root": "photos"}}, {})
     sys.modules.pop("faulty")
 

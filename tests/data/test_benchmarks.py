@@ -118,9 +118,9 @@ def test_cars_reads_every_layout(tmp_path: Path, layout: str):
         layouts.cars_halves(tmp_path, inside=layout == "devkit inside")
     if layout == "nested":
         for part in ("cars_train", "cars_test"):
-            shutil.move(tmp_path / part, tmp_path / "aside")
+            shutil.move(tmp_path / part, tmp_path / "atomic_write")
             (tmp_path / part).mkdir()
-            shutil.move(tmp_path / "aside", tmp_path / part / part)
+            shutil.move(tmp_path / "atomic_write", tmp_path / part / part)
     train, test = Cars196(tmp_path), Cars196(tmp_path, "test")
     # classes 2, 4, 1, 2, 3 of four models: the first two models are for training, from both folders
     assert train.labels.tolist() == [1, 0, 1]

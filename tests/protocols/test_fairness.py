@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from likewise.cli.configuration import configure
-from likewise.cli.layers import read_request
+from likewise.app.configuration import parse_request
+from likewise.app.layers import read_request
 from likewise.losses import ProxyAnchorLoss
 from likewise.protocols.conditions import UNKNOWN, feedback
 from likewise.protocols.fairness import Difference, described, in_words, unfair_differences
@@ -25,7 +25,7 @@ from likewise.trunks import Embedder
 def _base() -> dict[str, Any]:
     """A description as training writes it, of a configuration as the command line makes it."""
     words = ["--data", "Glyphs", "--loss", "ProxyAnchorLoss", "--optimizer.lrs.proxies", "0.01", "--sampler.steps", "5"]
-    config = configure(read_request(words))
+    config = parse_request(read_request(words))
     optimizer, schedule, plan = (
         kind(**config[name]) for kind, name in ((Optimizer, "optimizer"), (Schedule, "schedule"), (Plan, "plan"))
     )
@@ -137,7 +137,7 @@ IGNORED = (
     "config.lens.",
     "config.out",
     "config.cache",
-    "config.hold",
+    "config.cache_on",
     "config.optimizer.lrs.proxies",
 )
 UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.gamma")

@@ -79,7 +79,7 @@ def test_unequal_results_are_refused_with_all_that_differs():
         "trunk: resnet50 (margin), googlenet (triplet)",
         "embedding size: 512 (margin), 64 (triplet)",
         "optimizer: weight_decay 0.0001 (margin), weight_decay 0.01 (triplet)",
-        "even_if_unfair=True",
+        "allow_unfair=True",
     ):
         assert part in message
     assert {each.what for each in refusal.value.differences} == {"trunk", "embedding size", "optimizer"}
@@ -87,7 +87,7 @@ def test_unequal_results_are_refused_with_all_that_differs():
 
 def test_an_unfair_ranking_says_so_in_the_table_itself():
     given = [*results("margin", FIRST), *results("triplet", SECOND, config=configured(dim=64))]
-    board = rank(given, even_if_unfair=True)
+    board = rank(given, allow_unfair=True)
     text = board.text()
     assert text.splitlines()[2].startswith("1*  margin")
     assert "unfair: embedding size 512" in text
@@ -99,7 +99,7 @@ def test_an_unfair_ranking_says_so_in_the_table_itself():
     )
     assert [each["fair"] for each in board.rows()] == [False, False]
     assert all("unfair" in each["marks"] for each in board.rows())
-    fair = rank([*results("a", FIRST), *results("b", SECOND)], even_if_unfair=True)
+    fair = rank([*results("a", FIRST), *results("b", SECOND)], allow_unfair=True)
     assert "*" not in fair.text(), "asking does not make it unfair"
 
 
@@ -240,7 +240,7 @@ def test_rows_fit_into_csv_and_json():
 def test_text_keeps_to_its_width():
     config = configured(trunk="googlenet", pool="gem", dim=64, weights=None, head="mlp")
     given = [*results("margin", FIRST), *results("triplet", SECOND, config=config)]
-    lines = rank(given, even_if_unfair=True).text(width=110).splitlines()
+    lines = rank(given, allow_unfair=True).text(width=110).splitlines()
     assert max(map(len, lines)) <= 110
     assert lines[2].index("margin") == lines[1].index("method")
 
@@ -267,7 +267,7 @@ def test_an_unfair_ranking_still_pairs_seeds():
     rows = [
         row(method, seed, value, dim=dim) for method, dim, value in (("a", 64, 0.4), ("b", 512, 0.5)) for seed in (0, 1)
     ]
-    gap = rank(rows, even_if_unfair=True).places[1].behind
+    gap = rank(rows, allow_unfair=True).places[1].behind
     assert gap is not None
     assert gap.pairs == 2
 
@@ -335,7 +335,7 @@ def test_a_run_that_opened_the_test_set_early_is_told(tmp_path: Path):
     fair, early = make_run(tmp_path / "a", 0, 0.5), make_run(tmp_path / "b", 0, 0.6, early=True)
     with pytest.raises(Unfair, match="test-set feedback"):
         rank({"fair": fair, "early": early})
-    board = rank({"fair": fair, "early": early}, even_if_unfair=True)
+    board = rank({"fair": fair, "early": early}, allow_unfair=True)
     assert {"tuned on test", "test set opened before the end of training"} <= set(board.places[0].marks)
 
 

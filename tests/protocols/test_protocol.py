@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from likewise.cli.mistakes import Mistake
-from likewise.cli.parts import read_parts
+from likewise.app.errors import UserError
+from likewise.app.parts import read_parts
 from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
 from tests.train.small import draw
 
@@ -99,7 +99,7 @@ def test_strange_folds_are_refused(given: dict[str, Any], what: str):
     ],
 )
 def test_a_split_without_effect_is_refused(split: dict[str, Any], words: str, data: dict[str, Any]):
-    with pytest.raises(Mistake) as refused:
+    with pytest.raises(UserError) as refused:
         read_parts(data, {"test": 0.2, **split})
     assert words in str(refused.value)
 

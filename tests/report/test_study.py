@@ -162,7 +162,7 @@ def test_an_unfair_ranking_that_was_asked_for_says_so_everywhere(tmp_path: Path)
     rows = [
         {**row, "dim": 64 if row["method"] == "a" else 128} for row in scores(a=(0.5, 0.6, 0.55), b=(0.4, 0.41, 0.42))
     ]
-    board = rank(rows, even_if_unfair=True).rows()
+    board = rank(rows, allow_unfair=True).rows()
     study = Study("s", rows=rows, leaderboard=board, fairness=[difference()])
     page = page_of(study, tmp_path)
     assert verdict(study, tmp_path).startswith("Unfair, for the trainings differ in embedding size, and ranked because")

@@ -20,8 +20,8 @@ pytest.importorskip("uvicorn")
 
 from starlette.testclient import TestClient
 
+from likewise.app.errors import UserError
 from likewise.cli import serve as command
-from likewise.cli.mistakes import Mistake
 from likewise.search import Index, postgres_server
 from likewise.search.calibration import Calibration, Point
 from likewise.search.places import split_url
@@ -469,7 +469,7 @@ def test_no_error_repeats_a_password(place: str):
     pytest.importorskip("psycopg")
     with pytest.raises((ValueError, ConnectionError)) as refused:
         PostgresStore.open(*(split_url(place) if "://" in place else (place, None)))
-    with pytest.raises(Mistake) as mistake:
+    with pytest.raises(UserError) as mistake:
         command.run([place if "://" in place else f"{place}://", "--port", "0"])
     for error in (refused.value, mistake.value):
         while error is not None:  # with all that a traceback would show

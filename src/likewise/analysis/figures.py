@@ -285,7 +285,7 @@ def use_style(paper: str = "none") -> Iterator[Any]:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise ImportError("the lens draws with matplotlib; install the extra likewise[docs]") from missing
+        raise ImportError("the lens draws with matplotlib: pip install 'likewise[train]'") from missing
     style = {
         **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), GRAY),
         **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), paper),

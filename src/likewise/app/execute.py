@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from likewise.cli import WHERE_THINGS_ARE, run_trial
+from likewise.app.trials import WHERE_THINGS_ARE, run_trial
 from likewise.protocols import (
     STUDY_DATABASE,
     ExecutorBroken,

@@ -11,18 +11,10 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "Command", "main"]
 
-# Used by other packages of the library, not part of the public API.
-if TYPE_CHECKING:
-    from likewise.cli.trials import WHERE_THINGS_ARE as WHERE_THINGS_ARE
-    from likewise.cli.trials import run_trial as run_trial
-
 _PLACES = {
     "COMMANDS": "commands",
     "Command": "commands",
     "main": "app",
-    # used by other packages
-    "WHERE_THINGS_ARE": "trials",
-    "run_trial": "trials",
 }
 
 

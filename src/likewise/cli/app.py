@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from likewise import __version__
+from likewise.app import Note, UserError, nearest
 from likewise.cli.commands import COMMANDS
-from likewise.cli.mistakes import Mistake, nearest
+from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
 
 EXAMPLES = (
@@ -42,8 +43,9 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
+            warnings.simplefilter("always", Note)
             return _run(words)
-    except Mistake as mistake:
+    except UserError as mistake:
         if debug:
             traceback.print_exc()
         print(f"likewise: {mistake}", file=sys.stderr)
@@ -67,13 +69,25 @@ def _run(words: list[str]) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        raise Mistake(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
+        raise UserError(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
     command = COMMANDS[name]
+    lacking = missing_packages(command.extra) if command.extra is not None else []
+    if lacking:
+        raise UserError(_describe_missing(name, lacking[0]))
     try:
         code: int = getattr(importlib.import_module(command.module), command.function)(rest)
-    except SystemExit as end:  # after --help and --print_config
+    except SystemExit as end:  # after --help
         return int(end.code or 0)
+    except ModuleNotFoundError as missing:
+        package = find_package(missing.name or "")
+        if package is None:
+            raise
+        raise UserError(_describe_missing(name, package)) from missing
     return code
+
+
+def _describe_missing(command: str, package: Package) -> str:
+    return f"likewise {command} needs {package.name}: {package.get}"
 
 
 def overview() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import NoReturn
 
-from likewise.cli.mistakes import Mistake, nearest
+from likewise.app import UserError, nearest
 
 
 class Arguments(argparse.ArgumentParser):
@@ -16,7 +16,7 @@ class Arguments(argparse.ArgumentParser):
         >>> _ = options.add_argument("--out")
         >>> options.parse_args(["--uot", "a.html"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no option --uot; did you mean --out?
+        likewise.app.errors.UserError: there is no option --uot; did you mean --out?
     """
 
     def __init__(self, command: str, description: str) -> None:
@@ -30,4 +30,4 @@ class Arguments(argparse.ArgumentParser):
             known = [each for action in self._actions for each in action.option_strings]
             what = "option" if word.startswith("-") else "place for"
             message = f"there is no {what} {word}{nearest(word, known)}"
-        raise Mistake(message)
+        raise UserError(message)

@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.app import UserError, chosen_model, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import chosen_model
 from likewise.cli.pictures import Pictures, find_pictures
 from likewise.cli.screen import bold, columns, note
 from likewise.data import RECIPES, BrokenImage, cores, progress
@@ -32,7 +31,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "photos"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     options = _options()
     given = options.parse_args(words)
@@ -44,7 +43,7 @@ def run(words: Sequence[str]) -> int:
     pictures = find_pictures(given.input, root=given.root, columns=(given.path_column, given.label_column))
     labels = np.array(pictures.labels if pictures.labels is not None else [], np.int64)
     if len(labels) == 0 or len(set(labels[labels >= 0].tolist())) < 2:
-        raise Mistake(
+        raise UserError(
             f"{given.input} must have images of at least two classes: a folder for each, or a column of labels"
         )
     with making(f"the model {chosen.file}"):
@@ -122,7 +121,7 @@ def _embedded(
     if len(broken) > LISTED:
         print(f"left out: {len(broken) - LISTED:,} more", file=sys.stderr)
     if not rows:
-        raise Mistake("none of the images can be read")
+        raise UserError("none of the images can be read")
     return np.array(rows, np.int64), np.concatenate(vectors)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from likewise.cli.mistakes import Mistake
+from likewise.app import UserError
 from likewise.cli.pictures import Pictures, find_pictures, read_cells
 from likewise.cli.screen import note
 
@@ -87,7 +87,7 @@ def find_collection(place: Path, *, root: Path | None, columns: tuple[str, str])
     Examples:
         >>> find_collection(Path("nowhere"), root=None, columns=("path", "label"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+        likewise.app.errors.UserError: there is no folder or table nowhere
     """
     pictures = find_pictures(place, root=root, columns=columns)
     if place.is_dir():
@@ -96,7 +96,7 @@ def find_collection(place: Path, *, root: Path | None, columns: tuple[str, str])
     metadata = {name: typed(column) for name, column in cells.items() if name not in columns}
     bad = [name for name in metadata if name in ("id", "path", "label") or not name or name.startswith("_")]
     if bad:
-        raise Mistake(f"{place} must not have a column {bad[0]!r}: call it something else")
+        raise UserError(f"{place} must not have a column {bad[0]!r}: call it something else")
     last = {path: row for row, path in enumerate(pictures.paths)}
     collection = Collection(pictures, metadata)
     if len(last) < len(pictures):
@@ -118,7 +118,7 @@ def _named_in_utf8(collection: Collection, place: Path) -> Collection:
     shown = os.fsencode(collection.pictures.paths[bad[0]]).decode("utf-8", "replace")
     what = f"{len(bad):,} files in {place} have names that are not UTF-8, such as {shown}"
     if not good:
-        raise Mistake(f"{what}: rename them")
+        raise UserError(f"{what}: rename them")
     note(f"{what}: they are left out until they are renamed")
     return collection.take(good)
 

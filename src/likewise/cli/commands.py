@@ -14,6 +14,7 @@ class Command:
         help: what it does, on one line.
         module: where it is, imported only when it is asked for.
         function: what is called with the words after the command; returns an exit code.
+        extra: the extra of likewise without which it cannot start.
 
     Examples:
         >>> COMMANDS["doctor"].module
@@ -24,13 +25,14 @@ class Command:
     help: str
     module: str
     function: str = "run"
+    extra: str | None = "train"
 
 
 TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "look up"
 
 COMMANDS = {
     "demo": Command(TRY, "see it work in two minutes: no data, no GPU needed", "likewise.cli.demo"),
-    "doctor": Command(TRY, "what is installed, what is missing and how to get it", "likewise.cli.doctor"),
+    "doctor": Command(TRY, "what is installed, what is missing and how to get it", "likewise.cli.doctor", extra=None),
     "train": Command(WORK, "train an embedding, chosen on validation classes, with a report", "likewise.cli.train"),
     "evaluate": Command(WORK, "measure a run's model; --test opens the sealed test set", "likewise.cli.evaluate"),
     "embed": Command(WORK, "turn a folder or table of images into vectors", "likewise.cli.embed"),
@@ -40,7 +42,7 @@ COMMANDS = {
     "verify": Command(WORK, "are two images of the same thing? with a probability", "likewise.cli.verify"),
     "calibrate": Command(WORK, "learn that from labeled images, and keep it with the model", "likewise.cli.calibrate"),
     "export": Command(WORK, "a model for other programs: ONNX, torch.export, a hub's folder", "likewise.cli.export"),
-    "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "report"),
+    "report": Command(WORK, "write a run's report again", "likewise.cli.evaluate", "write_report"),
     "compare": Command(
         COMPARE, "which of two methods is better, or that it cannot be told", "likewise.cli.comparing", "compare"
     ),
@@ -57,9 +59,9 @@ COMMANDS = {
     ),
     "lens": Command(LOOK, "what a loss does: a page with points to drag, weights and forces", "likewise.cli.lens"),
     "losses": Command(
-        LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses"
+        LOOK, "every loss; with a name: its formula, options and source", "likewise.cli.listings", "losses", extra=None
     ),
-    "trunks": Command(LOOK, "every network and its weights", "likewise.cli.listings", "trunks"),
-    "datasets": Command(LOOK, "every data set and how to get it", "likewise.cli.listings", "datasets"),
+    "trunks": Command(LOOK, "every network and its weights", "likewise.cli.listings", "trunks", extra=None),
+    "datasets": Command(LOOK, "every data set and how to get it", "likewise.cli.listings", "datasets", extra=None),
 }
 """Every command by its name."""

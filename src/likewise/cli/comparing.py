@@ -6,12 +6,11 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import UserError, open_run
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake
 from likewise.cli.screen import bold, paragraph, width
 from likewise.cli.study import FILE, open_study
-from likewise.cli.train import open_run
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.protocols import (
     Difference,
     NoPairs,
@@ -34,7 +33,7 @@ def leaderboard(words: Sequence[str]) -> int:
     Examples:
         >>> leaderboard(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
+        likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
     """
     options = _options("leaderboard", "Rank methods by their means over seeds, unless that would be unfair.")
     options.add_argument(
@@ -46,11 +45,11 @@ def leaderboard(words: Sequence[str]) -> int:
     given = options.parse_args(words)
     found = _found(given)
     try:
-        print(rank(found, given.metric, by=given.by, even_if_unfair=given.even_if_unfair).text(width()))
+        print(rank(found, given.metric, by=given.by, allow_unfair=given.allow_unfair).text(width()))
     except Unfair as unfair:
         return _refused(unfair)
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     if given.papers is not None:
         _beside_papers(given, found)
     return 0
@@ -62,7 +61,7 @@ def compare(words: Sequence[str]) -> int:
     Examples:
         >>> compare(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a study or of a run, but it is neither
+        likewise.app.errors.UserError: nowhere must be the folder of a study or of a run, but it is neither
     """
     options = _options("compare", "Say of every two methods which is better, or that it cannot be told.")
     options.add_argument("--methods", metavar="NAME", nargs="+", help="only these (default: all)")
@@ -73,19 +72,19 @@ def compare(words: Sequence[str]) -> int:
     names = {str(row["method"]) for _, row in both}
     for name in given.methods or ():
         if name not in names:
-            raise Mistake(f"there is no method {name}: there are {', '.join(sorted(names))}")
+            raise UserError(f"there is no method {name}: there are {', '.join(sorted(names))}")
     names &= set(given.methods or names)
     if len(names) < 2:
-        raise Mistake(f"there must be two methods to compare, but there is only {min(names)}")
+        raise UserError(f"there must be two methods to compare, but there is only {min(names)}")
     found = [each for each, row in both if row["method"] in names]  # what is left out makes nothing unfair
     rows = [row for _, row in both if row["method"] in names]
     try:
-        differences: Sequence[Difference] = rank(found, given.metric, even_if_unfair=True).differences
+        differences: Sequence[Difference] = rank(found, given.metric, allow_unfair=True).differences
         compared = compare_all(rows, given.metric, correct="holm" if given.holm else "none")
     except (NoPairs, ValueError) as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     unfair = [each for each in differences if each.severity == "unfair"]
-    if unfair and not given.even_if_unfair:
+    if unfair and not given.allow_unfair:
         return _refused(Unfair(unfair))
     if unfair:
         print(bold("unfair: " + "; ".join(map(str, unfair))))
@@ -101,11 +100,11 @@ def _beside_papers(given: Namespace, found: Sequence[Result | Run]) -> None:
     try:
         series = papers_versus_reality(rows, data=data_of(given.papers), metric=given.metric)
     except ValueError as error:
-        raise Mistake(str(error)) from error
+        raise UserError(str(error)) from error
     print(bold("\npapers versus reality"))
     print(comparison(series))
     figure = given.places[0] / "papers-versus-reality.svg"
-    with aside(figure) as part:
+    with atomic_write(figure) as part:
         part.write_bytes(draw_improvements(series))
     print(figure)
 
@@ -116,7 +115,7 @@ def _options(command: str, description: str) -> Arguments:
     options.add_argument(
         "--metric", default="test MAP@R", help="a column (default: test MAP@R; val MAP@R, test R@1, …)"
     )
-    options.add_argument("--even-if-unfair", action="store_true", help="also what differs in more than the method")
+    options.add_argument("--allow-unfair", action="store_true", help="also what differs in more than the method")
     return options
 
 
@@ -128,9 +127,9 @@ def _found(given: Namespace) -> list[Result | Run]:
         elif (place / "run.yaml").exists():
             found.append(open_run(place))
         else:
-            raise Mistake(f"{place} must be the folder of a study or of a run, but it is neither")
+            raise UserError(f"{place} must be the folder of a study or of a run, but it is neither")
     if not found:
-        raise Mistake("nothing is done yet: likewise tournament runs what is missing")
+        raise UserError("nothing is done yet: likewise tournament runs what is missing")
     return found
 
 
@@ -138,5 +137,5 @@ def _refused(unfair: Unfair) -> int:
     print(bold("not ranked, because it would be unfair:"))
     for each in unfair.differences:
         print(paragraph(f"{each}. {each.why}", indent=2))
-    print("--even-if-unfair ranks all the same, and says so in the table")
+    print("--allow-unfair ranks all the same, and says so in the table")
     return 1

@@ -13,12 +13,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.cli.configuration import configure
-from likewise.cli.defaults import Tree
-from likewise.cli.layers import read_request
-from likewise.cli.measured import Opening, parts_of, scores, write
-from likewise.cli.mistakes import Mistake
-from likewise.cli.pieces import Machine, make_model, make_pieces, this_machine
+from likewise.app import (
+    Machine,
+    Opening,
+    Tree,
+    UserError,
+    make_model,
+    make_pieces,
+    parse_request,
+    parts_of,
+    read_request,
+    scores,
+    this_machine,
+    write,
+)
 from likewise.cli.screen import bold, columns
 from likewise.metrics import Interval
 from likewise.report import Compared, Part
@@ -55,7 +63,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--epochs", "0"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --epochs must be a whole number ≥ 1, but it is 0
+        likewise.app.errors.UserError: --epochs must be a whole number ≥ 1, but it is 0
     """
     options = _options(words)
     begin, machine = time.monotonic(), this_machine()
@@ -99,7 +107,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(list(words))
     for name, least in (("epochs", 1), ("images", 4), ("seed", 0)):
         if getattr(options, name) < least:
-            raise Mistake(f"--{name} must be a whole number ≥ {least}, but it is {getattr(options, name)}")
+            raise UserError(f"--{name} must be a whole number ≥ {least}, but it is {getattr(options, name)}")
     return options
 
 
@@ -117,7 +125,7 @@ def _trained(
 ) -> tuple[Run, Tree]:
     numbers = ("--data.images_per_class", str(options.images), "--plan.epochs", str(options.epochs))
     seed = ("--seed", str(options.seed), "--out", str(folder))
-    config = configure(read_request([*SHARED, *LEARNING, *flags, *numbers, *seed]))
+    config = parse_request(read_request([*SHARED, *LEARNING, *flags, *numbers, *seed]))
     finished = make_pieces(config, machine).train(folder, config, machine)
     [*_, end] = finished.metrics("end")
     best = _chosen(finished)

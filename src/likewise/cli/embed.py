@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from likewise.app import Chosen, UserError, chosen_model, making, this_machine
 from likewise.cli.arguments import Arguments
 from likewise.cli.embed_parts import PartJob, embed_parts
 from likewise.cli.executing import Execution
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import Chosen, chosen_model
 from likewise.cli.pictures import Pictures, add_images_option, add_table_options, find_pictures
-from likewise.cli.pieces import this_machine
 from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
-from likewise.data import RECIPES, aside
+from likewise.data import RECIPES, atomic_write
 from likewise.search import Embedding as _Embedding
 from likewise.search import batch_for, shown_to
 from likewise.trunks import Embedder, read_card
@@ -39,7 +37,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "photos", "-o", "embeddings.npz"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     given = _options().parse_intermixed_args(words)
     execution = _execution(given)
@@ -49,9 +47,9 @@ def run(words: Sequence[str]) -> int:
 
 def _execution(given: argparse.Namespace) -> Execution:
     if given.workers is not None and given.workers < 1:
-        raise Mistake(f"--workers must be a whole number ≥ 1, but it is {given.workers}")
+        raise UserError(f"--workers must be a whole number ≥ 1, but it is {given.workers}")
     if given.per_gpu < 1:
-        raise Mistake(f"--per-gpu must be a whole number ≥ 1, but it is {given.per_gpu}")
+        raise UserError(f"--per-gpu must be a whole number ≥ 1, but it is {given.per_gpu}")
     return Execution(given.workers, given.per_gpu, given.on)
 
 
@@ -62,12 +60,12 @@ def _run(given: argparse.Namespace, execution: Execution) -> int:
         model, card = Embedder.load(file), read_card(file)
     pictures = find_pictures(given.input, root=given.root, columns=(given.path_column, given.label_column))
     if images is None and model.preprocessing is None:
-        raise Mistake(f"{file} does not say what images it expects: --images {'|'.join(sorted(RECIPES))} does")
+        raise UserError(f"{file} does not say what images it expects: --images {'|'.join(sorted(RECIPES))} does")
     shown = shown_to(model, images)
     if given.out.suffix != ".npz":
-        raise Mistake(f"-o must be a file that ends in .npz, but it is {given.out}")
+        raise UserError(f"-o must be a file that ends in .npz, but it is {given.out}")
     if given.out.exists() and not given.overwrite:
-        raise Mistake(f"{given.out} is there already; --overwrite replaces it")
+        raise UserError(f"{given.out} is there already; --overwrite replaces it")
     print(
         columns(
             [("model", str(file)), ("images", f"{len(pictures):,} in {given.input}"), ("shown", shown.name)], indent=0
@@ -88,7 +86,7 @@ def _run(given: argparse.Namespace, execution: Execution) -> int:
             print("stopped; the same command goes on from here", file=sys.stderr)
             return 130
         found = slices.gathered()
-        with aside(given.out) as part, part.open("wb") as target:
+        with atomic_write(given.out) as part, part.open("wb") as target:
             np.savez(target, **_content(pictures, found, half=given.half, model=digest, card=card.to_json()))
         shutil.rmtree(slices.folder, ignore_errors=True)
     return _conclude(given.out, pictures, found)

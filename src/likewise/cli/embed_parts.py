@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from likewise.app import UserError, making, this_machine
 from likewise.cli.executing import Execution
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.pictures import find_pictures
-from likewise.cli.pieces import this_machine
 from likewise.cli.slices import Slices
 from likewise.data import progress
 from likewise.protocols import (
@@ -84,7 +83,7 @@ def embed_parts(slices: Slices, job: PartJob, how: Execution) -> None:
         watch({})
     failed = next((result for result in study.results() if result.status == "failed"), None)
     if failed is not None:
-        raise Mistake(f"images from number {failed.trial.seed:,} on could not be embedded: {failed.error}")
+        raise UserError(f"images from number {failed.trial.seed:,} on could not be embedded: {failed.error}")
 
 
 def _make_executor(how: Execution, logs: Path) -> Executor:

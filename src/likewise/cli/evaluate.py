@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from likewise.app import evaluate, open_run, report
 from likewise.cli.arguments import Arguments
-from likewise.cli.measured import Opening, model_file, parts_of, scores, table, write
-from likewise.cli.pieces import this_machine
-from likewise.cli.screen import bold, note
-from likewise.cli.train import config_of, open_run
+from likewise.cli.screen import bold, columns, note
+from likewise.metrics import Interval
 
 
 def run(words: Sequence[str]) -> int:
@@ -18,7 +17,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     options = Arguments("evaluate", "Measure a run's model on classes that it has not seen, with 95% intervals.")
     options.add_argument("run", metavar="RUN", type=Path, help="the folder of a run")
@@ -31,34 +30,26 @@ def run(words: Sequence[str]) -> int:
     if given.why is not None and not given.test:
         options.error("--why is for --test: it says why the test set is opened")
     begun = open_run(given.run)
-    config, machine = config_of(begun), this_machine()
-    file = model_file(begun, given.model)
     if not begun.finished:
         note("this training has not ended")
-    test = Opening(given.why or "likewise evaluate --test") if given.test else None
-    parts = parts_of(begun, config, machine, model=given.model, test=test)
-    if not parts:
-        options.error(f"{given.run} has no validation part to measure on; --test opens the test set")
-    for part in parts:
-        found = scores(part)
-        plain = {name: value.mean for name, value in found.items()}
-        begun.record_evaluation("val" if part.name == "validation" else part.name, plain, model=file.stem)
+    found = evaluate(begun, model=given.model, test=given.why or "likewise evaluate --test" if given.test else None)
+    for part in found.parts:
         classes = len(set(part.labels.tolist()))
-        print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {file}"))
-        print(table(found))
-    if test is not None:
-        print(f"the test set was opened {_times(len(begun.openings()))} so far: {begun.folder / 'openings.jsonl'}")
-    print(write(begun, parts))
+        print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {found.model}"))
+        print(_table(found.scores[part.name]))
+    if given.test:
+        print(f"the test set was opened {_times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
+    print(found.report)
     return 0
 
 
-def report(words: Sequence[str]) -> int:
+def write_report(words: Sequence[str]) -> int:
     """Write a run's report again.
 
     Examples:
-        >>> report(["nowhere"])
+        >>> write_report(["nowhere"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a run, but it has no run.yaml
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
     options = Arguments(
         "report",
@@ -68,11 +59,23 @@ def report(words: Sequence[str]) -> int:
     options.add_argument("run", metavar="RUN", type=Path, help="the folder of a run")
     options.add_argument("-o", "--out", metavar="FILE", type=Path, help="where to (default: RUN/report.html)")
     given = options.parse_args(words)
-    begun = open_run(given.run)
-    parts = parts_of(begun, config_of(begun), this_machine(), test=None)
-    print(write(begun, parts, given.out))
+    print(report(given.run, given.out))
     return 0
 
 
 def _times(count: int) -> str:
     return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _table(found: Mapping[str, Interval]) -> str:
+    """The metrics of a part, for a terminal.
+
+    Examples:
+        >>> print(_table({"R@1": Interval(0.5, 0.25, 0.75, 0.95, 10)}))
+               per cent  95% interval
+          R@1  50.00     25.00 to 75.00
+    """
+    rows = [("", "per cent", "95% interval")]
+    for name, value in found.items():
+        rows.append((name, f"{100 * value.mean:.2f}", f"{100 * value.low:.2f} to {100 * value.high:.2f}"))
+    return columns(rows)

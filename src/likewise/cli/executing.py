@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from likewise.app import UserError, making, sentence
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making, sentence
 from likewise.cli.screen import paragraph
 from likewise.protocols import (
     Executor,
@@ -90,16 +90,16 @@ def execution_of(given: argparse.Namespace) -> Execution:
         (2, 3)
     """
     if given.workers is not None and given.workers < 0:
-        raise Mistake(f"--workers must be a whole number ≥ 0, but it is {given.workers}")
+        raise UserError(f"--workers must be a whole number ≥ 0, but it is {given.workers}")
     if given.per_gpu < 1:
-        raise Mistake(f"--per-gpu must be a whole number ≥ 1, but it is {given.per_gpu}")
+        raise UserError(f"--per-gpu must be a whole number ≥ 1, but it is {given.per_gpu}")
     if given.minutes is not None and not given.minutes > 0:
-        raise Mistake(f"--minutes must be a number > 0, but it is {given.minutes:g}")
+        raise UserError(f"--minutes must be a number > 0, but it is {given.minutes:g}")
     shard = None
     if getattr(given, "shard", None) is not None:
         number, _, count = given.shard.partition("/")
         if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
-            raise Mistake(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {given.shard}")
+            raise UserError(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {given.shard}")
         shard = int(number), int(count)
     return Execution(given.workers, given.per_gpu, given.on, given.minutes, shard)
 
@@ -129,7 +129,7 @@ def run_trials(
         try:
             held.enter_context(study.driving())
         except RuntimeError as error:
-            raise Mistake(str(error)) from error
+            raise UserError(str(error)) from error
         with making("--on"):
             executor = make_executor(folder, study, how, metric)
         held.enter_context(interruptible())
@@ -155,7 +155,7 @@ def run_trials(
 
 def make_executor(folder: Path, study: Study, how: Execution, metric: str) -> Executor:
     """The executor that runs the trials of a study."""
-    from likewise.cli.trials import run_trial
+    from likewise.app import run_trial
 
     run = partial(run_trial, folder=folder, metric=metric)
     if how.on is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import EXPECTED, UserError, chosen_model, sentence
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import EXPECTED, Mistake, sentence
-from likewise.cli.models import chosen_model
 from likewise.cli.pictures import add_images_option
 from likewise.search import EXPORT_FORMATS, export_model
 
@@ -18,7 +17,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "-o", "birds"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     options = Arguments(
         "export",
@@ -59,7 +58,7 @@ def run(words: Sequence[str]) -> int:
             title=given.title,
         )
     except (*EXPECTED, ArithmeticError) as refusal:
-        raise Mistake(f"the export of {chosen.file}: {sentence(refusal)}") from refusal
+        raise UserError(f"the export of {chosen.file}: {sentence(refusal)}") from refusal
     for each in done:
         print(given.out / each.files[0])
         print(f"  {each}")

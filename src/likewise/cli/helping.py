@@ -40,15 +40,13 @@ def _title(group: Any, rows: list[tuple[str, str]]) -> str:
 
 def _rows(group: Any) -> Iterator[tuple[str, str]]:
     for action in group._group_actions:
-        name = action.option_strings[-1] if action.option_strings else action.dest
+        name = action.option_strings[0] if action.option_strings else action.dest
         if action.help is SUPPRESS or name.endswith(".help") or name == "--help":
             continue
         yield name, _text(action, name)
 
 
 def _text(action: Action, name: str) -> str:
-    if name == "--print_config":
-        return "print the whole configuration, in the form that --config takes, and stop"
     text = " ".join((action.help or "").replace("`", "").split()).rstrip(".").replace("%%", "%")
     return text + _default(action.default)
 

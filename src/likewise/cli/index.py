@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.app import Asked, UserError, asked_model, making
 from likewise.cli import index_versions
 from likewise.cli.arguments import Arguments
 from likewise.cli.collection import STAMP, Collection, find_collection
@@ -28,12 +29,10 @@ from likewise.cli.index_place import (
     put_in_place,
     store_index,
 )
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import Asked, asked_model
 from likewise.cli.pictures import add_images_option, add_table_options
 from likewise.cli.screen import columns
 from likewise.cli.slices import Gathered, Slices, alone, written
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.search import (
     INDEX_KINDS,
     STORAGES,
@@ -60,14 +59,14 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["efficientnet_lite0", "nowhere", "-o", "birds.index"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+        likewise.app.errors.UserError: there is no folder or table nowhere
     """
     given = _options().parse_intermixed_args(words)
     action = index_versions.chosen_action(given)
     if action is not None:
         return action(given)
     if given.out is None:
-        raise Mistake("likewise index needs a place for the index: -o birds.index")
+        raise UserError("likewise index needs a place for the index: -o birds.index")
     with written(given.out):
         return _run(given)
 
@@ -75,11 +74,11 @@ def run(words: Sequence[str]) -> int:
 def _run(given: argparse.Namespace) -> int:
     if given.store is not None and (given.update or not is_url(given.store)):
         what = "a new index or --merge, not with --update" if given.update else "the URL of a database, postgresql://…"
-        raise Mistake(f"--store goes with {what}")
+        raise UserError(f"--store goes with {what}")
     if given.prune and not given.update:
-        raise Mistake("--prune goes with --update: a new index has nothing to remove")
+        raise UserError("--prune goes with --update: a new index has nothing to remove")
     if given.prune and (given.shard or given.vectors):
-        raise Mistake(
+        raise UserError(
             "--prune needs all images: leave --shard and --vectors out, or the others would be taken for gone"
         )
     if given.merge:
@@ -89,7 +88,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.update:
         return _update(given)
     if len(given.what) != 2:
-        raise Mistake(f"likewise index needs a MODEL and IMAGES, but it was given {join_words(given.what)}")
+        raise UserError(f"likewise index needs a MODEL and IMAGES, but it was given {join_words(given.what)}")
     check_place(given, "--update adds to it, --overwrite replaces it")
     check_store(given.store)
     asked = asked_model(given.what[0], given.images)
@@ -180,15 +179,15 @@ def _collection(given: argparse.Namespace) -> Collection:
     place = Path(given.what[-1])
     collection = find_collection(place, root=given.root, columns=(given.path_column, given.label_column))
     if given.thumbnails < 0 or given.thumbnails > 2048:
-        raise Mistake(f"--thumbnails must be a side in pixels from 0 to 2048, but it is {given.thumbnails}")
+        raise UserError(f"--thumbnails must be a side in pixels from 0 to 2048, but it is {given.thumbnails}")
     if given.shard is None:
         return collection
     said = re.fullmatch(r"(\d+)/(\d+)", given.shard)
     if said is None or not 1 <= int(said[1]) <= int(said[2]):
-        raise Mistake(f"--shard must be I/N with I from 1 to N, such as 2/8, but it is {given.shard}")
+        raise UserError(f"--shard must be I/N with I from 1 to N, such as 2/8, but it is {given.shard}")
     rows = range(int(said[1]) - 1, len(collection), int(said[2]))
     if not rows:
-        raise Mistake(f"--shard {given.shard} has none of the {len(collection):,} images: take fewer slices")
+        raise UserError(f"--shard {given.shard} has none of the {len(collection):,} images: take fewer slices")
     return collection.take(rows)
 
 
@@ -243,7 +242,7 @@ def _add(index: Index, collection: Collection, found: Gathered) -> None:
 
 def _update(given: argparse.Namespace) -> int:
     if len(given.what) not in (1, 2):
-        raise Mistake(f"likewise index --update needs IMAGES, but it was given {join_words(given.what)}")
+        raise UserError(f"likewise index --update needs IMAGES, but it was given {join_words(given.what)}")
     with making("the index"):
         index = Index.open(given.out)
     asked = _same_model(index, given)
@@ -284,16 +283,16 @@ def _same_model(index: Index, given: argparse.Namespace) -> Asked:
     """The index's own model; another one would make vectors that cannot be compared."""
     model = index.model
     if model is None or index.model_file is None:
-        raise Mistake(f"{given.out} has no model: add vectors to it in Python")
+        raise UserError(f"{given.out} has no model: add vectors to it in Python")
     own = Asked(index.model_file, model.images, model.sha256)
     if len(given.what) == 2:
         asked = asked_model(given.what[0], given.images)
         name = str(asked.place)
         same = asked.fingerprint == model.sha256 if isinstance(asked.place, Path) else name == model.name
         if not same:
-            raise Mistake(f"{given.out} was made with the model {model.name}, not with {name}: make a new index")
+            raise UserError(f"{given.out} was made with the model {model.name}, not with {name}: make a new index")
     if given.images not in (None, model.images):
-        raise Mistake(
+        raise UserError(
             f"{given.out} shows images by {model.images or 'the card'}, not by {given.images}: make a new index"
         )
     return own
@@ -320,7 +319,7 @@ def _write_broken(folder: Path, collection: Collection, found: Gathered) -> None
     if not len(found.broken):
         listed.unlink(missing_ok=True)
         return
-    with aside(listed) as part, part.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(listed) as part, part.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(("path", "reason"))
         for row, reason in zip(found.broken, found.reasons, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from likewise.app import UserError, asked_model, making
 from likewise.cli.index_place import (
     check_place,
     check_store,
@@ -17,8 +18,6 @@ from likewise.cli.index_place import (
     store_index,
     tidy,
 )
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import asked_model
 from likewise.cli.slices import alone
 from likewise.search import Index, read_embeddings
 
@@ -29,10 +28,10 @@ def merge(given: argparse.Namespace) -> int:
     Examples:
         >>> merge(argparse.Namespace(what=["a.index"]))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: likewise index --merge needs two indexes or more, but it was given a.index
+        likewise.app.errors.UserError: likewise index --merge needs two indexes or more, but it was given a.index
     """
     if len(given.what) < 2:
-        raise Mistake(f"likewise index --merge needs two indexes or more, but it was given {join_words(given.what)}")
+        raise UserError(f"likewise index --merge needs two indexes or more, but it was given {join_words(given.what)}")
     check_place(given, "--overwrite replaces it")
     check_store(given.store)
     with making("the index"):
@@ -45,7 +44,7 @@ def merge(given: argparse.Namespace) -> int:
                 for name, part in zip(given.what, parts, strict=True):
                     with making(f"{name}"):
                         index.merge(part)
-            except Mistake:
+            except UserError:
                 tidy(given.out)
                 raise
             if any(part.calibration != first.calibration for part in parts):
@@ -62,23 +61,23 @@ def index_vectors(given: argparse.Namespace) -> int:
     Examples:
         >>> index_vectors(argparse.Namespace(what=["a", "b"]))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: likewise index --vectors takes a MODEL or none, but it was given a b
+        likewise.app.errors.UserError: likewise index --vectors takes a MODEL or none, but it was given a b
     """
     if len(given.what) > 1:
-        raise Mistake(f"likewise index --vectors takes a MODEL or none, but it was given {join_words(given.what)}")
+        raise UserError(f"likewise index --vectors takes a MODEL or none, but it was given {join_words(given.what)}")
     check_store(given.store)
     with making("--vectors"):
         found = read_embeddings(given.vectors)
     asked = asked_model(given.what[0], given.images) if given.what else None
     if asked is not None and isinstance(asked.place, Path) and found.model_sha256 not in (None, asked.fingerprint):
-        raise Mistake(f"{given.vectors} was made with another model than {asked.place}")
+        raise UserError(f"{given.vectors} was made with another model than {asked.place}")
     if not given.update:
         check_place(given, "--update adds to it, --overwrite replaces it")
     with alone(parts_folder(given.out)), making("the index"):
         if given.update:
             index = Index.open(given.out)
             if index.card.model is not None and found.model_sha256 not in (None, index.card.model.sha256):
-                raise Mistake(f"{given.vectors} was made with another model than {given.out}")
+                raise UserError(f"{given.vectors} was made with another model than {given.out}")
         else:
             index = Index.create(
                 fresh_folder(given.out),

@@ -9,8 +9,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import UserError, making
 from likewise.cli.collection import Collection
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.screen import bold, columns, note
 from likewise.search import Index, adopt, is_index, kind_for, split_url
 
@@ -31,14 +31,14 @@ def check_place(given: argparse.Namespace, hint: str) -> None:
     Examples:
         >>> check_place(argparse.Namespace(out=Path(".")), "--update adds to it")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: . is there already and is no index: choose another -o, or remove it
+        likewise.app.errors.UserError: . is there already and is no index: choose another -o, or remove it
     """
     if not given.out.exists():
         return
     if not is_index(given.out):
-        raise Mistake(f"{given.out} is there already and is no index: choose another -o, or remove it")
+        raise UserError(f"{given.out} is there already and is no index: choose another -o, or remove it")
     if not given.overwrite:
-        raise Mistake(f"{given.out} is there already; {hint}")
+        raise UserError(f"{given.out} is there already; {hint}")
 
 
 def index_name(given: argparse.Namespace) -> str:
@@ -105,7 +105,7 @@ def check_store(store: str | None) -> None:
     Examples:
         >>> check_store("mysql://nowhere")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --store: url must begin with postgresql://, but it begins with 'mysql://'
+        likewise.app.errors.UserError: --store: url must begin with postgresql://, but it begins with 'mysql://'
     """
     if store is not None:
         with making("--store"):

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
+from likewise.app import UserError, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.screen import bold
 from likewise.cli.slices import written
 from likewise.search import Index, check_version, is_url, list_versions, purge_versions, restore_version, write_parquet
@@ -52,7 +52,7 @@ def chosen_action(given: argparse.Namespace) -> Action | None:
         *([("--to-parquet", _to_parquet)] if given.to_parquet is not None else []),
     ]
     if len(chosen) > 1:
-        raise Mistake(f"give one of {' and '.join(name for name, _ in chosen)}")
+        raise UserError(f"give one of {' and '.join(name for name, _ in chosen)}")
     return chosen[0][1] if chosen else None
 
 
@@ -61,14 +61,14 @@ def _place(given: argparse.Namespace) -> str:
     places = [*given.what, *([given.out] if given.out is not None else [])]
     if len(places) != 1:
         listed = " ".join(map(str, places)) or "none"
-        raise Mistake(f"this needs one index, such as birds.index, but it was given {listed}")
+        raise UserError(f"this needs one index, such as birds.index, but it was given {listed}")
     return str(places[0])
 
 
 def _folder(given: argparse.Namespace) -> Path:
     place = _place(given)
     if is_url(place):
-        raise Mistake("an index in a database has no versions: its transactions keep it whole")
+        raise UserError("an index in a database has no versions: its transactions keep it whole")
     return Path(place)
 
 

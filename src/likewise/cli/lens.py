@@ -9,9 +9,8 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from likewise.app import KINDS, UserError, imported, make, making, nearest, resolve
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making, nearest
-from likewise.cli.objects import KINDS, imported, make, resolve
 from likewise.report import add_losses, loss_names, write_lens
 
 
@@ -21,7 +20,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["Multi-similarty"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no loss Multi-similarty; did you mean Multi-similarity?
+        likewise.app.errors.UserError: there is no loss Multi-similarty; did you mean Multi-similarity?
     """
     options = Arguments(
         "lens", "See what a loss does: drag points on a circle, turn hyper-parameters, watch weights and forces."
@@ -66,7 +65,7 @@ def loss_called(name: str, known: Mapping[str, str]) -> str:
     spelled |= {_bare(each): each for each in known}
     if _bare(name) not in spelled:
         hint = nearest(name, [*known, *known.values()]) or f"; there are {', '.join(known)}"
-        raise Mistake(f"there is no loss {name}{hint}")
+        raise UserError(f"there is no loss {name}{hint}")
     return spelled[_bare(name)]
 
 

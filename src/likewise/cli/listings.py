@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from likewise.app import KINDS, Kind, UserError, nearest, needed, resolve
 from likewise.cli.arguments import Arguments
-from likewise.cli.catalog import Entry, entries, heading
-from likewise.cli.mistakes import Mistake, nearest
-from likewise.cli.objects import KINDS, Kind, needed, resolve
+from likewise.cli.catalog import Entry, entries
 from likewise.cli.screen import bold, columns, paragraph
 
-LOSS_BASES = {"PairLoss", "ProxyLoss", "Module"}
-DATA_BASES = {"ImageDataset", "ImageFiles"}
 IMPORTED = {"losses": "loss", "datasets": "data"}
 """Commands that describe a class of the user's own, by its import path, and its kind."""
 
@@ -24,19 +21,19 @@ def losses(words: Sequence[str]) -> int:
     Examples:
         >>> losses(["zebra"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no zebra among the losses; likewise losses lists what there is
+        likewise.app.errors.UserError: there is no zebra among the losses; likewise losses lists what there is
     """
-    listed = loss_entries()
+    listed = entries("loss")
     name = _name("losses", "Every loss, or all about one: formula, options, limits, source.", words, listed)
     if name is not None:
         _describe_class(KINDS["loss"], name, "loss")
         return 0
     for family in dict.fromkeys(each.family for each in listed.values()):
         rows = [(each.name, _with_defaults(each)) for each in listed.values() if each.family == family]
-        print(bold(paragraph(heading("losses", family).split(":")[0])))
+        print(bold(paragraph(family)))
         print(columns(rows) + "\n")
     print(bold("Miners: --loss.miner NAME"))
-    print(columns([(each.name, each.summary) for each in miner_entries().values()]) + "\n")
+    print(columns([(each.name, each.summary) for each in entries("miner").values()]) + "\n")
     print(paragraph("A memory of earlier batches around a pair loss: --memory.size 1024 (CrossBatchMemory)."))
     print(paragraph("likewise losses NAME tells all about one; losses my_module.MyLoss, about one of your own."))
     return 0
@@ -48,9 +45,9 @@ def datasets(words: Sequence[str]) -> int:
     Examples:
         >>> datasets(["zebra"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no zebra among the datasets; likewise datasets lists what there is
+        likewise.app.errors.UserError: there is no zebra among the datasets; likewise datasets lists what there is
     """
-    listed = data_entries()
+    listed = entries("data")
     name = _name("datasets", "Every data set, or all about one: its layout, options, and how to get it.", words, listed)
     if name is not None:
         _describe_class(KINDS["data"], name, "data")
@@ -60,7 +57,7 @@ def datasets(words: Sequence[str]) -> int:
         print(bold(title))
         print(columns([(each.name, each.summary) for each in some]) + "\n")
     print(bold("which images make a batch: --sampler NAME"))
-    print(columns([(each.name, each.summary) for each in sampler_entries().values()]) + "\n")
+    print(columns([(each.name, each.summary) for each in entries("sampler").values()]) + "\n")
     print("likewise datasets NAME tells all about one.")
     return 0
 
@@ -71,9 +68,9 @@ def trunks(words: Sequence[str]) -> int:
     Examples:
         >>> trunks(["zebra"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no zebra among the trunks; likewise trunks lists what there is
+        likewise.app.errors.UserError: there is no zebra among the trunks; likewise trunks lists what there is
     """
-    listed = trunk_entries()
+    listed = entries("trunk")
     name = _name("trunks", "Every network, or all about one: its weights and what they expect.", words, listed)
     if name is not None:
         _describe_trunk(name)
@@ -82,61 +79,6 @@ def trunks(words: Sequence[str]) -> int:
     print(paragraph("timm:NAME and transformers:NAME are models of these packages, where they are installed."))
     print("likewise trunks NAME tells all about one.")
     return 0
-
-
-def loss_entries() -> dict[str, Entry]:
-    """The losses that can be asked for by name, without importing them.
-
-    Examples:
-        >>> "CircleLoss" in loss_entries(), "PairLoss" in loss_entries()
-        (True, False)
-    """
-    return _chosen("losses", lambda each: bool(each.marks & LOSS_BASES) and each.name not in KINDS["loss"].left_out)
-
-
-def data_entries() -> dict[str, Entry]:
-    """The data sets that can be asked for by name, without importing them.
-
-    Examples:
-        >>> "CUB200" in data_entries(), "ImageCache" in data_entries()
-        (True, False)
-    """
-    return _chosen("data", lambda each: bool(each.marks & DATA_BASES) and each.name not in KINDS["data"].left_out)
-
-
-def miner_entries() -> dict[str, Entry]:
-    """The miners that can be asked for by name, without importing them.
-
-    Examples:
-        >>> "SemiHardMiner" in miner_entries(), "PairMiner" in miner_entries()
-        (True, False)
-    """
-    return _chosen("miners", lambda each: bool(each.marks & {"PairMiner", "TripletMiner"}))
-
-
-def sampler_entries() -> dict[str, Entry]:
-    """The samplers that can be asked for by name, without importing them.
-
-    Examples:
-        >>> "PerClassSampler" in sampler_entries(), "HardPairSampler" in sampler_entries()
-        (True, False)
-    """
-    left_out = KINDS["sampler"].left_out
-    return _chosen("data", lambda each: "ResumableSampler" in each.marks and each.name not in left_out)
-
-
-def trunk_entries() -> dict[str, Entry]:
-    """The networks that can be asked for by name, without importing them.
-
-    Examples:
-        >>> "resnet50" in trunk_entries(), "build" in trunk_entries()
-        (True, False)
-    """
-    return _chosen("trunks", lambda each: {"weights", "in_channels"} == each.marks)
-
-
-def _chosen(room: str, which: Callable[[Entry], bool]) -> dict[str, Entry]:
-    return {name: each for name, each in entries(room).items() if which(each)}
 
 
 def _name(command: str, description: str, words: Sequence[str], known: Iterable[str]) -> str | None:
@@ -150,20 +92,20 @@ def _name(command: str, description: str, words: Sequence[str], known: Iterable[
         same = [each for each in known if each.lower() == name.lower()]
         if not same:
             hint = nearest(name, known) or f"; likewise {command} lists what there is"
-            raise Mistake(f"there is no {name} among the {command}{hint}")
+            raise UserError(f"there is no {name} among the {command}{hint}")
         return same[0]
     return name
 
 
 def _with_defaults(entry: Entry) -> str:
-    values = ", ".join(f"{name} {value}" for name, value in entry.defaults)
+    values = ", ".join(f"{name} {value}" for name, value in entry.defaults.items())
     return entry.summary + (f" ({values})" if values else "")
 
 
 def _describe_class(kind: Kind, name: str, key: str) -> None:
     """Describe a class by the library's name of it, or by its import path."""
+    from likewise.app import imported
     from likewise.cli.formulas import describe
-    from likewise.cli.objects import imported
 
     path = name if "." in name else f"{kind.room}.{name}"
     thing = imported(path)

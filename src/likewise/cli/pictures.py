@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.app import UserError, sentence
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, sentence
 from likewise.data import EXTENSIONS, RECIPES
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -65,21 +65,21 @@ def find_pictures(place: Path, *, root: Path | None = None, columns: Sequence[st
     Examples:
         >>> find_pictures(Path("nowhere"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no folder or table nowhere
+        likewise.app.errors.UserError: there is no folder or table nowhere
     """
     if place.is_dir():
         return _in_folder(place)
     if not place.exists():
-        raise Mistake(f"there is no folder or table {place}")
+        raise UserError(f"there is no folder or table {place}")
     if place.suffix.lower() not in TABLES:
-        raise Mistake(f"{place} must be a folder, or a table ({', '.join(TABLES)}), but it is another file")
+        raise UserError(f"{place} must be a folder, or a table ({', '.join(TABLES)}), but it is another file")
     return _in_table(place, place.parent if root is None else root, *columns)
 
 
 def _in_folder(folder: Path) -> Pictures:
     paths = sorted(_walk(folder))
     if not paths:
-        raise Mistake(f"{folder} must have images ({' '.join(EXTENSIONS)}), but it has none")
+        raise UserError(f"{folder} must have images ({' '.join(EXTENSIONS)}), but it has none")
     owners = [Path(path).parts[0] if len(Path(path).parts) > 1 else None for path in paths]
     return _pictures(folder, paths, owners)
 
@@ -103,10 +103,10 @@ def _in_table(table: Path, root: Path, path_column: str, label_column: str) -> P
     cells = read_cells(table)
     if path_column not in cells:
         listed = ", ".join(cells) or "none"
-        raise Mistake(f"{table} must have a column {path_column}, but it has {listed}; --path-column names another")
+        raise UserError(f"{table} must have a column {path_column}, but it has {listed}; --path-column names another")
     paths = ["" if each is None else str(each) for each in cells[path_column]]
     if not paths or not all(paths):
-        raise Mistake(f"{table} must have a path in every row, and at least one row")
+        raise UserError(f"{table} must have a path in every row, and at least one row")
     blank = ("", None)
     labels = [None if each in blank else str(each) for each in cells.get(label_column, [None] * len(paths))]
     return _pictures(root, paths, labels)
@@ -130,14 +130,14 @@ def _read_text(table: Path) -> dict[str, list[Any]]:
         with table.open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file, delimiter="\t" if table.suffix.lower() == ".tsv" else ",", strict=True))
     except (csv.Error, UnicodeDecodeError) as error:
-        raise Mistake(f"{table} cannot be read: {sentence(error)}") from error
+        raise UserError(f"{table} cannot be read: {sentence(error)}") from error
     header, body = [title.strip() for title in rows[0]] if rows else [], [row for row in rows[1:] if row]
     twice = [title for place, title in enumerate(header) if title in header[:place]]
     if twice:
-        raise Mistake(f"{table} must have a name of its own for every column, but two are called {twice[0]!r}")
+        raise UserError(f"{table} must have a name of its own for every column, but two are called {twice[0]!r}")
     odd = [row for row in body if len(row) != len(header)]
     if odd:
-        raise Mistake(f"{table} must have {len(header)} cells in every row, but one has {len(odd[0])}: {odd[0][0]!r}")
+        raise UserError(f"{table} must have {len(header)} cells in every row, but one has {len(odd[0])}: {odd[0][0]!r}")
     return {title: [row[place].strip() for row in body] for place, title in enumerate(header)}
 
 
@@ -145,11 +145,11 @@ def _read_parquet(table: Path) -> dict[str, list[Any]]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as missing:
-        raise Mistake("a Parquet table needs pyarrow: pip install 'likewise[data]'") from missing
+        raise UserError("a Parquet table needs pyarrow: pip install 'likewise[data]'") from missing
     try:
         content: dict[str, list[Any]] = parquet.read_table(table).to_pydict()
     except (ArrowException, OSError) as error:
-        raise Mistake(f"{table} must be a Parquet file, but it cannot be read: {sentence(error)}") from error
+        raise UserError(f"{table} must be a Parquet file, but it cannot be read: {sentence(error)}") from error
     return content
 
 

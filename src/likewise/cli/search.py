@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from likewise.app import UserError, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.pictures import TABLES, find_pictures
 from likewise.cli.screen import bold, note
 from likewise.cli.slices import written
-from likewise.data import BrokenImage, aside, decode
+from likewise.data import BrokenImage, atomic_write, decode
 from likewise.search import (
     Found,
     Index,
@@ -58,21 +58,21 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere.index", "photo.jpg"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: the index: there is no index nowhere.index
+        likewise.app.errors.UserError: the index: there is no index nowhere.index
     """
     given = _options().parse_intermixed_args(words)
     with making("the index"):
         index = Index.open(given.index)
     if given.out is not None and given.out.suffix not in OUTPUTS:
-        raise Mistake(f"-o must be a file that ends in {', '.join(OUTPUTS)}, but it is {given.out}")
+        raise UserError(f"-o must be a file that ends in {', '.join(OUTPUTS)}, but it is {given.out}")
     if given.sheet is not None and given.sheet.suffix.lower() not in SHEETS:
-        raise Mistake(f"--sheet must be a file that ends in {', '.join(SHEETS)}, but it is {given.sheet}")
+        raise UserError(f"--sheet must be a file that ends in {', '.join(SHEETS)}, but it is {given.sheet}")
     for option, file in (("-o", given.out), ("--sheet", given.sheet)):
         if file is not None and not file.parent.is_dir():
-            raise Mistake(f"{option} must be a file in a folder that is there, but there is no folder {file.parent}")
+            raise UserError(f"{option} must be a file in a folder that is there, but there is no folder {file.parent}")
     asked = [given.duplicates is not None, given.clusters is not None, bool(given.queries), given.item is not None]
     if sum(asked) != 1:
-        raise Mistake("give one of these: QUERY pictures, --item ID, --duplicates SIMILARITY or --clusters N")
+        raise UserError("give one of these: QUERY pictures, --item ID, --duplicates SIMILARITY or --clusters N")
     if given.duplicates is not None:
         return _duplicates(index, given)
     if given.clusters is not None:
@@ -126,11 +126,11 @@ class _Answer:
 
 def _search(index: Index, given: argparse.Namespace) -> int:
     if given.k < 1:
-        raise Mistake(f"-k must be a whole number ≥ 1, but it is {given.k}")
+        raise UserError(f"-k must be a whole number ≥ 1, but it is {given.k}")
     given.k = min(given.k, max(1, len(index)))  # nobody can find more
     paths, many = _queries(given)
     if many and given.out is None and not given.json and given.sheet is None:
-        raise Mistake("many queries need a place for what is found: -o found.csv, --json or --sheet found.png")
+        raise UserError("many queries need a place for what is found: -o found.csv, --json or --sheet found.png")
     answers: list[_Answer] = []
     if given.item is not None:
         with making("--item"):
@@ -174,7 +174,7 @@ def _queries(given: argparse.Namespace) -> tuple[list[Path], bool]:
         return [pictures.root / path for path in pictures.paths], True
     several = [each for each in places if each.is_dir() or each.suffix.lower() in TABLES]
     if several:
-        raise Mistake(f"{several[0]} must stand alone: give pictures, or one folder or table of them")
+        raise UserError(f"{several[0]} must stand alone: give pictures, or one folder or table of them")
     return places, False
 
 
@@ -185,7 +185,7 @@ def _searched(index: Index, paths: Sequence[Path], given: argparse.Namespace, on
             image = decode(path)
         except BrokenImage as broken:
             if one:
-                raise Mistake(str(broken)) from None
+                raise UserError(str(broken)) from None
             print(f"left out: {path}: {broken.reason}", file=sys.stderr)
             continue
         names.append(os.fsencode(path).decode("utf-8", "replace"))  # a name may be no UTF-8, and no screen shows that
@@ -212,7 +212,7 @@ def _refusing(call: Any) -> Any:
     try:
         return call()
     except KeyError as missing:
-        raise Mistake(str(missing.args[0])) from None
+        raise UserError(str(missing.args[0])) from None
 
 
 def _rows(answer: _Answer) -> list[Row]:
@@ -296,7 +296,7 @@ def _duplicates(index: Index, given: argparse.Namespace) -> int:
 
 def _clusters(index: Index, given: argparse.Namespace) -> int:
     if given.where is not None:
-        raise Mistake("--clusters sorts the whole collection: leave --where out")
+        raise UserError("--clusters sorts the whole collection: leave --where out")
     with making("--clusters"):
         owner = index.clusters(given.clusters)
     ids, vectors = index.ids, index.vectors()
@@ -376,7 +376,7 @@ def _sheet(index: Index, given: argparse.Namespace, rows: Sequence[Sequence[Shot
     sheet = draw_contact_sheet(rows, heading=index.name, detail=detail)
     file = BytesIO()
     sheet.save(file, SHEETS[given.sheet.suffix.lower()])
-    with written(given.sheet), aside(given.sheet) as part:
+    with written(given.sheet), atomic_write(given.sheet) as part:
         part.write_bytes(file.getvalue())
     said = sys.stderr if given.json else sys.stdout
     print(
@@ -387,7 +387,7 @@ def _sheet(index: Index, given: argparse.Namespace, rows: Sequence[Sequence[Shot
 
 def _write_table(out: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     """Results as a table, written aside."""
-    with written(out), aside(out) as part:
+    with written(out), atomic_write(out) as part:
         if out.suffix == ".jsonl":
             lines = (json.dumps({name: row.get(name) for name in names}, ensure_ascii=False) for row in rows)
             part.write_text("".join(line + "\n" for line in lines), encoding="utf-8")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from likewise.app import UserError, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
 from likewise.cli.screen import bold, note
 from likewise.data import cores
 from likewise.search import Index, is_index, is_url
@@ -38,7 +38,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere.index"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no index and no folder of pictures nowhere.index
+        likewise.app.errors.UserError: there is no index and no folder of pictures nowhere.index
     """
     given = _options().parse_args(words)
     _check_packages()
@@ -90,11 +90,11 @@ def _folder(place: str) -> Path | None:
     if is_url(place):
         return None
     if "://" in place:
-        raise Mistake("INDEX must be a folder or begin with postgresql://, but it begins otherwise")
+        raise UserError("INDEX must be a folder or begin with postgresql://, but it begins otherwise")
     if not Path(place).is_dir():
         # a URL that was mistyped may hold a password
         secret = place.startswith("postgres") or "@" in place or "password" in place
-        raise Mistake(f"there is no index and no folder of pictures {'of that name' if secret else place}")
+        raise UserError(f"there is no index and no folder of pictures {'of that name' if secret else place}")
     return Path(place)
 
 
@@ -107,7 +107,7 @@ def _check_packages() -> None:
         _ = fastapi, python_multipart, uvicorn
     except ImportError as missing:
         name = {"python_multipart": "python-multipart"}.get(str(missing.name), missing.name)
-        raise Mistake(f"likewise serve needs {name}: pip install 'likewise[search]'") from missing
+        raise UserError(f"likewise serve needs {name}: pip install 'likewise[search]'") from missing
 
 
 def _token(asked: str | None) -> str | None:
@@ -117,18 +117,18 @@ def _token(asked: str | None) -> str | None:
     elif asked == "":
         asked = secrets.token_urlsafe(12)
     if asked is not None and (not asked.isascii() or not asked.isprintable() or " " in asked):
-        raise Mistake("--token must be letters, digits and signs of ASCII without spaces")
+        raise UserError("--token must be letters, digits and signs of ASCII without spaces")
     return asked
 
 
 def _door(host: str, port: int) -> socket.socket:
     """A socket that is bound, or one sentence on why not."""
     if not 0 <= port <= 65535:
-        raise Mistake(f"--port must be from 0 to 65535, but it is {port}")
+        raise UserError(f"--port must be from 0 to 65535, but it is {port}")
     try:
         [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        raise Mistake(f"--host must be an address of this machine, but there is none called {host}") from None
+        raise UserError(f"--host must be an address of this machine, but there is none called {host}") from None
     door = socket.socket(family, kind, protocol)
     try:
         if os.name == "posix":
@@ -138,7 +138,7 @@ def _door(host: str, port: int) -> socket.socket:
     except OSError as error:
         door.close()
         hint = "; --port chooses another, --port 0 any that is free" if error.errno is not None else ""
-        raise Mistake(f"{host}:{port} cannot be served: {error.strerror}{hint}") from None
+        raise UserError(f"{host}:{port} cannot be served: {error.strerror}{hint}") from None
     return door
 
 

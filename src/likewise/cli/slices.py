@@ -14,10 +14,10 @@ import numpy as np
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from likewise.cli.mistakes import Mistake, sentence
+from likewise.app import UserError, sentence
 from likewise.cli.pictures import Pictures
 from likewise.cli.screen import note
-from likewise.data import BrokenImage, aside, cores, progress, write_aside
+from likewise.data import BrokenImage, atomic_write, cores, progress, write_aside
 from likewise.search import Embedding, ahead, pixels, thumbnail
 
 
@@ -29,7 +29,7 @@ def written(out: Path) -> Iterator[None]:
         >>> with written(Path("a.npz")):
         ...     raise PermissionError(13, "Permission denied", "a.npz.parts")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: a.npz cannot be written: a.npz.parts: Permission denied
+        likewise.app.errors.UserError: a.npz cannot be written: a.npz.parts: Permission denied
     """
     try:
         yield
@@ -37,7 +37,7 @@ def written(out: Path) -> Iterator[None]:
         raise
     except OSError as refusal:
         said = refusal.strerror if refusal.filename is None and refusal.strerror else sentence(refusal)
-        raise Mistake(f"{out} cannot be written: {said}") from refusal
+        raise UserError(f"{out} cannot be written: {said}") from refusal
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def alone(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise Mistake(f"another process is writing {str(folder).removesuffix('.parts')}") from None
+        raise UserError(f"another process is writing {str(folder).removesuffix('.parts')}") from None
     try:
         yield
     finally:
@@ -95,7 +95,7 @@ class Slices:
         told = self.folder / "about.json"
         if told.exists():
             if json.loads(told.read_text()) != about:
-                raise Mistake(
+                raise UserError(
                     f"{self.folder} holds parts of another model or other images: remove it, or choose another -o"
                 )
             done = len(list(self.folder.glob("*.npz")))
@@ -146,7 +146,7 @@ class Slices:
             if good:
                 vectors.append(embedding(good))
             advance(len(some))
-        with aside(self.file(start)) as part, part.open("wb") as file:
+        with atomic_write(self.file(start)) as part, part.open("wb") as file:
             np.savez(
                 file,
                 rows=np.array(rows, np.int64),

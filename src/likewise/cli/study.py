@@ -13,11 +13,8 @@ from typing import Any
 
 import yaml
 
-from likewise.cli.defaults import Tree, defaults_for, merged
-from likewise.cli.mistakes import Mistake, nearest, sentence
-from likewise.cli.objects import KINDS
-from likewise.cli.trials import METRICS
-from likewise.data import aside
+from likewise.app import KINDS, METRICS, Tree, UserError, defaults_for, merged, nearest, sentence
+from likewise.data import atomic_write
 from likewise.formula import whole_number
 from likewise.protocols import (
     COLUMNS,
@@ -72,24 +69,24 @@ class StudyFile:
     def __post_init__(self) -> None:
         named = isinstance(self.name, str) and self.name.strip() and not set(self.name) & set("/\\\0")
         if not named or self.name in (".", ".."):
-            raise Mistake(f"name must be one that a folder can have, but it is {self.name!r}")
+            raise UserError(f"name must be one that a folder can have, but it is {self.name!r}")
         _check_trees(self.base, self.methods)
         _check_vary(self.vary)
         if not isinstance(self.seeds, list | tuple) or not self.seeds:
-            raise Mistake(f"seeds must be a list of whole numbers such as [0, 1, 2], but it is {self.seeds!r}")
+            raise UserError(f"seeds must be a list of whole numbers such as [0, 1, 2], but it is {self.seeds!r}")
         try:
             distinct = {whole_number("each of seeds", seed, 0) for seed in self.seeds}
         except ValueError as error:
-            raise Mistake(str(error)) from error
+            raise UserError(str(error)) from error
         if len(distinct) < len(self.seeds):
-            raise Mistake(f"seeds must differ, but they are {list(self.seeds)}")
+            raise UserError(f"seeds must differ, but they are {list(self.seeds)}")
         if self.metric not in METRICS:
-            raise Mistake(f"metric must be one of {', '.join(METRICS)}, but it is {self.metric!r}")
+            raise UserError(f"metric must be one of {', '.join(METRICS)}, but it is {self.metric!r}")
         self.chosen_protocol()
 
     def trials(self) -> list[Trial]:
         """Every training of the study, all of its methods for one seed and fold after the other."""
-        from likewise.cli.layers import with_paths
+        from likewise.app import with_paths
 
         chosen = self.chosen_protocol()
         combinations = list(itertools.product(*self.vary.values()))
@@ -102,21 +99,20 @@ class StudyFile:
             for method, changes in self.methods.items():
                 try:
                     config = self._config(shared, changes, {**chosen.folds[fold]}, seed)
-                except Mistake as mistake:
-                    raise Mistake(f"method {method}: {mistake}") from mistake
+                except UserError as mistake:
+                    raise UserError(f"method {method}: {mistake}") from mistake
                 labels = _labels(config) | self._varied(values)
                 made.append(Trial(method, config, seed, fold, "final", labels))
         return made
 
     def _config(self, shared: Tree, changes: Tree, split: Tree, seed: int) -> Tree:
         """The complete configuration of one training."""
-        from likewise.cli.configuration import check
-        from likewise.cli.layers import with_paths
+        from likewise.app import check, with_paths
 
         changes = with_paths(changes)
         for path in self.vary:
             if _reaches(changes, _words(path)):
-                raise Mistake(f"{path} must not be changed by a method, because the study varies it")
+                raise UserError(f"{path} must not be changed by a method, because the study varies it")
         given = merged(shared, changes)
         _left_to_the_protocol(given.get("split"), split)
         given = merged(given, {"split": split, "seed": seed})
@@ -145,21 +141,21 @@ class StudyFile:
         """The protocol as a value."""
         if isinstance(self.protocol, str):
             if self.protocol not in PROTOCOLS:
-                raise Mistake(f"there is no protocol {self.protocol}{nearest(self.protocol, PROTOCOLS)}")
+                raise UserError(f"there is no protocol {self.protocol}{nearest(self.protocol, PROTOCOLS)}")
             return PROTOCOLS[self.protocol]
         kinds = {"folds": ("folds", "seed", "contiguous"), "validation": ("validation", "seed")}
         said = dict(self.protocol) if isinstance(self.protocol, Mapping) else {}
         kind = next((each for each in kinds if each in said), None)
         if kind is None:
             wanted = "a name, {folds: 4} or {validation: 0.1}"
-            raise Mistake(f"protocol must be {wanted}, but it is {self.protocol!r}; names are {', '.join(PROTOCOLS)}")
+            raise UserError(f"protocol must be {wanted}, but it is {self.protocol!r}; names are {', '.join(PROTOCOLS)}")
         for key in said:
             if key not in kinds[kind]:
-                raise Mistake(f"protocol: there is no {key} beside {kind}{nearest(str(key), kinds[kind])}")
+                raise UserError(f"protocol: there is no {key} beside {kind}{nearest(str(key), kinds[kind])}")
         try:
             return k_fold(**said) if kind == "folds" else fixed_share(said.pop("validation"), **said)
         except (TypeError, ValueError) as error:
-            raise Mistake(f"protocol: {sentence(error)}") from error
+            raise UserError(f"protocol: {sentence(error)}") from error
 
     def to_dict(self) -> dict[str, Any]:
         """As it is written down."""
@@ -170,40 +166,40 @@ class StudyFile:
 
 def _check_trees(base: Any, methods: Any) -> None:
     if not isinstance(base, Mapping):
-        raise Mistake(f"base must have keys such as data and model, but it is {base!r}")
+        raise UserError(f"base must have keys such as data and model, but it is {base!r}")
     if not isinstance(methods, Mapping) or not methods:
-        raise Mistake("methods must name at least one method and what it changes")
+        raise UserError("methods must name at least one method and what it changes")
     for name, changes in methods.items():
         if not isinstance(name, str) or not name.strip():
-            raise Mistake(f"methods must be called by words, but one is called {name!r}")
+            raise UserError(f"methods must be called by words, but one is called {name!r}")
         if not isinstance(changes, Mapping):
-            raise Mistake(
+            raise UserError(
                 f"method {name} must say what it changes, such as {{loss: CircleLoss}}, but it is {changes!r}"
             )
 
 
 def _check_vary(vary: Any) -> None:
     if not isinstance(vary, Mapping):
-        raise Mistake(f"vary must name settings such as model.dim with lists of values, but it is {vary!r}")
+        raise UserError(f"vary must name settings such as model.dim with lists of values, but it is {vary!r}")
     for path, values in vary.items():
         if not isinstance(path, str) or path.split(".")[0] in ("", "seed", "split", "out"):
-            raise Mistake(
+            raise UserError(
                 f"vary must name settings such as model.dim, besides seeds and protocol, but it names {path!r}"
             )
         if not isinstance(values, list | tuple) or not values:
-            raise Mistake(f"vary: {path} must have a list of values, but it is {values!r}")
+            raise UserError(f"vary: {path} must have a list of values, but it is {values!r}")
         if any(values[place] in values[:place] for place in range(len(values))):
-            raise Mistake(f"vary: the values of {path} must differ, but they are {values!r}")
+            raise UserError(f"vary: the values of {path} must differ, but they are {values!r}")
 
 
 def _left_to_the_protocol(said: Any, split: Tree) -> None:
     """Refuse what a protocol would overrule, or what would change it."""
-    from likewise.cli.configuration import Split
+    from likewise.app import Split
 
     for key, value in said.items() if isinstance(said, Mapping) else ():
         own = key == "test" or (key == "seed" and "seed" not in split) or not hasattr(Split(), str(key))
         if not own and value not in (getattr(Split(), key), split.get(key)):
-            raise Mistake(f"split.{key} must be left to the protocol of the study, but it is {value}")
+            raise UserError(f"split.{key} must be left to the protocol of the study, but it is {value}")
 
 
 def _words(path: str) -> list[str]:
@@ -270,29 +266,29 @@ def read_study(source: Path) -> StudyFile:
     Examples:
         >>> read_study(Path("nowhere.yaml"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no study nowhere.yaml
+        likewise.app.errors.UserError: there is no study nowhere.yaml
     """
     try:
         said = yaml.safe_load(source.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Mistake(f"there is no study {source}") from None
+        raise UserError(f"there is no study {source}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Mistake(f"{source} must be a study in YAML, but it is not: {sentence(error)}") from error
+        raise UserError(f"{source} must be a study in YAML, but it is not: {sentence(error)}") from error
     if not isinstance(said, dict):
-        raise Mistake(f"{source} must have keys such as name and methods, but it is a {type(said).__name__}")
+        raise UserError(f"{source} must have keys such as name and methods, but it is a {type(said).__name__}")
     if said.get("board", "") is None:
         del said["board"]  # written by earlier versions
     for key in said:
         if key not in (*KEYS, "schema"):
-            raise Mistake(f"{source}: there is no key {key} in a study{nearest(str(key), KEYS)}")
+            raise UserError(f"{source}: there is no key {key} in a study{nearest(str(key), KEYS)}")
     try:
         given = {"name": source.stem, "methods": {}, **_upgrade_study(said)}
     except ValueError as error:
-        raise Mistake(f"{source}: {error}") from error
+        raise UserError(f"{source}: {error}") from error
     try:
         return StudyFile(**given)
-    except Mistake as mistake:
-        raise Mistake(f"{source}: {mistake}") from mistake
+    except UserError as mistake:
+        raise UserError(f"{source}: {mistake}") from mistake
 
 
 def _upgrade_study(said: Tree) -> Tree:
@@ -379,13 +375,13 @@ def write_study(folder: Path, study: StudyFile) -> None:
     written = folder / FILE
     if written.exists():
         if read_study(written).to_dict() != yaml.safe_load(yaml.safe_dump(study.to_dict())):
-            raise Mistake(f"{folder} must hold the same study, but its {FILE} is another one: choose another --out")
+            raise UserError(f"{folder} must hold the same study, but its {FILE} is another one: choose another --out")
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with_aside(written, yaml.safe_dump(study.to_dict(), sort_keys=False, allow_unicode=True))
+    write_atomically(written, yaml.safe_dump(study.to_dict(), sort_keys=False, allow_unicode=True))
 
 
-def with_aside(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write a text so that it is there whole or not at all."""
-    with aside(path) as part:
+    with atomic_write(path) as part:
         part.write_text(text, encoding="utf-8")

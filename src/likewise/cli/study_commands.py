@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import UserError, nearest, sentence
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import add_execution_options, execution_of, run_trials
-from likewise.cli.mistakes import Mistake, nearest, sentence
 from likewise.cli.screen import columns, paragraph
 from likewise.cli.study import FILE, open_study, read_study
 from likewise.cli.tournament import write_rows
@@ -28,14 +28,14 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["pakc"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no likewise study pakc; did you mean pack?
+        likewise.app.errors.UserError: there is no likewise study pakc; did you mean pack?
     """
     if not words or words[0] in ("-h", "--help"):
         print("usage: likewise study COMMAND FOLDER …\n\n" + columns(list(COMMANDS.items())))
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        raise Mistake(f"there is no likewise study {name}{nearest(name, COMMANDS)}")
+        raise UserError(f"there is no likewise study {name}{nearest(name, COMMANDS)}")
     options = Arguments(f"study {name}", COMMANDS[name])
     options.add_argument("folder", metavar="STUDY", type=Path, help="the folder of a study")
     if name == "run":
@@ -48,7 +48,7 @@ def run(words: Sequence[str]) -> int:
     try:
         return {"run": _run, "pack": _pack, "merge": _merge, "export": _export}[name](given)
     except (FileNotFoundError, FileExistsError, RuntimeError) as error:
-        raise Mistake(sentence(error)) from error
+        raise UserError(sentence(error)) from error
 
 
 def _run(given: Namespace) -> int:

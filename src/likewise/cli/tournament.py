@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from likewise.app import UserError, nearest
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import INTERRUPTED, Execution, add_execution_options, describe, execution_of, run_trials
-from likewise.cli.mistakes import Mistake, nearest
 from likewise.cli.screen import bold, paragraph, width
-from likewise.cli.study import FILE, StudyFile, begin, presets, read_study, with_aside
+from likewise.cli.study import FILE, StudyFile, begin, presets, read_study, write_atomically
 from likewise.cli.study_page import write_page
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.protocols import (
     Leaderboard,
     NoPairs,
@@ -35,29 +35,29 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["--preset", "smok"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no preset smok; did you mean smoke?
+        likewise.app.errors.UserError: there is no preset smok; did you mean smoke?
     """
     options = Arguments("tournament", "Train every method in every setting with every seed, and rank them fairly.")
     options.add_argument("study", metavar="FILE", nargs="?", type=Path, help="a study in YAML")
     options.add_argument("--preset", metavar="NAME", help=f"one that is here: {', '.join(presets())}")
     options.add_argument("--out", metavar="FOLDER", type=Path, help="where to (default: studies/NAME)")
     add_execution_options(options)
-    options.add_argument("--even-if-unfair", action="store_true", help="rank also what differs in more than the method")
+    options.add_argument("--allow-unfair", action="store_true", help="rank also what differs in more than the method")
     given = options.parse_args(words)
     if (given.study is None) == (given.preset is None):
         options.error("give a study's FILE or --preset NAME")
     if given.preset is not None and given.preset not in presets():
-        raise Mistake(f"there is no preset {given.preset}{nearest(given.preset, presets())}")
+        raise UserError(f"there is no preset {given.preset}{nearest(given.preset, presets())}")
     study = read_study(given.study or presets()[given.preset])
     how, folder = execution_of(given), given.out or Path("studies", study.name)
     table = begin(folder, study, how.shard)
     print(bold(f"{study.name}: {len(table.trials())} trainings, {how.words()}, {folder}"), flush=True)
     again = ["likewise", "tournament", str(folder / FILE), "--out", str(folder)]
-    return finish(folder, study, table, how, again, even_if_unfair=given.even_if_unfair)
+    return finish(folder, study, table, how, again, allow_unfair=given.allow_unfair)
 
 
 def finish(
-    folder: Path, study: StudyFile, table: Study, how: Execution, again: Sequence[str], *, even_if_unfair: bool
+    folder: Path, study: StudyFile, table: Study, how: Execution, again: Sequence[str], *, allow_unfair: bool
 ) -> int:
     """Run what is missing, and write the tables and the page.
 
@@ -67,7 +67,7 @@ def finish(
         table: its table, or that of a shard.
         how: where trials run.
         again: the command that goes on.
-        even_if_unfair: rank also what differs in more than the method.
+        allow_unfair: rank also what differs in more than the method.
 
     Returns:
         The exit code.
@@ -81,11 +81,11 @@ def finish(
         done = f"{counts['done']} done, {counts['failed']} failed, {counts['missing']} missing"
         print(paragraph(f"{table.file}: {done}; the command without --shard puts all shards together"))
     else:
-        conclude(folder, study, table.results(), even_if_unfair=even_if_unfair)
+        conclude(folder, study, table.results(), allow_unfair=allow_unfair)
     return 1 if code or counts["failed"] else 0
 
 
-def conclude(folder: Path, study: StudyFile, results: list[Result], *, even_if_unfair: bool) -> None:
+def conclude(folder: Path, study: StudyFile, results: list[Result], *, allow_unfair: bool) -> None:
     """The tables of a study, on the screen and in files."""
     metric, folds = f"test {study.metric}", len(study.chosen_protocol().folds)
     done = [result for result in results if result.status == "done" and result.test]
@@ -103,7 +103,7 @@ def conclude(folder: Path, study: StudyFile, results: list[Result], *, even_if_u
     boards: dict[str, Leaderboard] = {}
     try:
         for title, some in {"": done, "concatenated": joined}.items():
-            found = leaderboards(some, metric, within=within, even_if_unfair=even_if_unfair) if some else {}
+            found = leaderboards(some, metric, within=within, allow_unfair=allow_unfair) if some else {}
             for setting, board in found.items():
                 name = ", ".join(f"{label} {value}" for label, value in zip(within, setting, strict=True))
                 boards[", ".join(filter(None, [name, title]))] = board
@@ -135,14 +135,14 @@ def write_rows(folder: Path, rows: Sequence[Mapping[str, object]]) -> None:
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    with_aside(folder / "results.csv", text.getvalue())
+    write_atomically(folder / "results.csv", text.getvalue())
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         return
     if rows:
-        with aside(folder / "results.parquet") as part:
+        with atomic_write(folder / "results.parquet") as part:
             parquet.write_table(pyarrow.table({name: _alike([row[name] for row in rows]) for name in columns}), part)
 
 

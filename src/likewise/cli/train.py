@@ -1,165 +1,143 @@
-"""``likewise train``: from a configuration to a run."""
+"""``likewise train``: options, progress and results on the terminal."""
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.cli.configuration import check, configure, print_config
-from likewise.cli.defaults import Tree
-from likewise.cli.layers import flags_of, read_request
-from likewise.cli.measured import report_on
-from likewise.cli.mistakes import EXPECTED, Mistake, ours, sentence
-from likewise.cli.parts import read_parts
-from likewise.cli.pieces import Machine, Pieces, fit_batches, make_pieces, make_settings, this_machine
+from jsonargparse import ArgumentParser
+
+from likewise.app import (
+    Pieces,
+    UserError,
+    add_group,
+    add_settings,
+    dump_configuration,
+    flags_of,
+    imported,
+    kind_of,
+    needed,
+    open_run,
+    parse_request,
+    read_request,
+    resolve,
+    resume,
+    sentence,
+    this_machine,
+    train,
+)
+from likewise.cli.helping import help_of
 from likewise.cli.screen import bold, columns
 from likewise.train import Collapsed, NotFinite, Run
 
-PRINT = "--print_config"
+PRINT = "--print-config"
+USAGE = "likewise train [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN"
+DESCRIPTION = f"""Train an embedding on a data set's training classes, choose it on validation classes, write a report.
+
+Options can be given as flags, or under the same names in YAML files (--config); flags win over files, later files over
+earlier ones. {PRINT} shows the whole configuration, in the form that --config takes. A class of your own is
+given by its import path (--loss my_package.MyLoss), its options as flags (--loss.alpha 2)."""
+SWITCHES = {
+    "--config": "a YAML file; may be given several times",
+    PRINT: "print the whole configuration, in the form that --config takes, and stop",
+    "--resume": "continue the run in this folder; given alone",
+}
+"""Options that are no settings."""
 
 
 def run(words: Sequence[str]) -> int:
-    """Train what a command line describes, or go on with a run.
+    """Train what a command line describes, or continue a run.
 
     Examples:
         >>> run(["--data", "Glyps"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no data set Glyps; did you mean Glyphs?
+        likewise.app.errors.UserError: there is no data set Glyps; did you mean Glyphs?
     """
-    resumed = _resumed(words)
-    if resumed is not None:
-        return _go_on(resumed)
-    request = read_request([word for word in words if word != PRINT])
-    if PRINT in words:
-        print_config(request)
+    folder = _folder_to_resume(words)
+    if folder is not None:
+        begun = open_run(folder)
+        if begun.finished:
+            [*_, end] = begun.metrics("end")
+            print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
+            return 0
+        return _watch(lambda on_start: resume(folder, on_start=on_start))
+    if _print_help(words):
         return 0
-    config = configure(request)
-    make_settings(config)  # a mistake in them is told before data are read
-    machine, parts = this_machine(), read_parts(config["data"], config["split"])
-    if "sampler" not in request.given:
-        config = fit_batches(config, parts, machine)
-    pieces = make_pieces(config, machine, parts)
-    folder = _agreed(config["out"] or _free_folder(config, pieces), machine)
-    return _train(pieces, config, folder, machine, resume=False)
+    given = read_request([word for word in words if word != PRINT])
+    if PRINT in words:
+        print(dump_configuration(given), end="")
+        return 0
+    config = parse_request(given)
+    return _watch(lambda on_start: train(config, shrink_batches="sampler" not in given, on_start=on_start))
 
 
-def _resumed(words: Sequence[str]) -> Path | None:
-    """The run that is to go on."""
+def _print_help(words: Sequence[str]) -> bool:
+    """Print the help that a command line asks for: of the command, or with ``--loss.help NAME`` of a class."""
+    if "--help" in words or "-h" in words:
+        parser = ArgumentParser(usage=USAGE, description=DESCRIPTION, add_help=False)
+        for name, what in SWITCHES.items():
+            parser.add_argument(name, help=what)
+        add_settings(parser, {})
+        print(help_of(parser), end="")
+        return True
+    for flag in flags_of(words):
+        if flag.key.endswith(".help"):
+            print(_help_of_class(flag.key, flag.value), end="")
+            return True
+    return False
+
+
+def _help_of_class(key: str, name: str | None) -> str:
+    path = tuple(key.split(".")[:-1])
+    kind = kind_of(path)
+    if kind is None:
+        raise UserError(f"there is no option --{key}; data, loss, loss.miner, sampler and lens.beside have a help")
+    if name is None:
+        raise UserError(f"--{key} must be followed by the name of a {kind.what}")
+    thing = imported(resolve(kind, name))
+    parser = ArgumentParser(add_help=False)
+    add_group(parser, ".".join(path), thing, {*kind.filled, *needed(kind, thing)})
+    return help_of(parser)
+
+
+def _folder_to_resume(words: Sequence[str]) -> Path | None:
+    """The run that is to be continued."""
     if not any(word == "--resume" or word.startswith("--resume=") for word in words):
         return None
     flags = flags_of(words)
     if len(flags) > 1:
-        raise Mistake("--resume must be given alone: the configuration is the run's own, in its run.yaml")
+        raise UserError("--resume must be given alone: the configuration is the run's own, in its run.yaml")
     if flags[0].value is None:
-        raise Mistake("--resume must be followed by the folder of a run")
+        raise UserError("--resume must be followed by the folder of a run")
     return Path(flags[0].value)
 
 
-def _go_on(folder: Path) -> int:
-    begun = open_run(folder)
-    if begun.finished:
-        [*_, end] = begun.metrics("end")
-        print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
-        return 0
-    config, machine = config_of(begun), this_machine()
-    return _train(make_pieces(config, machine), config, str(folder), machine, resume=True)
+def _watch(start: Callable[[Callable[[Pieces, str], None]], Run]) -> int:
+    """Run a training, print what it is and what came out, and say how to continue it when it stops."""
+    machine, folders = this_machine(), list[str]()
 
-
-def open_run(folder: Path) -> Run:
-    """A run, or a mistake that says that there is none, or none that can be read.
-
-    Examples:
-        >>> open_run(Path("nowhere"))
-        Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: nowhere must be the folder of a run, but it has no run.yaml
-    """
-    try:
-        begun = Run(folder)
-        _ = begun.description
-    except FileNotFoundError:
-        raise Mistake(f"{folder} must be the folder of a run, but it has no run.yaml") from None
-    except ValueError as error:  # of a schema that nobody here knows
-        raise Mistake(str(error)) from error
-    return begun
-
-
-def config_of(begun: Run) -> Tree:
-    """The configuration from which a run was made.
-
-    Examples:
-        >>> import tempfile
-        >>> config_of(Run.create(tempfile.mkdtemp() + "/run", {"config": {"data": "Glyphs", "loss": "CircleLoss"}}))[
-        ...     "seed"
-        ... ]
-        0
-    """
-    said = begun.description.get("config")
-    if not isinstance(said, dict):
-        raise Mistake(
-            f"{begun.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
-        )
-    return check(said)
-
-
-def _train(pieces: Pieces, config: Tree, folder: str, machine: Machine, *, resume: bool) -> int:
-    if machine.main:
-        _announce(pieces, folder)
-    try:
-        finished = _guarded(pieces, config, folder, machine, resume)
-    except KeyboardInterrupt:
+    def announce(pieces: Pieces, folder: str) -> None:
+        folders.append(folder)
         if machine.main:
-            print(f"stopped; go on with: likewise train --resume {folder}", file=sys.stderr)
+            _announce(pieces, folder)
+
+    try:
+        finished = start(announce)
+    except KeyboardInterrupt:
+        if not folders:
+            raise
+        if machine.main:
+            print(f"stopped; go on with: likewise train --resume {folders[0]}", file=sys.stderr)
         return 130
     except (NotFinite, Collapsed) as end:
         if machine.main:
             print(f"stopped: {sentence(end)}", file=sys.stderr)
         return 1
     if machine.main:
-        report_on(finished, config, machine, test=None)
         _conclude(finished)
     return 0
-
-
-def _guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool) -> Run:
-    """Train; what the library refuses before anything was measured is the user's mistake, what comes later is not."""
-    before = _measured(folder)
-    try:
-        return pieces.train(folder, config, machine, resume=resume)
-    except (*EXPECTED, RuntimeError) as refusal:
-        if _measured(folder) <= before and ours(refusal) and not isinstance(refusal, NotFinite | Collapsed):
-            raise Mistake(f"the training: {sentence(refusal)}") from refusal
-        raise
-
-
-def _measured(folder: str) -> int:
-    file = Path(folder, "metrics.jsonl")
-    return file.stat().st_size if file.exists() else 0
-
-
-def _free_folder(config: Tree, pieces: Pieces) -> str:
-    """``runs/DATA-TRUNK-LOSS-NUMBER``, with the first number that is free."""
-    loss = config["loss"]["class_path"].rpartition(".")[2].removesuffix("Loss")
-    name = "-".join(_plain(each) for each in (pieces.name, config["model"]["trunk"], loss))
-    number = 1
-    while Path("runs", f"{name}-{number}").exists():
-        number += 1
-    return f"runs/{name}-{number}"
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.") or "images"
-
-
-def _agreed(folder: str, machine: Machine) -> str:
-    """The same folder in all processes: the first one's."""
-    if machine.processes == 1:
-        return folder
-    from accelerate.utils import broadcast_object_list
-
-    return str(broadcast_object_list([folder])[0])
 
 
 def _announce(pieces: Pieces, folder: str) -> None:

@@ -10,15 +10,24 @@ from typing import Any
 import yaml
 from torch import nn
 
+from likewise.app import (
+    EXPECTED,
+    KINDS,
+    Tree,
+    UserError,
+    check,
+    imported,
+    make,
+    making,
+    nearest,
+    needed,
+    parse_request,
+    read_request,
+)
 from likewise.cli.arguments import Arguments
-from likewise.cli.configuration import check, configure
-from likewise.cli.defaults import Tree
 from likewise.cli.executing import Execution, add_execution_options, execution_of, run_trials
-from likewise.cli.layers import read_request
-from likewise.cli.mistakes import EXPECTED, Mistake, making, nearest
-from likewise.cli.objects import KINDS, imported, make, needed
 from likewise.cli.screen import bold, columns, paragraph
-from likewise.cli.study import StudyFile, begin, open_study, with_aside, write_study
+from likewise.cli.study import StudyFile, begin, open_study, write_atomically, write_study
 from likewise.cli.tournament import finish, write_rows
 from likewise.formula import hyperparameters
 from likewise.protocols import (
@@ -55,14 +64,14 @@ def repeat(words: Sequence[str]) -> int:
     Examples:
         >>> repeat(["--seeds", "0"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --seeds must be a whole number ≥ 1, but it is 0
+        likewise.app.errors.UserError: --seeds must be a whole number ≥ 1, but it is 0
     """
     options = Arguments("repeat", "Train one method with several seeds. Other options are those of likewise train.")
     options.add_argument("--seeds", metavar="N", type=int, default=5, help="how many (default: 5)")
     _add_options(options, shards=True)
     given, rest = options.parse_known_args(list(words))
     _at_least("seeds", given.seeds, 1)
-    config = configure(read_request(rest))
+    config = parse_request(read_request(rest))
     method = given.name or _loss_name(config)
     study = StudyFile(
         f"repeat-{method}",
@@ -74,7 +83,7 @@ def repeat(words: Sequence[str]) -> int:
     )
     how, folder = execution_of(given), given.out or Path("studies", study.name)
     return finish(
-        folder, study, begin(folder, study, how.shard), how, ["likewise", "repeat", *words], even_if_unfair=False
+        folder, study, begin(folder, study, how.shard), how, ["likewise", "repeat", *words], allow_unfair=False
     )
 
 
@@ -84,7 +93,7 @@ def tune(words: Sequence[str]) -> int:
     Examples:
         >>> tune(["--how", "bayes"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no search bayes; did you mean bayesian?
+        likewise.app.errors.UserError: there is no search bayes; did you mean bayesian?
     """
     options = Arguments(
         "tune",
@@ -109,13 +118,13 @@ def tune(words: Sequence[str]) -> int:
     if given.at_once is not None:
         _at_least("at-once", given.at_once, 1)
     if given.how not in HOW:
-        raise Mistake(f"there is no search {given.how}{nearest(given.how, HOW)}")
-    config = configure(read_request(rest))
+        raise UserError(f"there is no search {given.how}{nearest(given.how, HOW)}")
+    config = parse_request(read_request(rest))
     config["out"] = None
     method = given.name or _loss_name(config)
     protocol = PROTOCOLS[given.protocol]
     if protocol.tuned_on_test:
-        raise Mistake("--protocol must have validation classes to choose by, but classic has none")
+        raise UserError("--protocol must have validation classes to choose by, but classic has none")
     study = StudyFile(f"tune-{method}", base=config, methods={method: {}}, protocol=given.protocol)
     how, space = execution_of(given), _space(config, given.search)
     search = Search(
@@ -159,7 +168,7 @@ def _conclude(search: Search, folder: Path, study: Study) -> int:
     if behind:
         print(paragraph(f"note: {behind} of {len(results)} trainings have no epoch that is better than their start"))
     text = yaml.safe_dump(at_point(dict(search.config), found.point), sort_keys=False, allow_unicode=True)
-    with_aside(folder / "best.yaml", text)
+    write_atomically(folder / "best.yaml", text)
     command = shlex.join(["likewise", "repeat", "--config", str(folder / "best.yaml")])
     print("\n" + paragraph(f"{command} measures it with several seeds, on the test set"))
     return 0
@@ -202,7 +211,9 @@ def _space(config: Tree, wanted: Sequence[str] | None) -> dict[str, Any]:
             space[path] = {**rates, **declared}[path]
         else:
             known = [*declared, *rates]
-            raise Mistake(f"--search: {path} has no range of its own{nearest(path, known)}; give one: {path}=LOW:HIGH")
+            raise UserError(
+                f"--search: {path} has no range of its own{nearest(path, known)}; give one: {path}=LOW:HIGH"
+            )
     return space
 
 
@@ -271,7 +282,7 @@ def _range(path: str, text: str, *, whole: bool) -> Range:
             raise ValueError(f"there is no scale {scale or 'of that name'}")
         return Range(float(low), float(high), log=scale == "log", whole=whole)
     except ValueError as error:
-        raise Mistake(f"--search {path} must be LOW:HIGH or LOW:HIGH:log, but it is {text}: {error}") from error
+        raise UserError(f"--search {path} must be LOW:HIGH or LOW:HIGH:log, but it is {text}: {error}") from error
 
 
 def _add_options(options: Arguments, *, shards: bool) -> None:
@@ -283,7 +294,7 @@ def _add_options(options: Arguments, *, shards: bool) -> None:
 
 def _at_least(name: str, value: int, least: int) -> int:
     if value < least:
-        raise Mistake(f"--{name} must be a whole number ≥ {least}, but it is {value}")
+        raise UserError(f"--{name} must be a whole number ≥ {least}, but it is {value}")
     return value
 
 

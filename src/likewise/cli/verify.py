@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from likewise.app import UserError, chosen_model, making
 from likewise.cli.arguments import Arguments
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.models import chosen_model
 from likewise.cli.screen import bold, columns
 from likewise.data import RECIPES, BrokenImage
 from likewise.search import Calibration, Encoder
@@ -20,7 +19,7 @@ def run(words: Sequence[str]) -> int:
     Examples:
         >>> run(["nowhere", "a.jpg", "b.jpg"])
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     options = Arguments(
         "verify", "Do two images show the same? Needs a model that `likewise calibrate` has calibrated."
@@ -40,14 +39,14 @@ def run(words: Sequence[str]) -> int:
     with making(f"the model {chosen.file}"):
         encoder, card = Encoder.load(chosen.file, images=chosen.images), read_card(chosen.file)
     if card.calibration is None:
-        raise Mistake(f"{chosen.file} is not calibrated: likewise calibrate {given.model} IMAGES does that")
+        raise UserError(f"{chosen.file} is not calibrated: likewise calibrate {given.model} IMAGES does that")
     with making("the calibration"):
         learned = Calibration.from_dict(card.calibration)
         point = learned.point(given.far)
     try:
         first, second = encoder.embed([given.first, given.second]).astype(float)
     except BrokenImage as broken:
-        raise Mistake(str(broken)) from broken
+        raise UserError(str(broken)) from broken
     similarity = float(first @ second / max((first @ first) ** 0.5 * (second @ second) ** 0.5, 1e-12))
     with making("the probability"):
         likely = learned.probability(similarity, prior=given.prior)

@@ -91,9 +91,9 @@ __all__ = [
 ]
 
 # Used by other packages of the library, not part of the public API.
-from likewise.data.aside import aside as aside
 from likewise.data.augment import Draw as Draw
 from likewise.data.color import LUMA as LUMA
+from likewise.data.files import atomic_write as atomic_write
 from likewise.data.folder import EXTENSIONS as EXTENSIONS
 from likewise.data.glyph_shapes import font_folder as font_folder
 from likewise.data.memory import free_memory as free_memory

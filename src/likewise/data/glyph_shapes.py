@@ -48,7 +48,7 @@ def font_folder() -> Path:
     try:
         import matplotlib  # not pyplot: only to ask for a path
     except ImportError as missing:
-        raise ImportError("Glyphs needs matplotlib for its fonts; install the extra likewise[data]") from missing
+        raise ImportError("Glyphs needs matplotlib for its fonts: pip install 'likewise[train]'") from missing
     folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
     for face in FACES:
         if not (folder / f"{face}.ttf").is_file():

@@ -15,9 +15,9 @@ from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 
-from likewise.data.aside import aside
 from likewise.data.chance import Chance, whole_number
 from likewise.data.dataset import ImageDataset
+from likewise.data.files import atomic_write
 
 _FORMAT = "likewise split 1"
 
@@ -99,7 +99,7 @@ class Split:
         """Write the split as JSON with its checksum: aside, then renamed, so that no half of it is ever there."""
         target = Path(path)
         content = json.dumps({"format": _FORMAT, **self._fields(), "checksum": self.checksum}, indent=1)
-        with aside(target) as part:
+        with atomic_write(target) as part:
             part.write_text(content + "\n", encoding="utf-8")
 
     @classmethod

@@ -40,7 +40,7 @@ class Unfair(ValueError):  # noqa: N818
         >>> raise Unfair([Difference("trunk", {"margin": "resnet50", "triplet": "googlenet"}, WHY["trunk"])])
         Traceback (most recent call last):
         likewise.protocols.leaderboard.Unfair: trainings must be equal in all but the method to be ranked, but they differ
-        in trunk: resnet50 (margin), googlenet (triplet); even_if_unfair=True ranks them all the same, and says so
+        in trunk: resnet50 (margin), googlenet (triplet); allow_unfair=True ranks them all the same, and says so
     """
 
     def __init__(self, differences: Sequence[Difference]) -> None:
@@ -48,7 +48,7 @@ class Unfair(ValueError):  # noqa: N818
         listed = "; ".join(map(str, self.differences))
         super().__init__(
             f"trainings must be equal in all but the method to be ranked, but they differ in {listed}; "
-            "even_if_unfair=True ranks them all the same, and says so"
+            "allow_unfair=True ranks them all the same, and says so"
         )
 
 
@@ -197,13 +197,13 @@ def rank(
     *,
     by: Sequence[str] = ("method",),
     descriptions: Mapping[str, Description | Sequence[Description]] | None = None,
-    even_if_unfair: bool = False,
+    allow_unfair: bool = False,
     stage: str = "final",
     confidence: float = 0.95,
 ) -> Leaderboard:
     """Rank methods by their means over seeds, unless that would be unfair.
 
-    Trainings that differ in more than the method are refused, with all that differs; ``even_if_unfair`` ranks them, and
+    Trainings that differ in more than the method are refused, with all that differs; ``allow_unfair`` ranks them, and
     the table says so.  Runs and results bring their descriptions along.  Of rows only the columns can be compared,
     unless descriptions are given beside them, and the table says that, too.
 
@@ -212,7 +212,7 @@ def rank(
         metric: by which column; values are fractions, higher is better.
         by: columns that tell the lines of the table apart.
         descriptions: for rows, what `unfair_differences` takes, by the names of the lines (`name_of`).
-        even_if_unfair: rank all the same.
+        allow_unfair: rank all the same.
         stage: ``"final"`` or ``"search"``.
         confidence: of the intervals.
 
@@ -225,8 +225,8 @@ def rank(
         >>> rank(rows, "test R@1")
         Traceback (most recent call last):
         likewise.protocols.leaderboard.Unfair: trainings must be equal in all but the method to be ranked, but they differ
-        in embedding size: 128 (margin), 64 (triplet); even_if_unfair=True ranks them all the same, and says so
-        >>> [place.marks for place in rank(rows, "test R@1", even_if_unfair=True).places]
+        in embedding size: 128 (margin), 64 (triplet); allow_unfair=True ranks them all the same, and says so
+        >>> [place.marks for place in rank(rows, "test R@1", allow_unfair=True).places]
         [('unfair: embedding size 128', 'one seed'), ('unfair: embedding size 64', 'one seed')]
     """
     entries = entries_of(given)
@@ -244,7 +244,7 @@ def rank(
     ranked = {each.name: sides[each.name] for each in summaries}
     differences = _differences(summaries, ranked, descriptions)
     unfair = [each for each in differences if each.severity == "unfair"]
-    if unfair and not even_if_unfair:
+    if unfair and not allow_unfair:
         raise Unfair(unfair)
     places = _places(summaries, ranked, metric, unfair, descriptions or {})
     missing = tuple(name for name in sides if name not in ranked)
@@ -256,7 +256,7 @@ def leaderboards(
     metric: str = "test MAP@R",
     *,
     within: Sequence[str],
-    even_if_unfair: bool = False,
+    allow_unfair: bool = False,
     stage: str = "final",
     confidence: float = 0.95,
 ) -> dict[tuple[Any, ...], Leaderboard]:
@@ -266,7 +266,7 @@ def leaderboards(
         given: rows of the tidy table, results, or runs.
         metric: by which column.
         within: the columns of which each combination gets a table of its own.
-        even_if_unfair: rank also what is not equal.
+        allow_unfair: rank also what is not equal.
         stage: ``"final"`` or ``"search"``.
         confidence: of the intervals.
 
@@ -280,7 +280,7 @@ def leaderboards(
         if (row.get("stage") or "final") == stage or isinstance(each, Result):
             parts.setdefault(tuple(row.get(column) for column in within), []).append(each)
     return {
-        key: rank(part, metric, even_if_unfair=even_if_unfair, stage=stage, confidence=confidence)
+        key: rank(part, metric, allow_unfair=allow_unfair, stage=stage, confidence=confidence)
         for key, part in parts.items()
         if any((row.get("stage") or "final") == stage for row, _ in entries_of(part))
     }

@@ -21,7 +21,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.formula import one_of
 from likewise.search.encoder import Shown, shown_to
 from likewise.search.export_card import write_hub
@@ -191,7 +191,7 @@ def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> Export
     """Write beside the place, read, compare, and rename."""
     program = graph.program()
     name = "model.onnx" if format == "onnx" else "model.pt2"
-    with aside(folder / name) as part:
+    with atomic_write(folder / name) as part:
         if format == "onnx":
             about = {"likewise": card.to_json(), "images": describe(graph.shown, inside=graph.inside)}
             write_onnx(program, part, about, open_sides=graph.open_sides)
@@ -203,7 +203,7 @@ def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> Export
 
 
 def _copy(model: Path, folder: Path, graph: _Graph) -> Exported:
-    with aside(folder / _HUB[0]) as part:
+    with atomic_write(folder / _HUB[0]) as part:
         shutil.copyfile(model, part)
         return _compared(_Graph(Embedder.load(part), graph.shown, False), graph, "hub", _HUB)
 
@@ -283,5 +283,5 @@ def _remember(folder: Path, done: Exported, shown: Shown) -> None:
     except (OSError, ValueError):
         known = {}
     entry = asdict(done) | {"takes": describe(shown, inside=done.levels is not None), "torch": str(torch.__version__)}
-    with aside(place) as part:
+    with atomic_write(place) as part:
         part.write_text(json.dumps({**known, done.format: entry}, indent=2) + "\n")

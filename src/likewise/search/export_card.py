@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from likewise.data import CenterCrop, aside
+from likewise.data import CenterCrop, atomic_write
 from likewise.search.encoder import Shown
 from likewise.trunks import Card
 
@@ -48,7 +48,7 @@ def write_hub(
         "README.md": readme(card, shown, images=images, facts=facts, title=title),
     }
     for name, text in texts.items():
-        with aside(folder / name) as part:
+        with atomic_write(folder / name) as part:
             part.write_text(text, encoding="utf-8")
 
 

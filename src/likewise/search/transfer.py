@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.search.columns import RESERVED, arrow
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def write_parquet(index: Index, file: str | Path) -> int:
     pa = arrow()
     from pyarrow import parquet
 
-    with index.still() as now, aside(Path(file)) as part:
+    with index.still() as now, atomic_write(Path(file)) as part:
         store, card, fields = now._store, now.card, now.fields
         table, vectors = store.table(columns=[*RESERVED, *fields]), store.vectors()
         about = {"likewise.name": card.name, "likewise.similarity": card.similarity}

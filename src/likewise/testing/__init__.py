@@ -4,6 +4,11 @@ The contracts ship with the library, so that what is written outside it can be t
 ``testing`` extra.
 """
 
+from importlib.util import find_spec
+
+if find_spec("pytest") is None or find_spec("hypothesis") is None:
+    raise ImportError("likewise.testing needs pytest and hypothesis: pip install 'likewise[testing]'")
+
 from likewise.testing.batches import LABELS, Batch, make_batch
 from likewise.testing.losses import LossCase, LossContract, Oracle
 from likewise.testing.miners import MinerCase, MinerContract

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.data import aside
+from likewise.data import atomic_write
 
 FORMAT = 1
 """Raised whenever an older checkpoint cannot be read any more."""
@@ -46,7 +46,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
     }
     # safetensors refuses tensors that share memory: tied weights are stored as often as they are named
     flat = {name: tensor.clone() if tensor.numel() else tensor for name, tensor in flat.items()}
-    with aside(path) as part:
+    with atomic_write(path) as part:
         save_file(flat, part, metadata={KEY: json.dumps({"format": FORMAT, **state})})
 
 
@@ -199,5 +199,5 @@ def save_model(model: nn.Module, path: Path, classes: Any = None, metrics: Mappi
         return
     layout = torch.contiguous_format
     tensors = {name: each.detach().cpu().clone(memory_format=layout) for name, each in model.state_dict().items()}
-    with aside(path) as part:
+    with atomic_write(path) as part:
         save_file(tensors, part, metadata={"metrics": json.dumps(dict(metrics or {}))})

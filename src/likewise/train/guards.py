@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.train.processes import from_all
 
 
@@ -106,7 +106,7 @@ def keep(
             for place, name in enumerate(names)
             if all(len(batch) > place and isinstance(batch[place], Tensor) for batch in batches)
         }
-        with aside(files[accelerator.process_index]) as part:
+        with atomic_write(files[accelerator.process_index]) as part:
             save_file(tensors, part)
     where = " and ".join(map(str, files.values()))
     return (

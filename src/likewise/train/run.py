@@ -22,7 +22,7 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.formula import one_of
 from likewise.schema import upgrade_description
 
@@ -76,7 +76,7 @@ class Run:
                 raise FileExistsError(f"folder must not hold a part of a run, but {place} has {name}: choose another")
         place.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(plain(description), sort_keys=False, allow_unicode=True, width=120)
-        with aside(place / "run.yaml") as part:
+        with atomic_write(place / "run.yaml") as part:
             part.write_text(text, encoding="utf-8")
         return cls(place)
 

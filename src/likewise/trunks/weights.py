@@ -78,7 +78,7 @@ class FromUrl:
         try:
             import pooch
         except ImportError as missing:
-            raise ImportError("downloading weights needs pooch; install the extra likewise[data]") from missing
+            raise ImportError("downloading weights needs pooch: pip install 'likewise[train]'") from missing
         folder = Path(pooch.os_cache("likewise")) / "weights" if self.folder is None else Path(self.folder)
         path = folder / self.url.rsplit("/", 1)[1]
         if path.is_file() and _sha256(path) == self.sha256.lower():

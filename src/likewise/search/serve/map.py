@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import aside
+from likewise.data import atomic_write
 from likewise.formula import one_of
 from likewise.search.found import Floats, Ids
 
@@ -112,7 +112,7 @@ def map_of(index: Index, layout: str = "pca") -> Map:
 def _keep(drawn: Map, file: Path, state: str) -> None:
     arrays = {name: getattr(drawn, name) for name in ("ids", "places", "center", "directions", "origin")}
     try:
-        with aside(file) as part, part.open("wb") as opened:
+        with atomic_write(file) as part, part.open("wb") as opened:
             np.savez(opened, state=np.array(state), layout=np.array(drawn.layout), **arrays)
     except OSError:
         pass  # a folder of somebody else's: the map is in memory all the same

@@ -13,11 +13,18 @@ import torch
 import yaml
 from filelock import FileLock, Timeout
 
-from likewise.cli.measured import Opening, model_file, parts_of
-from likewise.cli.mistakes import Mistake, sentence
-from likewise.cli.parts import read_parts
-from likewise.cli.pieces import Machine, fit_batches, has_default_batches, make_pieces, make_settings, this_machine
-from likewise.data import aside
+from likewise.app.build import (
+    Machine,
+    fit_batches,
+    has_default_batches,
+    make_pieces,
+    make_settings,
+    this_machine,
+)
+from likewise.app.errors import UserError, sentence
+from likewise.app.evaluation import Opening, model_file, parts_of
+from likewise.app.parts import read_parts
+from likewise.data import atomic_write
 from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 
@@ -25,7 +32,7 @@ METRICS = ("R@1", "R@2", "R@4", "R@8", "RP", "MAP@R", "MRR", "mAP")
 """What the table of a study has of every part."""
 
 
-WHERE_THINGS_ARE = ("data.root", "model.weights", "cache", "hold")
+WHERE_THINGS_ARE = ("data.root", "model.weights", "cache", "cache_on")
 """Settings that another machine may need other values of; they change no number."""
 
 ORPHAN_SECONDS = 60.0
@@ -69,19 +76,19 @@ def run_trial(
             config = fit_batches(config, parts, machine)
         pieces = make_pieces(config, machine, parts)
         place.mkdir(parents=True, exist_ok=True)
-        with aside(place / "config.yaml") as part:
+        with atomic_write(place / "config.yaml") as part:
             part.write_text(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True), encoding="utf-8")
         begun = (place / "run.yaml").exists()
         _wait_for_orphan(place)
         run = pieces.train(place, config, machine, resume=begun, go_on=go_on, keep_start=False)
-    except (Mistake, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
+    except (UserError, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
         return Result(trial, "failed", error=sentence(error), **about)
     [*_, end] = run.metrics("end")
     if end["reason"] in ("not finite", "collapsed"):  # found as it was left by an earlier process
         return Result(trial, "failed", error=end["message"], seconds=end["seconds"], **about)
     try:
         test = _on_test(run, trial, config, machine) if trial.stage == "final" else {}
-    except Mistake as error:  # such as nothing that was sealed
+    except UserError as error:  # such as nothing that was sealed
         return Result(trial, "failed", error=sentence(error), seconds=end["seconds"], **about)
     return Result(
         trial,
@@ -124,7 +131,7 @@ def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -
     found = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
     if config["split"].get("folds"):
         is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
-        with aside(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
+        with atomic_write(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
             np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query)
     measured = {name: found[name] for name in METRICS}
     run.record_evaluation("test", measured, model=model_file(run, None).stem)

@@ -1,4 +1,4 @@
-"""A user's mistake is one sentence: what was given, what it must be, and what was probably meant."""
+"""Errors that users can correct: one sentence that says what was given, what it must be, and what was probably meant."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
-class Mistake(Exception):  # noqa: N818 - it names what it is about
+class UserError(Exception):
     """Something that the user can put right; shown without a traceback, and the exit code is 2.
 
     Examples:
-        >>> print(Mistake("there is no folder photos"))
+        >>> print(UserError("there is no folder photos"))
         there is no folder photos
+    """
+
+
+class Note(UserWarning):
+    """Something that the user should know about a result; the command line prints it as ``note: …``.
+
+    Examples:
+        >>> str(Note("batches are of 8 classes"))
+        'batches are of 8 classes'
     """
 
 
@@ -41,18 +50,18 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError)
 
 @contextmanager
 def making(what: str) -> Iterator[None]:
-    """Turn a refusal while something is made from what the user asked for into a mistake that says what was made.
+    """Turn an error of the library into a `UserError` that says what was being made.
 
     Examples:
         >>> with making("the loss"):
         ...     raise ValueError("alpha must be a number > 0, but it is 0.0")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: the loss: alpha must be a number > 0, but it is 0.0
+        likewise.app.errors.UserError: the loss: alpha must be a number > 0, but it is 0.0
     """
     try:
         yield
     except EXPECTED as refusal:
-        raise Mistake(f"{what}: {sentence(refusal)}") from refusal
+        raise UserError(f"{what}: {sentence(refusal)}") from refusal
 
 
 def sentence(error: BaseException) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
-from likewise.cli.mistakes import making
-from likewise.cli.objects import KINDS, imported, make
+from likewise.app.defaults import Config
+from likewise.app.errors import making
+from likewise.app.objects import KINDS, imported, make
 from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds
 from likewise.data import Split as ClassSplit
 from likewise.formula import whole_number
-
-Tree = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Parts:
     sealed: str
 
 
-def read_parts(data: Tree, split: Tree) -> Parts:
+def read_parts(data: Config, split: Config) -> Parts:
     """Read the training part, and find out what the others are.
 
     A data set whose class takes ``split`` has parts of its own: ``"train"`` is read, ``"val"`` if it has one and is to
@@ -69,14 +67,14 @@ def read_parts(data: Tree, split: Tree) -> Parts:
     return Parts(seen, classes, val, test, f"the test part of {seen.name}")
 
 
-def _read(data: Tree, part: str | None) -> ImageDataset:
+def _read(data: Config, part: str | None) -> ImageDataset:
     """Make a data set, or one part of it."""
     with making("the data set"):
         made: ImageDataset = make(KINDS["data"], data, {} if part is None else {"split": part})
     return made
 
 
-def _own(data: Tree, part: str) -> ImageDataset | None:
+def _own(data: Config, part: str) -> ImageDataset | None:
     """A part that the data set may have of its own."""
     with making("the data set"):
         try:
@@ -87,7 +85,7 @@ def _own(data: Tree, part: str) -> ImageDataset | None:
             raise
 
 
-def _drawn(data: Tree, split: Tree) -> Parts:
+def _drawn(data: Config, split: Config) -> Parts:
     """Classes drawn at random, first for the test, then of the rest for validation."""
     whole = _read(data, None)
     count, sealed, seed = len(whole.class_names), split.get("test"), split.get("seed", 0)
@@ -107,7 +105,7 @@ def _called(dataset: ImageDataset, split: str) -> ImageDataset:
     return dataset
 
 
-def _check(split: Tree) -> None:
+def _check(split: Config) -> None:
     """Refuse what would be without effect."""
     folds, fold = split.get("folds"), split.get("fold") or 0
     if folds is None:
@@ -122,7 +120,7 @@ def _check(split: Tree) -> None:
         raise ValueError(f"validation must not be given together with folds, but it is {split['validation']}")
 
 
-def _held_out(count: int, split: Tree) -> ClassSplit | None:
+def _held_out(count: int, split: Config) -> ClassSplit | None:
     """Training classes for validation: one of several folds, or a share; by default a tenth, and two at least."""
     share, seed, folds, fold = (split.get(name) for name in ("validation", "seed", "folds", "fold"))
     if folds:
@@ -139,17 +137,17 @@ def _folds(count: int, folds: int, seed: int, contiguous: bool) -> tuple[ClassSp
     return contiguous_folds(count, folds=folds) if contiguous else random_folds(count, folds=folds, seed=seed)
 
 
-def _has_parts(data: Tree) -> bool:
+def _has_parts(data: Config) -> bool:
     if _is_table(data):
         return bool(_column(data))
     return "split" in signature(imported(data["class_path"])).parameters
 
 
-def _is_table(data: Tree) -> bool:
+def _is_table(data: Config) -> bool:
     return issubclass(imported(data["class_path"]), ImageTable)
 
 
-def _column(data: Tree) -> set[str]:
+def _column(data: Config) -> set[str]:
     """What the column ``split`` of a table contains; nothing where there is no such column, or no such file."""
     said = data.get("init_args") or {}
     path = Path(said.get("path", ""))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from likewise.cli.measured import model_file
-from likewise.cli.mistakes import Mistake, making, nearest
-from likewise.cli.train import open_run
+from likewise.app.errors import UserError, making, nearest
+from likewise.app.evaluation import model_file
+from likewise.app.runs import open_run
 from likewise.search import Encoder
 from likewise.trunks import TRUNKS
 
@@ -44,14 +44,14 @@ def chosen_model(model: Path, images: str | None = None) -> Chosen:
     Examples:
         >>> chosen_model(Path("nowhere"))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model nowhere: give a file that ends in .safetensors, or ...
+        likewise.app.errors.UserError: there is no model nowhere: give a file that ends in .safetensors, or ...
     """
     if model.is_dir():
         file = model_file(open_run(model), None)
     elif model.is_file():
         file = model
     else:
-        raise Mistake(f"there is no model {model}: give a file that ends in .safetensors, or the folder of a run")
+        raise UserError(f"there is no model {model}: give a file that ends in .safetensors, or the folder of a run")
     if not (file.parent / "run.yaml").exists():
         return Chosen(file, images)
     config = open_run(file.parent).description.get("config")
@@ -102,7 +102,7 @@ def asked_model(model: str | Path, images: str | None = None) -> Asked:
     Examples:
         >>> asked_model("efficientnet_light0")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no model efficientnet_light0: give a file that ends in .safetensors, the folder of a run, or the name of a published network; did you mean efficientnet_lite0?
+        likewise.app.errors.UserError: there is no model efficientnet_light0: give a file that ends in .safetensors, the folder of a run, or the name of a published network; did you mean efficientnet_lite0?
     """
     if Path(model).exists():
         chosen = chosen_model(Path(model), images)
@@ -113,4 +113,4 @@ def asked_model(model: str | Path, images: str | None = None) -> Asked:
     if name in published or name.startswith(("timm:", "transformers:")):
         return Asked(name, images, f"{name} as published")
     kinds = "give a file that ends in .safetensors, the folder of a run, or the name of a published network"
-    raise Mistake(f"there is no model {model}: {kinds}{nearest(name, published)}")
+    raise UserError(f"there is no model {model}: {kinds}{nearest(name, published)}")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.cli.mistakes import Mistake, making, nearest
+from likewise.app.errors import UserError, making, nearest
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,19 @@ KINDS: Mapping[str, Kind] = {
 """Everything that a configuration gives by name, by the last word of its key: ``loss``, ``loss.miner``, ``loss.loss``."""
 
 
+def kind_of(path: tuple[str, ...]) -> Kind | None:
+    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.beside`` is a loss, too.
+
+    Examples:
+        >>> kind_of(("loss", "miner")).what, kind_of(("lens", "beside")).what, kind_of(("plan", "epochs"))
+        ('miner', 'loss', None)
+    """
+    if path[:2] == ("lens", "beside"):
+        path = ("loss", *path[2:])
+    inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner"))
+    return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
+
+
 def imported(path: str) -> Any:
     """What an import path leads to.
 
@@ -102,7 +115,7 @@ def imported(path: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except AttributeError:
-        raise Mistake(f"{module} has no {name}{nearest(name, vars(sys.modules[module]))}") from None
+        raise UserError(f"{module} has no {name}{nearest(name, vars(sys.modules[module]))}") from None
 
 
 def resolve(kind: Kind, name: str) -> str:
@@ -115,25 +128,25 @@ def resolve(kind: Kind, name: str) -> str:
         'likewise.losses.CircleLoss'
         >>> resolve(KINDS["loss"], "MultiSimilartyLoss")
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
+        likewise.app.errors.UserError: there is no loss MultiSimilartyLoss; did you mean MultiSimilarityLoss?
     """
     if "." not in name:
         names = kind.names()
         if name in names:
             return f"{kind.room}.{name}"
         if name in kind.left_out:
-            raise Mistake(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
+            raise UserError(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
         hint = nearest(name, names) or f" (one of your own is given by its import path, my_package.{name})"
-        raise Mistake(f"there is no {kind.what} {name}{hint}")
+        raise UserError(f"there is no {kind.what} {name}{hint}")
     here = os.getcwd()
     if here not in sys.path:
         sys.path.insert(0, here)
     with making(f"the {kind.what} {name}"):
         found = imported(name)
     if name.startswith(f"{kind.room}.") and name.rpartition(".")[2] in kind.left_out:
-        raise Mistake(f"{name} cannot be asked for by name: it is for use in Python")
+        raise UserError(f"{name} cannot be asked for by name: it is for use in Python")
     if not kind.holds(found):
-        raise Mistake(f"{name} must be a class derived from {kind.base}, but it is {_described(found)}")
+        raise UserError(f"{name} must be a class derived from {kind.base}, but it is {_described(found)}")
     return name
 
 

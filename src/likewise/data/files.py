@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A place beside a file to write it to; afterwards it is made sure to be on the disk, and renamed.
 
     Args:
@@ -18,7 +18,7 @@ def aside(path: Path) -> Iterator[Path]:
     Examples:
         >>> import tempfile
         >>> place = Path(tempfile.mkdtemp()) / "a.txt"
-        >>> with aside(place) as part:
+        >>> with atomic_write(place) as part:
         ...     _ = part.write_text("whole")
         >>> [file.name for file in place.parent.iterdir()]
         ['a.txt']

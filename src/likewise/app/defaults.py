@@ -1,4 +1,4 @@
-"""What a training is unless it is told otherwise: one table, which ``likewise train --print_config`` shows applied."""
+"""What a training is unless it is told otherwise: one table, which ``likewise train --print-config`` shows applied."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-Tree = dict[str, Any]
+Tree: TypeAlias = dict[str, Any]
+"""A configuration, or a part of one, as plain values."""
+
+Config: TypeAlias = Mapping[str, Any]
+"""The same, only read."""
 
 PHOTOGRAPHS: Mapping[str, Any] = {
     "images": "cub128",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from likewise.cli.defaults import Tree
-from likewise.cli.mistakes import Mistake, making
-from likewise.cli.parts import read_parts
-from likewise.cli.pieces import Machine, Store, shown_as
-from likewise.cli.screen import columns, note
+from likewise.app.build import Machine, Store, shown_as, this_machine
+from likewise.app.defaults import Config
+from likewise.app.errors import Note, UserError, making
+from likewise.app.parts import read_parts
+from likewise.app.runs import open_run
 from likewise.data import ImageCache
 from likewise.metrics import Interval
 from likewise.report import Compared, Part, Scores, measure_part, write_report
@@ -43,7 +44,7 @@ def model_file(run: Run, name: str | None) -> Path:
         >>> import tempfile
         >>> model_file(Run.create(tempfile.mkdtemp() + "/run", {}), None)
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
     if name is None:
         name = "best" if (run.folder / "best.safetensors").exists() else LAST
@@ -52,18 +53,20 @@ def model_file(run: Run, name: str | None) -> Path:
     if not file.is_file():
         there = [each for each in ("best", LAST) if (run.folder / f"{each}.safetensors").exists()]
         listed = f"it has {' and '.join(there)}" if there else "it has none yet"
-        raise Mistake(f"{run.folder} has no model {name}: {listed}")
+        raise UserError(f"{run.folder} has no model {name}: {listed}")
     return file
 
 
-def parts_of(run: Run, config: Tree, machine: Machine, *, model: str | None = None, test: Opening | None) -> list[Part]:
+def parts_of(
+    run: Run, config: Config, machine: Machine, *, model: str | None = None, test: Opening | None
+) -> list[Part]:
     """The validation part of a run, embedded, and its test part if that is to be opened.
 
     Examples:
         >>> import tempfile, torch
         >>> parts_of(Run.create(tempfile.mkdtemp() + "/run", {}), {}, Machine(torch.device("cpu")), test=None)
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
     file = model_file(run, model)
     with making(f"the model {file}"):
@@ -72,7 +75,7 @@ def parts_of(run: Run, config: Tree, machine: Machine, *, model: str | None = No
     store = Store(config, shown_as(config, embedder), machine)
     sealed = store.sealed(parts)
     if test is not None and sealed is None:
-        raise Mistake(f"{run.folder} has no test part: nothing was sealed when it was trained")
+        raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
     _, val = store.cut(parts)
     made = [] if val is None else [_embedded("validation", embedder, store.held(val), store)]
     if test is not None and sealed is not None:
@@ -97,34 +100,99 @@ def scores(part: Part) -> dict[str, Interval]:
     """
     found = measure_part(part, seed=0)
     if found is None:
-        raise Mistake(f"no image of the {part.name} part has another one of its class: there is nothing to find")
+        raise UserError(f"no image of the {part.name} part has another one of its class: there is nothing to find")
     first = found.scores["R@1"]  # precision at one is recall at one
     rows = {name: value for name, value in found.scores.items() if name.startswith("R@")}
     return {**rows, "P@1": first, **found.scores}
 
 
-def table(found: dict[str, Interval]) -> str:
-    """The metrics of a part, for a terminal.
+@dataclass(frozen=True)
+class Evaluation:
+    """What a model is worth, and where that is written.
+
+    Args:
+        model: the model's file.
+        parts: the parts that were measured, embedded.
+        scores: by part, the metrics with their 95% intervals.
+        report: the report's file.
+        openings: how often the test set has been opened so far.
 
     Examples:
-        >>> print(table({"R@1": Interval(0.5, 0.25, 0.75, 0.95, 10)}))
-               per cent  95% interval
-          R@1  50.00     25.00 to 75.00
+        >>> list(Evaluation.__dataclass_fields__)
+        ['model', 'parts', 'scores', 'report', 'openings']
     """
-    rows = [("", "per cent", "95% interval")]
-    for name, value in found.items():
-        rows.append((name, f"{100 * value.mean:.2f}", f"{100 * value.low:.2f} to {100 * value.high:.2f}"))
-    return columns(rows)
+
+    model: Path
+    parts: tuple[Part, ...]
+    scores: Mapping[str, Mapping[str, Interval]]
+    report: Path
+    openings: int
 
 
-def report_on(run: Run, config: Tree, machine: Machine, *, test: Opening | None) -> Path:
+def evaluate(
+    run: Run | str | Path,
+    *,
+    model: str | None = None,
+    test: str | None = None,
+    machine: Machine | None = None,
+) -> Evaluation:
+    """Measure a run's model on its validation classes, and on the sealed test set if that is to be opened.
+
+    Args:
+        run: the run, or its folder.
+        model: ``"best"`` (default), ``"last"`` (the end of training), or a file.
+        test: why the test set is opened, for the record; ``None`` leaves it sealed.
+        machine: where to compute; by default what Accelerate finds.
+
+    Examples:
+        >>> evaluate("nowhere")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
+    """
+    from likewise.app.training import config_of  # a parser, which trials do without
+
+    begun = run if isinstance(run, Run) else open_run(Path(run))
+    config, file = config_of(begun), model_file(begun, model)
+    opening = None if test is None else Opening(test)
+    parts = parts_of(begun, config, this_machine() if machine is None else machine, model=model, test=opening)
+    if not parts:
+        raise UserError(f"{begun.folder} has no validation part to measure on; --test opens the test set")
+    found = {}
+    for part in parts:
+        found[part.name] = scores(part)
+        plain = {name: value.mean for name, value in found[part.name].items()}
+        begun.record_evaluation("val" if part.name == "validation" else part.name, plain, model=file.stem)
+    return Evaluation(file, tuple(parts), found, write(begun, parts), len(begun.openings()))
+
+
+def report(run: Run | str | Path, out: Path | None = None, *, machine: Machine | None = None) -> Path:
+    """Write a run's report again, from its records and its validation part; returns its file.
+
+    Args:
+        run: the run, or its folder.
+        out: where to; by default ``report.html`` in the run's folder.
+        machine: where to compute; by default what Accelerate finds.
+
+    Examples:
+        >>> report("nowhere")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
+    """
+    from likewise.app.training import config_of  # a parser, which trials do without
+
+    begun = run if isinstance(run, Run) else open_run(Path(run))
+    parts = parts_of(begun, config_of(begun), this_machine() if machine is None else machine, test=None)
+    return write(begun, parts, out)
+
+
+def report_on(run: Run, config: Config, machine: Machine, *, test: Opening | None) -> Path:
     """Write the report of a run with what can be shown of it now.
 
     Examples:
         >>> import tempfile, torch
         >>> report_on(Run.create(tempfile.mkdtemp() + "/run", {}), {}, Machine(torch.device("cpu")), test=None)
         Traceback (most recent call last):
-        likewise.cli.mistakes.Mistake: .../run has no model model: it has none yet
+        likewise.app.errors.UserError: .../run has no model model: it has none yet
     """
     return write(run, parts_of(run, config, machine, test=test))
 
@@ -147,5 +215,7 @@ def write(
     layout = "tsne"
     if find_spec("sklearn") is None:
         layout = "pca"
-        note("the report's map shows principal components; pip install 'likewise[report]' gets t-SNE")
+        warnings.warn(
+            "the report's map shows principal components; pip install 'likewise[report]' gets t-SNE", Note, stacklevel=2
+        )
     return write_report(run.folder, parts, layout=layout, out=out, baselines=baselines, comparison=comparison)

@@ -1,0 +1,311 @@
+"""The options of ``likewise train``: what they are called, what they mean, and how they are read."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentError
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from jsonargparse import ArgumentParser
+from torch import nn
+
+from likewise.app.defaults import PHOTOGRAPHS, Tree, defaults_for, merged
+from likewise.app.errors import UserError, sentence
+from likewise.app.layers import stack, with_paths
+from likewise.app.objects import imported, kind_of, needed
+from likewise.app.options import check_options, flag
+from likewise.data import RECIPES
+from likewise.schema import SCHEMA, upgrade
+from likewise.train import Optimizer, Plan, Schedule
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which classes are held out.
+
+    Args:
+        validation: share of the training classes that is held out for validation; by default the data set's own "val"
+            part where it has one, else 0.1 (two classes at least); 0 for none.
+        test: share of the classes that is sealed for the test where the data set has no test part of its own; 0 for none.
+        seed: of the choice of classes.
+        folds: cut the training classes into so many folds, one of which is for validation, in place of a share.
+        fold: which of them, counted from 0.
+        contiguous: cut them in their order, as the reality check does, and not at random.
+
+    Examples:
+        >>> Split().test
+        0.2
+    """
+
+    validation: float | None = None
+    test: float = 0.2
+    seed: int = 0
+    folds: int | None = None
+    fold: int = 0
+    contiguous: bool = False
+
+
+@dataclass(frozen=True)
+class Model:
+    """The network.
+
+    Args:
+        trunk: a name that `likewise trunks` lists, timm:NAME or transformers:NAME.
+        weights: what the trunk starts from: a published name, a file, or null for random numbers.
+        dim: the size of the embeddings.
+        pool: avg, max, avg+max or gem.
+        head: linear, mlp or none.
+        normalize: scale embeddings to unit length.
+        freeze_bn: keep the trunk's batch norms as they are.
+        layer_norm: normalize the pooled features before the head.
+        in_channels: 3, or 1 for gray; by default what the trunk is made for.
+
+    Examples:
+        >>> Model().dim
+        512
+    """
+
+    trunk: str = "efficientnet_lite0"
+    weights: str | None = "imagenet"
+    dim: int | None = 512
+    pool: str = "avg"
+    head: str = "linear"
+    normalize: bool = True
+    freeze_bn: bool = True
+    layer_norm: bool = False
+    in_channels: int | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of earlier batches around the loss (XBM).
+
+    Args:
+        size: how many embeddings it holds.
+        warmup: how many batches are only remembered at first.
+
+    Examples:
+        >>> Memory(1024).warmup
+        0
+    """
+
+    size: int
+    warmup: int = 0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting of a configuration, or a group of them.
+
+    Args:
+        hint: its type; a dataclass is a group of settings.
+        help: what it means; that of a group is its docstring.
+        default: its value where nothing is given.
+
+    Examples:
+        >>> SETTINGS["seed"].default
+        0
+    """
+
+    hint: Any
+    help: str = ""
+    default: Any = None
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "data": Setting(Any, "a name that `likewise datasets` lists; --data.help NAME shows its options"),
+    "split": Setting(Split),
+    "images": Setting(
+        Literal[tuple(RECIPES)],
+        f"how images are cropped and shown: {', '.join(RECIPES)} (cub128; glyphs for Glyphs)",
+    ),
+    "model": Setting(Model),
+    "loss": Setting(
+        Any, "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)"
+    ),
+    "memory": Setting(Memory | None, "compare with earlier batches, too (--memory.size 1024)"),
+    "sampler": Setting(
+        Any, "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
+    ),
+    "optimizer": Setting(Optimizer),
+    "schedule": Setting(Schedule),
+    "plan": Setting(Plan),
+    "lens.every": Setting(
+        int, "steps between two looks at where the loss puts its weight, such as 50; 0 for none", default=0
+    ),
+    "lens.beside": Setting(nn.Module | None, "a second loss, whose gradient is compared with that of the loss"),
+    "seed": Setting(int, "of everything that is left to chance", default=0),
+    "out": Setting(str | None, "the run's folder (default: runs/DATA-TRUNK-LOSS-NUMBER)"),
+    "cache": Setting(str | None, "where decoded images are kept (default: LIKEWISE_CACHE, or ~/.cache/likewise)"),
+    "cache_on": Setting(
+        Literal["gpu", "ram", "disk"] | None,
+        "where pixels are during training: gpu, ram or disk (default: the first that they fit into)",
+    ),
+}
+"""Every setting by its name, in the order in which it is printed."""
+
+HINTS: Mapping[str, Any] = {
+    **{name: each.hint for name, each in SETTINGS.items() if "." not in name},
+    "lens": {name.partition(".")[2]: each.hint for name, each in SETTINGS.items() if name.startswith("lens.")},
+}
+"""The types of all settings, nested like a configuration."""
+
+CLASSES = {key: PHOTOGRAPHS[key] for key in ("loss", "sampler")}
+"""The classes whose options can be given although they are not named."""
+
+
+def add_settings(parser: ArgumentParser, tree: Tree) -> None:
+    """Add every setting to a parser.
+
+    Args:
+        parser: jsonargparse's parser.
+        tree: a configuration: arguments of its classes that follow from other settings are no options.
+
+    Examples:
+        >>> parser = ArgumentParser()
+        >>> add_settings(parser, {})
+        >>> parser.get_defaults().plan.epochs
+        20
+    """
+    for name, setting in SETTINGS.items():
+        path = tuple(name.split("."))
+        if kind_of(path) is not None:
+            _add_class(parser, path, tree, setting.help)
+        elif is_dataclass(setting.hint):
+            add_group(parser, name, setting.hint)
+        else:
+            parser.add_argument(flag(path), type=setting.hint, default=setting.default, help=setting.help)
+
+
+def add_group(parser: ArgumentParser, key: str, thing: Any, left_out: Collection[str] = ()) -> None:
+    """Add the arguments of a class to a parser, as options below a key.
+
+    Examples:
+        >>> parser = ArgumentParser()
+        >>> add_group(parser, "split", Split, left_out={"seed"})
+        >>> parser.get_defaults().split.test
+        0.2
+    """
+    parser.add_class_arguments(thing, key, skip=set(left_out), fail_untyped=False)
+    for action in parser._actions:
+        if action.dest == key:
+            action.help = SUPPRESS  # its options are listed one by one
+
+
+def _add_class(parser: ArgumentParser, path: tuple[str, ...], tree: Tree, help: str) -> None:
+    kind, chosen = kind_of(path), tree
+    assert kind is not None
+    for word in path:
+        chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
+    skip = set(kind.filled)
+    for depth, name in _classes(chosen):
+        skip |= {"loss.init_args." * depth + each for each in needed(kind, imported(name))}
+    parser.add_subclass_arguments(
+        imported(kind.base),
+        ".".join(path),
+        skip=skip,
+        metavar="NAME",
+        help=help,
+        fail_untyped=False,
+        as_group=len(path) == 1,
+    )
+
+
+def _classes(tree: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
+    """The classes of a loss and of the losses inside it."""
+    if isinstance(tree, dict) and isinstance(tree.get("class_path"), str):
+        yield depth, tree["class_path"]
+        inner = tree.get("init_args")
+        yield from _classes(inner.get("loss") if isinstance(inner, dict) else None, depth + 1)
+
+
+def configure(settings: Mapping[str, Any] | None = None, *, files: Sequence[str | Path] = ()) -> Tree:
+    """A complete configuration from settings, which are named like those of a configuration file.
+
+    Args:
+        settings: values by name, with dots for nesting; a class is given by its name or import path.
+        files: YAML files, later ones over earlier ones; settings win over files.
+
+    Examples:
+        >>> config = configure({"data": "Glyphs", "loss": "CircleLoss", "loss.gamma": 64})
+        >>> config["loss"]["class_path"], config["loss"]["init_args"]["gamma"]
+        ('likewise.losses.CircleLoss', 64.0)
+    """
+    pairs = [(tuple(name.split(".")), value) for name, value in (settings or {}).items()]
+    return parse_request(stack(files, pairs))
+
+
+def parse_request(given: Tree) -> Tree:
+    """The complete configuration for what files and flags say, in plain values.
+
+    Examples:
+        >>> from likewise.app.layers import read_request
+        >>> parse_request(read_request(["--data", "Glyphs", "--loss.alpha", "3"]))["loss"]["init_args"]["alpha"]
+        3.0
+    """
+    return _require(complete(given))
+
+
+def complete(given: Tree) -> Tree:
+    """What files and flags say, checked, over the defaults that go with it; data need not be given.
+
+    Examples:
+        >>> complete({})["model"]["trunk"]
+        'efficientnet_lite0'
+    """
+    checked = check_options(merged(CLASSES, given), HINTS)
+    return _parse(merged(defaults_for(checked), checked))
+
+
+def dump_configuration(given: Tree) -> str:
+    """The configuration for what files and flags say as YAML, in the form that ``--config`` takes.
+
+    Examples:
+        >>> from likewise.app.layers import read_request
+        >>> print(dump_configuration(read_request(["--data", "Glyphs"])))
+        schema: 2
+        data:
+          class_path: likewise.data.Glyphs
+        ...
+    """
+    return str(yaml.safe_dump(complete(given), sort_keys=False, allow_unicode=True))
+
+
+def check(tree: Tree) -> Tree:
+    """A configuration that was written down before, in any schema, checked and completed.
+
+    Examples:
+        >>> check({"data": {"class_path": "Glyphs"}, "loss": "CircleLoss"})["seed"]
+        0
+    """
+    try:
+        present = upgrade(tree)
+    except ValueError as error:
+        raise UserError(str(error)) from error
+    del present["schema"]
+    return _require(_parse(check_options(with_paths(present), HINTS)))
+
+
+def _parse(tree: Tree) -> Tree:
+    """A configuration with every default in it, as plain values."""
+    parser = ArgumentParser(exit_on_error=False)
+    add_settings(parser, tree)
+    try:
+        parsed: Tree = yaml.safe_load(parser.dump(parser.parse_object(tree), skip_unset=False))
+    except (ArgumentError, TypeError, ValueError) as error:
+        raise UserError(f"the configuration is not valid: {sentence(error)}") from error
+    return {"schema": SCHEMA, **parsed}
+
+
+def _require(tree: Tree) -> Tree:
+    """A configuration that says at least what is to be learned from what."""
+    for key, example in (("data", "--data ImageFolder --data.root photos"), ("loss", "--loss CircleLoss")):
+        if tree[key] is None:
+            raise UserError(f"--{key} must be given, such as {example}; `likewise {_LISTED[key]}` lists what there is")
+    return tree
+
+
+_LISTED = {"data": "datasets", "loss": "losses"}

@@ -1,0 +1,218 @@
+"""What files and flags say, as one tree: files first, flags over them, later ones over earlier ones.
+
+Flags win over files wherever they stand.  Where a class is changed, the arguments of the class before it go, and with a
+loss the learning rates of its own parameters: an alpha that was chosen for one loss says nothing about another.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from likewise.app.defaults import Tree, merged, other_class
+from likewise.app.errors import UserError, nearest, sentence
+from likewise.app.objects import kind_of, resolve
+from likewise.schema import upgrade
+
+
+class Flag(NamedTuple):
+    """A word of a command line that begins with two dashes, and its value.
+
+    Examples:
+        >>> flags_of(["--loss.alpha=3", "--cache-on", "ram"])
+        [Flag(key='loss.alpha', value='3'), Flag(key='cache-on', value='ram')]
+    """
+
+    key: str
+    value: str | None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The setting: its first word has dashes on a command line, and underscores in a file."""
+        first, *rest = self.key.split(".")
+        if "_" in first:
+            raise UserError(f"there is no option --{self.key}; did you mean --{'.'.join([_dashed(first), *rest])}?")
+        return (first.replace("-", "_"), *rest)
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def flags_of(words: Sequence[str]) -> list[Flag]:
+    """The flags of a command line.
+
+    Examples:
+        >>> flags_of(["--seed", "3"])
+        [Flag(key='seed', value='3')]
+    """
+    flags = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise UserError(f"{word!r} must follow an option, such as --config {word}")
+        key, equals, value = word[2:].partition("=")
+        if equals:
+            flags.append(Flag(key, value))
+        else:
+            flags.append(Flag(key, rest.pop(0) if rest and not rest[0].startswith("--") else None))
+    return flags
+
+
+def read_request(words: Sequence[str]) -> Tree:
+    """What a command line and the files that it names say; texts of flags are not yet converted.
+
+    Examples:
+        >>> read_request(["--loss", "ProxyAnchorLoss", "--loss.alpha", "16"])
+        {'loss': {'class_path': 'likewise.losses.ProxyAnchorLoss', 'init_args': {'alpha': '16'}}}
+    """
+    files, settings = [], []
+    for flag in flags_of(words):
+        path = flag.path
+        if flag.value is None:
+            what = "the name of a file" if flag.key == "config" else "a value"
+            raise UserError(f"--{flag.key} must be followed by {what}")
+        if flag.key == "config":
+            files.append(flag.value)
+        else:
+            settings.append((path, flag.value))
+    return stack(files, settings)
+
+
+def stack(files: Iterable[str | Path], settings: Iterable[tuple[tuple[str, ...], Any]]) -> Tree:
+    """Files, later ones over earlier ones, and settings over them.
+
+    Args:
+        files: configuration files.
+        settings: values by path.
+
+    Examples:
+        >>> stack([], [(("model", "dim"), 8), (("loss",), "CircleLoss")])
+        {'model': {'dim': 8}, 'loss': {'class_path': 'likewise.losses.CircleLoss'}}
+    """
+    above: Tree = {}
+    for path, value in settings:
+        _place(above, path, value)
+    result: Tree = {}
+    for layer in (*map(read_file, files), above):
+        if _is_other_loss(result, layer):
+            result = _without_its_rates(result)
+        result = merged(result, layer)
+    return result
+
+
+def read_file(name: str | Path) -> Tree:
+    """A configuration file in the present schema, with every class by its import path.
+
+    Examples:
+        >>> read_file("nowhere.yaml")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: --config: there is no file nowhere.yaml
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"--config: there is no file {name}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--config {name}: {sentence(error)}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{name} must be YAML, but it is not: {sentence(error)}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise UserError(f"{name} must have keys such as data, model and loss, but it is a {type(content).__name__}")
+    try:
+        present = upgrade(content)
+    except ValueError as error:
+        raise UserError(f"{name}: {error}") from error
+    del present["schema"]  # no option: what is read is of the present one
+    return with_paths(present)
+
+
+def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:
+    """A tree in which every class stands with its import path.
+
+    Examples:
+        >>> with_paths({"loss": "CircleLoss"})
+        {'loss': {'class_path': 'likewise.losses.CircleLoss'}}
+    """
+    result: Tree = {}
+    for key, value in tree.items():
+        path = within if key == "init_args" else (*within, key)
+        kind = None if key == "init_args" else kind_of(path)
+        if isinstance(value, str) and kind is not None:
+            value = {"class_path": value}
+        if isinstance(value, Mapping):
+            value = with_paths(value, path)
+            strange = [each for each in value if each not in ("class_path", "init_args")] if kind is not None else []
+            if strange:
+                key = ".".join(path)
+                raise UserError(
+                    f"{key} must have class_path and init_args, but it has {strange[0]}{_meant(strange[0])}"
+                )
+            if kind is not None and isinstance(value.get("class_path"), str):
+                value["class_path"] = resolve(kind, value["class_path"])
+        result[key] = value
+    return result
+
+
+def _meant(word: str) -> str:
+    return nearest(word, ["class_path", "init_args"]) or ": write it under init_args"
+
+
+def _place(tree: Tree, path: tuple[str, ...], value: Any) -> None:
+    """Put a setting into a tree; a class keeps the arguments that stand there, unless they are of another class."""
+    node = tree
+    for place, word in enumerate(path[:-1]):
+        node = _inside(node, word)
+        if kind_of(path[: place + 1]) is not None:
+            node = _inside(node, "init_args")
+    last = path[-1]
+    value = _read_mapping(value)
+    if kind_of(path) is not None:
+        value = with_paths({last: None if value in ("null", "None") else value}, path[:-1])[last]
+    elif isinstance(value, Mapping):
+        value = with_paths(value, path)
+    node[last] = merged({last: node.get(last)}, {last: value})[last]
+
+
+def _inside(node: Tree, word: str) -> Tree:
+    if not isinstance(node.get(word), dict):
+        node[word] = {}
+    inner: Tree = node[word]
+    return inner
+
+
+def _read_mapping(value: Any) -> Any:
+    """The mapping that a text in braces is; any other value as it is."""
+    import yaml
+
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
+
+
+GROUPS = ("trunk", "head", "model", "loss")
+"""Learning rates that are not those of one loss's own parameters."""
+
+
+def _is_other_loss(below: Tree, above: Tree) -> bool:
+    old, new = below.get("loss"), above.get("loss")
+    return isinstance(old, dict) and isinstance(new, dict) and other_class(old, new)
+
+
+def _without_its_rates(tree: Tree) -> Tree:
+    """The tree without learning rates for what the loss before had to learn: its proxies, its beta."""
+    result = copy.deepcopy(tree)
+    optimizer = result.get("optimizer")
+    if isinstance(optimizer, dict) and isinstance(optimizer.get("lrs"), dict):
+        optimizer["lrs"] = {name: rate for name, rate in optimizer["lrs"].items() if name in GROUPS}
+    return result

@@ -1,0 +1,229 @@
+"""The options of a configuration: which names there are, and which values each of them takes.
+
+A configuration is checked here before jsonargparse completes it, against the settings and the constructors of the chosen
+classes, so that every error is one sentence that names the option.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from types import NoneType
+from typing import Any, TypeAlias
+
+from likewise.app.defaults import Tree
+from likewise.app.errors import UserError, nearest
+from likewise.app.objects import Kind, imported, kind_of, needed
+from likewise.app.values import Misfit, convert, is_class_hint, members_of
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument of a class.
+
+    Args:
+        hint: its type hint; ``Any`` where it has none that can be read.
+        required: whether the class cannot do without it.
+
+    Examples:
+        >>> from likewise.losses import CircleLoss
+        >>> options_of(CircleLoss)["gamma"]
+        Option(hint=<class 'float'>, required=False)
+    """
+
+    hint: Any
+    required: bool
+
+
+def options_of(thing: Any) -> dict[str, Option]:
+    """The arguments of a class's constructor, by name.
+
+    Examples:
+        >>> from likewise.data import ImageFolder
+        >>> options_of(ImageFolder)["root"].required
+        True
+    """
+    hints = _hints(thing)
+    return {
+        each.name: Option(hints.get(each.name, Any), each.default is inspect.Parameter.empty)
+        for each in inspect.signature(thing).parameters.values()
+        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    }
+
+
+def _hints(thing: Any) -> dict[str, Any]:
+    """Type hints by argument; those that cannot be resolved, because a name is not imported, are left out."""
+    bases = inspect.getmro(thing)
+    if not is_dataclass(thing):
+        try:
+            return typing.get_type_hints(thing.__init__)
+        except (NameError, AttributeError, TypeError):
+            return {}
+    hints: dict[str, Any] = {}
+    for base in reversed(bases):  # each in the names of its own module, unlike those of the made __init__
+        if is_dataclass(base):
+            try:
+                hints |= inspect.get_annotations(base, eval_str=True)
+            except (NameError, AttributeError, TypeError):
+                continue
+    return hints
+
+
+def flag(path: Path) -> str:
+    """An option as it is written on a command line: dashes in the first word, underscores in the others.
+
+    Examples:
+        >>> flag(("cache_on",)), flag(("plan", "log_every"))
+        ('--cache-on', '--plan.log_every')
+    """
+    return "--" + ".".join([path[0].replace("_", "-"), *path[1:]])
+
+
+def check_options(tree: Mapping[str, Any], settings: Mapping[str, Any]) -> Tree:
+    """Check the names and the types of a configuration's settings, and convert texts of a command line.
+
+    Args:
+        tree: a configuration whose classes are given by import paths.
+        settings: the type hint of every setting by its name; a mapping of hints is a group.
+
+    Examples:
+        >>> check_options({"seed": "3"}, {"seed": int})
+        {'seed': 3}
+        >>> check_options({"sed": 3}, {"seed": int})
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: there is no option --sed; did you mean --seed?
+    """
+    for key, value in tree.items():
+        if key not in settings:
+            raise _unknown_setting(key, value, settings)
+    return {key: _check(value, settings[key], (key,)) for key, value in tree.items()}
+
+
+def _check(value: Any, hint: Any, path: Path) -> Any:
+    kind = kind_of(path)
+    if kind is not None:
+        return _check_named(value, members_of(hint), kind, path)
+    if isinstance(hint, Mapping):
+        return _check_group(value, {name: Option(each, False) for name, each in hint.items()}, path)
+    for member in members_of(hint) if len(path) == 1 else ():
+        if is_dataclass(member):
+            return _check_group(value, options_of(member), path, NoneType in members_of(hint), member)
+    if isinstance(value, Mapping) and not any(map(_takes_mapping, members_of(hint))):
+        raise UserError(f"there is no option {_first_leaf(path, value)}; {flag(path)} has a single value")
+    try:
+        return convert(value, hint)
+    except Misfit as misfit:
+        raise UserError(f"{flag((*path, *misfit.inside))} {misfit}") from None
+
+
+def _takes_mapping(hint: Any) -> bool:
+    origin = typing.get_origin(hint) or hint
+    return hint is Any or is_class_hint(hint) or (inspect.isclass(origin) and issubclass(origin, Mapping))
+
+
+def _check_group(
+    value: Any, options: Mapping[str, Option], path: Path, optional: bool = False, owner: Any = None
+) -> Tree | None:
+    """A group of settings, such as those of the model."""
+    if value in (None, "null", "None") and optional:
+        return None
+    if not isinstance(value, Mapping):
+        must = f"{'null, or ' if optional else ''}given by its options: {', '.join(flag((*path, each)) for each in options)}"
+        raise UserError(f"{flag(path)} must be {must}")
+    _check_names(value, options, path, flag(path))
+    return _check_arguments(value, options, path, owner)
+
+
+def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -> Tree | None:
+    """A class that is given by its name, with its options."""
+    if value is None and (len(path) == 1 or NoneType in members or Any in members):
+        return None  # whether data and a loss are there is asked of the whole configuration
+    said = value if isinstance(value, Mapping) else {}
+    arguments = said.get("init_args") or {}
+    if not isinstance(said.get("class_path"), str) or not isinstance(arguments, Mapping):
+        inside = [flag((*path, each)) for each in arguments] if isinstance(arguments, Mapping) else []
+        reason = f": {inside[0]} is one of its options" if inside else ""
+        raise UserError(f"{flag(path)} must be the name of a {kind.what}{reason}")
+    thing = imported(said["class_path"])
+    bases = tuple(filter(is_class_hint, members))
+    if bases and not issubclass(thing, bases):
+        names = " or a ".join(base.__name__ for base in bases)
+        raise UserError(f"{flag(path)} must be a {names}, but it is {said['class_path']}")
+    return {**said, **_check_init(arguments, thing, kind, path)}
+
+
+def _check_init(arguments: Mapping[str, Any], thing: Any, kind: Kind, path: Path) -> Tree:
+    """The arguments of a class, without those that follow from the rest of the configuration."""
+    filled = {*kind.filled, *needed(kind, thing)}
+    taken = options_of(thing)
+    for name in arguments:
+        if name in filled and name in taken:
+            raise UserError(f"there is no option {flag((*path, name))}: it follows from the rest of the configuration")
+    options = {name: option for name, option in taken.items() if name not in filled}
+    if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(thing).parameters.values()):
+        options |= {name: Option(Any, False) for name in arguments if name not in options}
+    _check_names(arguments, options, path, thing.__name__)
+    checked = _check_arguments(arguments, options, path, thing)
+    return {"init_args": checked} if checked else {}
+
+
+def _check_names(value: Mapping[str, Any], options: Mapping[str, Option], path: Path, owner: str) -> None:
+    for name in value:
+        if name not in options:
+            close = nearest(name, options).replace("did you mean ", f"did you mean {flag((*path, ''))}")
+            known = f"; {owner} has {', '.join(options)}" if options else f"; {owner} has no options"
+            raise UserError(f"there is no option {flag((*path, name))}{close or known}")
+
+
+def _check_arguments(value: Mapping[str, Any], options: Mapping[str, Option], path: Path, owner: Any) -> Tree:
+    checked = {name: _check(each, options[name].hint, (*path, name)) for name, each in value.items()}
+    for name, option in options.items():
+        if option.required and name not in value:
+            meaning = _meaning(owner, name)
+            raise UserError(f"{flag((*path, name))} must be given" + (f": {meaning}" if meaning else ""))
+    return checked
+
+
+def _meaning(thing: Any, name: str) -> str:
+    """What a docstring says of an argument, up to the first semicolon."""
+    from docstring_parser import parse
+
+    for base in thing.__mro__:
+        for each in parse(base.__doc__ or "").params:
+            if each.arg_name == name and each.description:
+                return " ".join(each.description.split(";")[0].replace("`", "").split()).rstrip(".")
+    return ""
+
+
+def _unknown_setting(key: str, value: Any, settings: Mapping[str, Any]) -> UserError:
+    """The error about a name that is no setting and no group of settings."""
+    if key.replace("-", "_") in settings:
+        return UserError(f"{key} must be written {key.replace('-', '_')} outside of a command line")
+    name = _first_leaf((key,), value)
+    known = [flag(path) for path in _paths(settings)]
+    close = nearest(name, known)
+    return UserError(f"there is no option {name}{close or '; likewise train --help lists the options'}")
+
+
+def _paths(settings: Mapping[str, Any], within: Path = ()) -> Iterator[Path]:
+    """Every option that does not depend on a class that is chosen."""
+    for name, hint in settings.items():
+        path = (*within, name)
+        yield path
+        if isinstance(hint, Mapping):
+            yield from _paths(hint, path)
+        for member in members_of(hint) if kind_of(path) is None else ():
+            if is_dataclass(member):
+                yield from ((*path, each) for each in options_of(member))
+
+
+def _first_leaf(path: Path, value: Any) -> str:
+    """The first option inside a value."""
+    while isinstance(value, Mapping) and value:
+        key, value = next(iter(value.items()))
+        path = (*path, str(key))
+    return flag(path)

@@ -1,0 +1,145 @@
+"""Train from a configuration, and continue a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from likewise.app.build import Machine, Pieces, fit_batches, make_pieces, make_settings, this_machine
+from likewise.app.configuration import check
+from likewise.app.defaults import Tree
+from likewise.app.errors import EXPECTED, UserError, ours, sentence
+from likewise.app.parts import read_parts
+from likewise.app.runs import open_run
+from likewise.train import Collapsed, NotFinite, Run
+
+OnStart: TypeAlias = Callable[[Pieces, str], None]
+
+
+def train(
+    config: Tree,
+    folder: str | Path | None = None,
+    *,
+    machine: Machine | None = None,
+    shrink_batches: bool = True,
+    on_start: OnStart | None = None,
+) -> Run:
+    """Train what a configuration describes, and write the report.
+
+    Args:
+        config: a complete configuration, as `configure` returns it.
+        folder: the run's folder; by default the configuration's ``out``, or ``runs/DATA-TRUNK-LOSS-NUMBER``.
+        machine: where to train; by default what Accelerate finds.
+        shrink_batches: use fewer classes per batch where there are not as many, with a warning.
+        on_start: called with the objects of the training and the run's folder before the first step.
+
+    Returns:
+        The finished run.
+
+    Examples:
+        >>> from likewise import app
+        >>> train(app.configure({"data": "Glyphs", "optimizer.lr": -1.0}))
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
+    """
+    make_settings(config)  # an error in them is raised before data are read
+    machine = this_machine() if machine is None else machine
+    parts = read_parts(config["data"], config["split"])
+    if shrink_batches:
+        config = fit_batches(config, parts, machine)
+    pieces = make_pieces(config, machine, parts)
+    chosen = _agree(str(folder or config["out"] or _find_folder(config, pieces)), machine)
+    return _train(pieces, config, chosen, machine, on_start, resume=False)
+
+
+def resume(folder: str | Path, *, machine: Machine | None = None, on_start: OnStart | None = None) -> Run:
+    """Continue a run from its last checkpoint, and write the report; a finished run is returned unchanged.
+
+    Args:
+        folder: the run's folder.
+        machine: where to train; by default what Accelerate finds.
+        on_start: called with the objects of the training and the run's folder before the first step.
+
+    Examples:
+        >>> resume("nowhere")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
+    """
+    begun = open_run(Path(folder))
+    if begun.finished:
+        return begun
+    config = config_of(begun)
+    machine = this_machine() if machine is None else machine
+    return _train(make_pieces(config, machine), config, str(folder), machine, on_start, resume=True)
+
+
+def config_of(begun: Run) -> Tree:
+    """The configuration of a run.
+
+    Examples:
+        >>> import tempfile
+        >>> config_of(Run.create(tempfile.mkdtemp() + "/run", {"config": {"data": "Glyphs", "loss": "CircleLoss"}}))[
+        ...     "seed"
+        ... ]
+        0
+    """
+    said = begun.description.get("config")
+    if not isinstance(said, dict):
+        raise UserError(
+            f"{begun.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
+        )
+    return check(said)
+
+
+def _train(
+    pieces: Pieces, config: Tree, folder: str, machine: Machine, on_start: OnStart | None, *, resume: bool
+) -> Run:
+    from likewise.app.evaluation import report_on  # the report needs packages that a training does not
+
+    if on_start is not None:
+        on_start(pieces, folder)
+    finished = _train_guarded(pieces, config, folder, machine, resume)
+    if machine.main:
+        report_on(finished, config, machine, test=None)
+    return finished
+
+
+def _train_guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool) -> Run:
+    """Train; what the library refuses before the first measurement is an error of the user's."""
+    before = _measured(folder)
+    try:
+        return pieces.train(folder, config, machine, resume=resume)
+    except (*EXPECTED, RuntimeError) as error:
+        if _measured(folder) <= before and ours(error) and not isinstance(error, NotFinite | Collapsed):
+            raise UserError(f"the training: {sentence(error)}") from error
+        raise
+
+
+def _measured(folder: str) -> int:
+    file = Path(folder, "metrics.jsonl")
+    return file.stat().st_size if file.exists() else 0
+
+
+def _find_folder(config: Tree, pieces: Pieces) -> str:
+    """``runs/DATA-TRUNK-LOSS-NUMBER``, with the first number that is free."""
+    loss = config["loss"]["class_path"].rpartition(".")[2].removesuffix("Loss")
+    name = "-".join(_simplify(each) for each in (pieces.name, config["model"]["trunk"], loss))
+    number = 1
+    while Path("runs", f"{name}-{number}").exists():
+        number += 1
+    return f"runs/{name}-{number}"
+
+
+def _simplify(text: str) -> str:
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-.") or "images"
+
+
+def _agree(folder: str, machine: Machine) -> str:
+    """The folder that the first process chose."""
+    if machine.processes == 1:
+        return folder
+    from accelerate.utils import broadcast_object_list
+
+    return str(broadcast_object_list([folder])[0])
