@@ -18,6 +18,7 @@ from likewise.formula import (
     NEGATIVES,
     OPERATIONS,
     POSITIVES,
+    SIMILARITIES,
     Count,
     Fold,
     Folded,
@@ -131,9 +132,11 @@ def test_values_and_derivatives_are_those_of_the_dense_engine(tmp_path: Path):
         )
 
 
-def test_every_operation_and_every_fold_is_spelled():
+def test_every_operation_and_every_fold_is_spelled(tmp_path: Path):
     assert {f"operation {name}" for name in OPERATIONS} <= set(FORMULAS)
     assert set(FOLDS) == {LogSumExp, Sum, Mean, Max, Min, Count}
+    names = evaluated(javascript.RUNTIME, "JSON.stringify(Object.keys(LINKS))", tmp_path)
+    assert set(json.loads(names)) == javascript.LINKS <= set(SIMILARITIES)
 
 
 def test_numbers_per_anchor_and_per_pair_get_their_derivatives(tmp_path: Path):

@@ -112,7 +112,10 @@ UNIT = torch.tensor([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8], [0.8, 0.
         (lambda: Masks([[True]], [[True]]), "positive must be a boolean matrix, but it is a list"),
         (lambda: Pairs(Y, Y[:1], Y, Y), "anchors and positives must have one length, but they have 4 and 1"),
         (lambda: Pairs([0], Y, Y, Y), "anchors must be a tensor of indices, but it is a list"),
-        (lambda: Triplets(Y, Y, Y[:1]), "a triplet needs an anchor, a positive and a negative"),
+        (
+            lambda: Triplets(Y, Y, Y[:1]),
+            "anchors, positives and negatives of triplets must have one length, but they have 4, 4 and 1",
+        ),
         (lambda: Triplets(Y, Y, Y, valid=Y), "valid must be one boolean for each of the 4 triplets"),
         (lambda: NTXentLoss()(E, relation=Labels(Y.to("meta"))), "relation must be on the device of embeddings, cpu"),
         (lambda: SoftmaxLoss(2, 3)(E, Y + 1), "labels must be in 0..1, one proxy for each class.*start at 1"),

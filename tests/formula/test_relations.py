@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -103,8 +104,8 @@ def test_two_views_and_text_to_image():
     [
         (Labels(index(0, 1)), r"relation must have shape \(4, 4\), anchors x references, but its labels has"),
         (Masks(torch.eye(3) > 0, torch.eye(3) < 1), r"relation must have shape \(4, 4\)"),
-        (Triplets(index(0), index(1), index(4)), r"negatives must be indices in 0..3 of the references"),
-        (Pairs(index(0), index(-1), index(0), index(1)), r"positives must be indices in 0..3"),
+        (Triplets(index(0), index(1), index(4)), r"negatives of relation must be indices in 0..3 of the references"),
+        (Pairs(index(0), index(-1), index(0), index(1)), r"positives of relation must be indices in 0..3"),
         ("labels", "relation must be a Relation"),
     ],
 )
@@ -119,6 +120,10 @@ def test_indices_are_whole_numbers_of_any_width():
     for dtype in (torch.int8, torch.uint8, torch.int32):
         relation = Triplets(*(index(i).to(dtype) for i in range(3))).with_shape(3, 3)
         assert relation.masks()[0].nonzero().tolist() == [[0, 1]]
+    for kind in (np.uint16, np.int64):
+        backwards = (np.arange(6, dtype=kind)[i::-3] for i in range(3, 6))  # a stride that torch does not have
+        relation = Triplets(*backwards).with_shape(6, 6)
+        assert relation.masks()[0].nonzero().tolist() == [[0, 1], [3, 4]]
 
 
 def test_a_pair_named_once_is_the_same_unordered_pair_named_twice():
@@ -132,7 +137,7 @@ def test_a_pair_named_once_is_the_same_unordered_pair_named_twice():
 
 def test_masks_are_checked():
     eye = torch.eye(2, dtype=torch.bool)
-    with pytest.raises(ValueError, match="a pair must not be positive and negative at once"):
+    with pytest.raises(ValueError, match=r"must not overlap, but the pair of anchor and reference \(0, 0\) is both"):
         Masks(eye, eye)
     with pytest.raises(ValueError, match="positive must be a boolean matrix"):
         Masks(eye.float(), eye)
@@ -195,9 +200,14 @@ def test_labels_with_a_relation_are_read_per_class():
         (index(0, 1, 2), {}, "relation must be a Relation .* but it is a Tensor"),
         ((index(0), [1], index(2)), {}, r"relation\[1\] must be a tensor of indices, but it is a list"),
         ((index(0), index(1), torch.ones(1)), {}, r"relation\[2\] must be 1-D integer indices"),
-        ((index(0), index(1), index(2, 3)), {}, "a triplet needs an anchor, a positive and a negative"),
-        ((index(0), index(1, 2), index(0), index(3)), {}, "anchors and positives must have one length"),
-        ((index(0), index(1), index(12)), {}, r"negatives must be indices in 0\.\.11 of the references"),
+        ((index(0), index(1), index(2, 3)), {}, r"relation\[2\] must have one length, but they have 1, 1, 2"),
+        ((index(0), index(1, 2), index(0), index(3)), {}, r"relation\[0\], relation\[1\] must have one length"),
+        ((index(0), index(1), index(2), index(1, 3)), {}, r"relation\[2\], relation\[3\] must have one length"),
+        ((index(0), index(1), index(0), index(1)), {}, r"pairs of a relation must not overlap, .* \(0, 1\) is both"),
+        ((index(0), index(1), np.ones(1)), {}, r"relation\[2\] must be a tensor of indices, but it is a ndarray"),
+        (None, {"labels": (index(0),) * 3}, "labels must be a tensor, but it is a tuple; give .* as relation="),
+        (None, {"references": (index(0),) * 4}, "references must be a tensor, but it is a tuple; give .* as relation="),
+        ((index(0), index(1), index(12)), {}, r"negatives of relation must be indices in 0\.\.11 of the references"),
         ((index(0), index(1), index(2)), {"labels": index(0)}, "labels must have one entry for each of the 12"),
         ((index(0), index(1), index(2)), {"reference_labels": index(0)}, "references must be given together"),
         (

@@ -48,6 +48,20 @@ def test_equal_to_the_function(name: str):
     assert same(two.evaluate(case, slice(0, 60)), one_shot(case))
 
 
+def test_options_from_iterators():
+    """An iterator is read once: the constructor keeps what it read."""
+    x, y, _ = two.samples(two.CASES["retrieval"])
+    cases: list[tuple[Any, dict[str, Any]]] = [
+        (Retrieval(ks=(k for k in (1, 5))), retrieval(x, y, ks=(1, 5))),
+        (Retrieval(metrics=iter(two.NAMES)), retrieval(x, y, metrics=two.NAMES)),
+        (Verification(far=(rate for rate in (0.1, 0.2))), verification(x, y, far=(rate for rate in (0.1, 0.2)))),
+    ]
+    for metric, expected in cases:
+        metric.update(x, y)
+        assert metric.compute() == metric.compute() == expected
+    assert "TAR@0.2" in expected
+
+
 @pytest.mark.slow
 def test_two_ranks_are_one(tmp_path: Path):
     """Uneven numbers of samples, and none: both ranks have the result of all samples, in the order of ranks."""
@@ -108,6 +122,9 @@ def test_state():
         (lambda: Retrieval(ks=(0,)), "each of ks must be a whole number ≥ 1, but it is 0"),
         (lambda: Retrieval(ties="lucky"), "ties must be one of"),
         (lambda: Retrieval(similarity="manhattan"), "similarity must be"),
+        (lambda: Retrieval(memory=0), "memory must be a whole number ≥ 1, but it is 0"),
+        (lambda: Clustering(iterations=-1), "iterations must be a whole number ≥ 1, but it is -1"),
+        (lambda: Clustering(seed=0.5), "seed must be a whole number ≥ 0, but it is 0.5"),
         (lambda: Verification(far=(2.0,)), "each of far must be above 0 and at most 1, but it is 2.0"),
         (lambda: Clustering()(torch.eye(3), [1, 2]), "labels must have one entry for each of the 3 embeddings"),
         (lambda: Retrieval()(torch.eye(3)[0], [1]), r"embeddings must have shape \(n, d\)"),

@@ -452,6 +452,22 @@ def test_empty_ranks():
     assert found.positives.tolist() == [0, 0, 0]
 
 
+def test_long_embeddings_have_the_limit_of_losses():
+    """Norms whose squares are representable, in every dtype: the numbers of the same embeddings scaled down."""
+    x, y = torch.randn(40, 256, generator=torch.Generator().manual_seed(5)), torch.arange(40) % 7
+    x = x / x.norm(dim=1, keepdim=True).amax()
+    for similarity, dtype, exponent in (
+        ("dot", torch.float32, 63),
+        (Euclidean(normalize=False), torch.float32, 62),
+        (Euclidean(normalize=False), torch.bfloat16, 62),
+        (Euclidean(normalize=False), torch.float16, 15),
+        ("dot", torch.float64, 500),
+    ):
+        scaled = x.to(dtype)
+        expected = retrieval(scaled, y, similarity=similarity)
+        assert retrieval(scaled * 2.0**exponent, y, similarity=similarity) == expected, (similarity, dtype)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
@@ -504,8 +520,16 @@ def test_empty_ranks():
         ((torch.eye(3),), {"relevant": lambda i, j: 1}, "relevant must return a boolean tensor"),
         ((torch.eye(3),), {"relevant": "all"}, "relevant must be a boolean matrix, a function or a Relation"),
         ((torch.eye(3),), {"relevant": torch.ones(3, 3).bool(), "reduce": "macro"}, "labels must be given for reduce"),
-        ((torch.full((3, 2), 1e30), torch.zeros(3).long()), {"similarity": "dot"}, "finite similarities"),
-        ((torch.eye(3) * 1e20, torch.zeros(3).long()), {"similarity": Euclidean(normalize=False)}, "would overflow"),
+        (
+            (torch.full((3, 2), 1e30), torch.zeros(3).long()),
+            {"similarity": "dot"},
+            "embeddings must have norms of at most 1.3e",
+        ),
+        (
+            (torch.eye(3) * 1e20, torch.zeros(3).long()),
+            {"similarity": Euclidean(normalize=False)},
+            "norms of at most 9.2e",
+        ),
         ((torch.eye(3), ["a", "b", "c"]), {}, "labels must hold numbers, but its dtype is <U1; encode_labels"),
         (
             (torch.eye(3), torch.zeros(3).long()),

@@ -137,6 +137,12 @@ def test_equal_similarities_and_equal_embeddings():
             assert found == oracle(S, positive, negative), miner
             pairs = len({(a, p) for a, p, _ in found}), len({(a, n) for a, _, n in found})
             assert miner.count(batch, labels, similarity=line) == (*pairs, len(found))
+            expected = losses.MultiSimilarityLoss(similarity=line)(
+                batch, relation=tuple(torch.tensor(sorted(found), dtype=torch.int64).reshape(-1, 3).T)
+            )
+            for backend in ("dense", "chunked"):
+                loss = losses.MultiSimilarityLoss(similarity=line, miner=miner, backend=backend)
+                torch.testing.assert_close(loss(batch, labels), expected, msg=f"{miner} on {backend}")
 
 
 def test_raw_with_other_minings():

@@ -328,7 +328,7 @@ def _similarity(loss: Any, between: str) -> str:
         if compared is not loss.proxies:
             raise NotPrintableError(f"how {type(loss).__name__} compares proxies has no JavaScript")
     kind = next((name for name, known in SIMILARITIES.items() if type(known) is type(similarity)), None)
-    if kind is None or f"\n  {kind}: (" not in javascript.RUNTIME:
+    if kind not in javascript.LINKS:
         raise NotPrintableError(f"the similarity {similarity!r} has no JavaScript")
     return f"{{ kind: {json.dumps(kind)}, normalize: {json.dumps(similarity.normalize)} }}"
 

@@ -236,7 +236,7 @@ def mined_record(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> dict[st
     """
     if not isinstance(loss, PairLoss) or loss.miner is None:
         return {}
-    miner = _copy_for_call(loss).miner  # a generator of its own
+    miner = _copy_for_call(loss).miner  # with a copy of the generator, so that counting does not change the next draw
     assert miner is not None
     return {"mined": miner.count(embeddings, labels, similarity=loss.similarity)._asdict()}
 

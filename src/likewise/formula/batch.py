@@ -258,6 +258,9 @@ def batch_from_embeddings(
         ...
         ValueError: labels must have one entry for each of the 2 embeddings, but it has 1
     """
+    for name, value in (("labels", labels), ("references", references)):
+        if isinstance(value, tuple):  # the place of the indices in other libraries
+            raise TypeError(f"{name} must be a tensor, but it is a tuple; give a miner's indices as relation=")
     anchors = embeddings_of("embeddings", embeddings)
     half = same_half(embeddings)
     m = n = len(anchors)

@@ -135,7 +135,8 @@ def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
     """
     if not can_read_values(rows):
         return
-    limit = torch.finfo(rows.dtype).max / room
+    dtype = torch.promote_types(rows.dtype, torch.float32)  # in which half precision is computed
+    limit = torch.finfo(dtype).max / room
     largest = max(abs(float(each)) for each in torch.aminmax(rows.detach()))
     if largest * largest * rows.shape[1] <= limit:  # a power that overflows would be an error
         return
@@ -146,7 +147,7 @@ def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
         norm = math.hypot(*rows[row].tolist())  # finite where its square is not
         raise ValueError(
             f"{name} must have norms of at most {math.sqrt(limit):.1e} where they are not normalized, because "
-            f"{str(rows.dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norm:.1e}"
+            f"{str(dtype).removeprefix('torch.')} represents no larger squares, but row {row} has norm {norm:.1e}"
         )
 
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar, Union
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Formula:
             return _whole_power(self, int(exponent))  # type: ignore[arg-type]
         if as_formula(exponent).rank is not Rank.NUMBER:
             raise TypeError(f"the exponent of a power must be a number, but it is {exponent!r}; write exp(b * log(a))")
-        if isinstance(exponent, float) and not math.isfinite(exponent):
+        if isinstance(exponent, float) and not torch.compiler.is_compiling() and not math.isfinite(exponent):
             raise ValueError(f"the exponent of a power must be finite, but it is {exponent!r}")
         return apply("power", self, exponent)
 
@@ -354,7 +355,7 @@ def as_formula(operand: Operand) -> Formula:
                 f"a tensor in a formula must have no dimensions, but its shape is {tuple(operand.shape)}; "
                 "one number per anchor enters as PerAnchor"
             )
-    elif not hasattr(operand, "__float__"):
+    elif not torch.compiler.is_compiling() and not hasattr(operand, "__float__"):
         raise TypeError(
             f"a formula must consist of formulas, numbers and tensors without dimensions, but {operand!r} is a "
             f"{type(operand).__name__}"

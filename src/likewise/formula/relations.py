@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -125,7 +125,7 @@ class Labels(Relation):
             own = _indices("own", own)
             if len(own) != len(labels):
                 raise ValueError(f"own must have one entry for each of the {len(labels)} labels, but it has {len(own)}")
-            _check_range("own", own, len(references), "references", least=-1)
+            _check_indices("own", own, len(references), "references", least=-1)
         if self.valid is not None and (references is None or self.valid.shape != references.shape):
             raise ValueError("valid must be one boolean for each of the reference_labels")
         _store(self, labels=labels, reference_labels=references, own=own)
@@ -225,8 +225,11 @@ class Masks(Relation):
                 f"positive and negative must have one shape, but they have "
                 f"{tuple(self.positive.shape)} and {tuple(self.negative.shape)}"
             )
-        if can_read_values(self.positive) and bool((self.positive & self.negative).any()):
-            raise ValueError("a pair must not be positive and negative at once, but positive & negative is not empty")
+        if can_read_values(self.positive) and bool((both := self.positive & self.negative).any()):
+            raise ValueError(
+                "positive and negative pairs of a relation must not overlap, but the pair of anchor and reference "
+                f"{tuple(both.nonzero()[0].tolist())} is both"
+            )
 
     @property
     def device(self) -> torch.device:
@@ -265,8 +268,10 @@ def _mark_pairs(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tupl
     return flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax").view(shape).bool()
 
 
-def _indices(name: str, index: object) -> Tensor:
-    """Check indices and convert them to int64."""
+def _indices(name: str, index: Any) -> Tensor:
+    """Check indices, a tensor or an array, and convert them to an int64 tensor."""
+    if hasattr(index, "__array_interface__") and index.dtype.kind in "iu":  # torch lacks some dtypes and strides
+        index = torch.from_numpy(index.astype("int64", order="C"))
     if not isinstance(index, Tensor):
         raise TypeError(f"{name} must be a tensor of indices, but it is a {type(index).__name__}")
     if index.is_floating_point() or index.dtype == torch.bool or index.ndim != 1:
@@ -274,7 +279,7 @@ def _indices(name: str, index: object) -> Tensor:
     return index.to(torch.int64)
 
 
-def _check_range(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
+def _check_indices(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
     if can_read_values(index) and len(index) and (int(index.min()) < least or int(index.max()) >= size):
         raise ValueError(
             f"{name} must be indices in {least}..{size - 1} of the {of}, but they reach from {int(index.min())} "
@@ -339,9 +344,9 @@ class Pairs(Relation):
     def with_shape(self, anchors: int, references: int) -> Masks:
         """Convert the pairs to masks."""
         for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
-            _check_range(name, index, anchors, "anchors")
+            _check_indices(f"{name} of relation", index, anchors, "anchors")
         for name, index in (("positives", self.positives), ("negatives", self.negatives)):
-            _check_range(name, index, references, "references")
+            _check_indices(f"{name} of relation", index, references, "references")
         shape = (anchors, references)
         return Masks(
             _mark_pairs(self.anchors, self.positives, None, shape),
@@ -380,8 +385,8 @@ class Triplets(Relation):
         _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
         if not len(self.anchors) == len(self.positives) == len(self.negatives):
             raise ValueError(
-                f"a triplet needs an anchor, a positive and a negative, but there are "
-                f"{len(self.anchors)}, {len(self.positives)} and {len(self.negatives)} of them"
+                f"anchors, positives and negatives of triplets must have one length, but they have "
+                f"{len(self.anchors)}, {len(self.positives)} and {len(self.negatives)}"
             )
         if self.valid is not None and (self.valid.dtype != torch.bool or self.valid.shape != self.anchors.shape):
             raise ValueError(
@@ -424,9 +429,9 @@ class Triplets(Relation):
 
     def with_shape(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
-        _check_range("anchors", self.anchors, anchors, "anchors")
-        _check_range("positives", self.positives, references, "references")
-        _check_range("negatives", self.negatives, references, "references")
+        _check_indices("anchors of relation", self.anchors, anchors, "anchors")
+        _check_indices("positives of relation", self.positives, references, "references")
+        _check_indices("negatives of relation", self.negatives, references, "references")
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
     def compact(self, *, synchronize: bool = False) -> Triplets:
@@ -480,8 +485,8 @@ class Mined(Relation):
 ViewRelation: TypeAlias = Literal["views", "paired"]
 """Two views of the same samples, by the order of their rows; see `likewise.formula.views`."""
 
-RelationLike: TypeAlias = Relation | tuple[Tensor, ...] | ViewRelation
-"""A relation; the indices that miners return: three tensors are triplets, four are pairs; or two views."""
+RelationLike: TypeAlias = Relation | tuple[Any, ...] | ViewRelation
+"""A relation; the indices that miners return, as tensors or arrays: three are triplets, four are pairs; or two views."""
 
 
 def as_relation(relation: object, *, more: str = "") -> Relation:
@@ -512,7 +517,17 @@ def as_relation(relation: object, *, more: str = "") -> Relation:
     indices = [_indices(f"relation[{place}]", index) for place, index in enumerate(relation)]
     for place, index in enumerate(indices):
         same_device(f"relation[{place}]", index, indices[0].device, "relation[0]")
+    _check_lengths(indices)
     if len(indices) == 4:
         return Pairs(*indices)
     anchors, positives, negatives = indices
     return Triplets(anchors, positives, negatives)
+
+
+def _check_lengths(indices: list[Tensor]) -> None:
+    """Check that each triplet has three indices, and each pair two."""
+    for places in ((0, 1, 2),) if len(indices) == 3 else ((0, 1), (2, 3)):
+        lengths = [len(indices[place]) for place in places]
+        if len(set(lengths)) > 1:
+            names = ", ".join(f"relation[{place}]" for place in places)
+            raise ValueError(f"{names} must have one length, but they have {', '.join(map(str, lengths))}")

@@ -108,13 +108,5 @@ def check_embeddings(embeddings: object, references: object, similarity: Similar
 def _check_rows(name: str, value: object, similarity: Similarity) -> Tensor:
     with check_values():
         rows = embeddings_as_given(name, as_tensor(name, value)).detach()
-    if similarity.bounded:
-        return rows
-    limit = torch.finfo(torch.promote_types(rows.dtype, torch.float32)).max
-    largest = float(rows.abs().amax())
-    if largest * largest * 4.0 * rows.shape[1] > limit:
-        raise ValueError(
-            f"{name} must have finite similarities, but with entries of {largest:.1e} some would overflow; scale the "
-            "embeddings down, or use float64"
-        )
+        similarity.check(name, rows)
     return rows

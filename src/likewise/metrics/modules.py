@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from likewise.formula import SimilarityLike, as_similarity
+from likewise.formula import SimilarityLike, as_similarity, whole_number
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY
 from likewise.metrics.clustering import clustering
@@ -30,13 +30,15 @@ class SampleMetric(nn.Module, ABC):
     The samples are not part of ``state_dict``; they are pickled with the module.
 
     Args:
+        memory: bytes that `compute` may take in addition to the samples.
         on_cpu: keep the samples in main memory and compute there; otherwise they stay on the device of the embeddings.
         group: the group of torch.distributed whose samples are gathered; ``None`` for all processes.
     """
 
-    def __init__(self, *, on_cpu: bool, group: Any) -> None:
+    def __init__(self, *, memory: int, on_cpu: bool, group: Any) -> None:
         super().__init__()
-        self.on_cpu, self.group = on_cpu, group
+        # every option is checked here, not at the end of the first epoch
+        self.memory, self.on_cpu, self.group = whole_number("memory", memory, 1), on_cpu, group
         self._batches: list[Samples] = []
 
     @abstractmethod
@@ -65,6 +67,19 @@ class SampleMetric(nn.Module, ABC):
         if samples is None:
             raise ValueError("update must be called before compute, but no sample was added")
         return samples
+
+
+def _as_arguments(samples: Samples) -> dict[str, Any]:
+    """Samples as arguments of `retrieval` and `verification`."""
+    queries, gallery = samples.split()
+    return {
+        "embeddings": queries.embeddings,
+        "labels": queries.labels,
+        "references": None if gallery is None else gallery.embeddings,
+        "reference_labels": None if gallery is None else gallery.labels,
+        "ids": queries.ids,
+        "reference_ids": None if gallery is None else gallery.ids,
+    }
 
 
 class Retrieval(SampleMetric):
@@ -107,10 +122,10 @@ class Retrieval(SampleMetric):
         on_cpu: bool = False,
         group: Any = None,
     ) -> None:
-        super().__init__(on_cpu=on_cpu, group=group)
-        check_options(metrics, ks, ties, without_positives, reduce)  # not at the end of the first epoch
-        self.ks, self.metrics, self.similarity = ks, metrics, as_similarity(similarity)
-        self.ties, self.without_positives, self.reduce, self.memory = ties, without_positives, reduce, memory
+        super().__init__(memory=memory, on_cpu=on_cpu, group=group)
+        wanted = check_options(metrics, ks, ties, without_positives, reduce)
+        self.metrics, self.similarity = tuple(metric.name for metric in wanted), as_similarity(similarity)
+        self.ties, self.without_positives, self.reduce = ties, without_positives, reduce
 
     def update(
         self, embeddings: Array, labels: Array, *, ids: Array | None = None, is_query: Array | bool | None = None
@@ -130,15 +145,8 @@ class Retrieval(SampleMetric):
 
     def compute(self) -> dict[str, Any]:
         """Compute `retrieval` of all samples of all ranks."""
-        queries, gallery = self._collect().split()
         return retrieval(
-            queries.embeddings,
-            queries.labels,
-            None if gallery is None else gallery.embeddings,
-            None if gallery is None else gallery.labels,
-            ids=queries.ids,
-            reference_ids=None if gallery is None else gallery.ids,
-            ks=self.ks,
+            **_as_arguments(self._collect()),
             metrics=self.metrics,
             similarity=self.similarity,
             ties=self.ties,
@@ -175,9 +183,8 @@ class Verification(SampleMetric):
         on_cpu: bool = False,
         group: Any = None,
     ) -> None:
-        super().__init__(on_cpu=on_cpu, group=group)
-        check_rates(far)
-        self.far, self.similarity, self.memory = far, as_similarity(similarity), memory
+        super().__init__(memory=memory, on_cpu=on_cpu, group=group)
+        self.far, self.similarity = check_rates(far), as_similarity(similarity)
 
     def update(
         self, embeddings: Array, labels: Array, *, ids: Array | None = None, is_query: Array | bool | None = None
@@ -189,14 +196,8 @@ class Verification(SampleMetric):
 
     def compute(self) -> dict[str, Any]:
         """Compute `verification` of all samples of all ranks."""
-        queries, gallery = self._collect().split()
         return verification(
-            queries.embeddings,
-            queries.labels,
-            None if gallery is None else gallery.embeddings,
-            None if gallery is None else gallery.labels,
-            ids=queries.ids,
-            reference_ids=None if gallery is None else gallery.ids,
+            **_as_arguments(self._collect()),
             far=self.far,
             similarity=self.similarity,
             memory=self.memory,
@@ -232,8 +233,9 @@ class Clustering(SampleMetric):
         on_cpu: bool = False,
         group: Any = None,
     ) -> None:
-        super().__init__(on_cpu=on_cpu, group=group)
-        self.seed, self.normalize, self.iterations, self.memory = seed, normalize, iterations, memory
+        super().__init__(memory=memory, on_cpu=on_cpu, group=group)
+        self.seed, self.normalize = whole_number("seed", seed, 0), normalize
+        self.iterations = whole_number("iterations", iterations, 1)
 
     def update(self, embeddings: Array, labels: Array) -> None:
         """Add a batch of embeddings ``(b, d)`` and labels ``(b,)``."""

@@ -67,7 +67,7 @@ def retrieval(
         ids: which sample each query is, ``(m,)`` integers; a query never meets a reference that has its id.
         reference_ids: which sample each reference is, ``(n,)``.
         exclude_self: the references begin with the queries, in their order, and a query never meets itself.
-        without_positives: of queries without a positive: ``"leave_out"`` of every mean, or count them as ``"zero"``.
+        without_positives: ``"leave_out"`` excludes queries without a positive from every mean; ``"zero"`` counts each as 0.
         reduce: ``"mean"`` over queries; ``"none"``, a tensor with one value per query, and their indices under
             ``"query"``; ``"class"``, a tensor with one mean per class, with the labels under ``"class"`` and the
             counts under ``"queries"``; ``"macro"``, the mean over classes of the class means.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -15,6 +16,8 @@ from likewise.formula import embeddings_as_given
 from likewise.metrics.arrays import Array, as_tensor, check_labels
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+GATHER_BYTES = 2**26
+"""Bytes of a rank that one collective gathers: samples that are kept in main memory may pass through a GPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,27 +130,42 @@ def gather_samples(local: Samples | None, group: Any) -> Samples | None:
     present = [each[1:] for each in kinds if each[0]]
     if not present:
         return None
-    if any(each != present[0] for each in present):
+    *kind, on_cpu = present[0]
+    if any(each[:-1] != kind for each in present):
         raise ValueError(
             "all ranks must have embeddings of one width and dtype, and all or none ids and is_query, but they differ"
         )
-    home = device if local is None else local.embeddings.device
+    # devices round differently, so that all ranks compute on the kind of device of the first one that has samples
+    home = torch.device("cpu") if on_cpu else torch.device("cuda", torch.cuda.current_device())
     rows = RowPartition(tuple(each[0] for each in kinds), processes.rank)
+    return (_make_empty(*kind) if local is None else local).map(
+        lambda column: _gather_column(column, rows, processes, device, home)
+    )
 
-    def gather(column: Tensor) -> Tensor:
+
+def _gather_column(
+    column: Tensor, rows: RowPartition, processes: TorchProcessGroup, device: torch.device, home: torch.device
+) -> Tensor:
+    """Gather a tensor of all ranks in chunks of rows, over one device and into another."""
+    gathered = column.new_empty(rows.count, *column.shape[1:], device=home)
+    places = gathered.split_with_sizes(rows.sizes)
+    size = max(1, GATHER_BYTES // (column.itemsize * prod(column.shape[1:])))
+    for start in range(0, max(rows.sizes), size):
+        chunk = RowPartition(tuple(len(place[start : start + size]) for place in places), rows.rank)
         # collectives of booleans do not exist everywhere
-        sent = column.to(device, torch.uint8 if column.dtype == torch.bool else column.dtype)
-        return processes.gather(sent, rows).to(home, column.dtype)
-
-    return (_make_empty(*present[0]) if local is None else local).map(gather)
+        sent = column[start : start + size].to(device, torch.uint8 if column.dtype == torch.bool else column.dtype)
+        received = processes.gather(sent, chunk).split_with_sizes(chunk.sizes)
+        for place, some in zip(places, received, strict=True):
+            place[start : start + size] = some
+    return gathered
 
 
 def _encode(samples: Samples | None) -> list[int]:
-    """The number of samples and their kind, as whole numbers; zeros for none."""
+    """The number of samples, their kind and whether they are in main memory, as whole numbers; zeros for none."""
     if samples is None:
-        return [0] * 5
-    dtype = DTYPES.index(samples.embeddings.dtype)
-    return [*samples.embeddings.shape, dtype, samples.ids is not None, samples.is_query is not None]
+        return [0] * 6
+    embeddings, dtype = samples.embeddings, DTYPES.index(samples.embeddings.dtype)
+    return [*embeddings.shape, dtype, samples.ids is not None, samples.is_query is not None, embeddings.is_cpu]
 
 
 def _make_empty(width: int, dtype: int, has_ids: int, has_flags: int) -> Samples:

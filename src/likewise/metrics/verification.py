@@ -80,7 +80,7 @@ def verification(
         >>> scores["AUC"], scores["EER"], scores["TAR@0.01"], scores["genuine"], scores["impostors"]
         (1.0, 0.0, 1.0, 2, 4)
     """
-    check_rates(far)
+    rates = check_rates(far)
     exclusion = Exclusion(ids, reference_ids, exclude_self)
     inputs = check_inputs(embeddings, labels, references, reference_labels, exclusion, similarity, relevant, memory)
     with exact_precision(inputs.embeddings.queries):
@@ -90,13 +90,13 @@ def verification(
             what = "labels" if relevant is None else "relevant"
             raise ValueError(f"{what} must give at least one {name} pair, but there is none")
     result: dict[str, Any] = {"AUC": curve.area(), "EER": curve.equal_error()}
-    for rate in far:
+    for rate in rates:
         result[f"TAR@{rate:g}"], result[f"threshold@{rate:g}"] = curve.find_threshold(rate)
     return {**result, "genuine": curve.genuine, "impostors": curve.impostors, "exact": curve.exact}
 
 
-def check_rates(far: Sequence[float]) -> None:
-    """Check false-accept rates.
+def check_rates(far: Sequence[float]) -> tuple[float, ...]:
+    """Check false-accept rates and return them.
 
     Examples:
         >>> check_rates([0.0])
@@ -106,9 +106,11 @@ def check_rates(far: Sequence[float]) -> None:
     """
     if isinstance(far, str) or not isinstance(far, Iterable):
         raise TypeError(f"far must be a sequence of rates, but it is {far!r}")
-    for rate in far:
+    rates = tuple(far)
+    for rate in rates:
         if not isinstance(rate, float | int) or not 0.0 < rate <= 1.0:
             raise ValueError(f"each of far must be above 0 and at most 1, but it is {rate!r}")
+    return rates
 
 
 class _Curve:

@@ -35,6 +35,9 @@ from likewise.formula import (
     s_p,
 )
 
+LOWEST = -3e38
+"""Below every similarity, and finite in float32."""
+
 
 class MinedCounts(NamedTuple):
     """How much a miner keeps of a batch.
@@ -91,7 +94,7 @@ class Miner(ABC):
             labels: their labels.
             references: what the anchors are compared with; by default the embeddings themselves.
             reference_labels: the references' labels.
-            similarity: how embeddings are compared; that of the loss, where the miner is a loss's.
+            similarity: how embeddings are compared; for the miner of a loss, the similarity of the loss.
 
         Examples:
             >>> from likewise.miners import MultiSimilarityMiner

@@ -114,8 +114,8 @@ class RandomMiner(TripletMiner):
         anchors, u, valid = self._draw(positives, negatives)
         return Triplets(
             anchors,
-            _pick(positive, anchors, positives[anchors], u[1]),
-            _pick(negative, anchors, negatives[anchors], u[2]),
+            _take_member(positive, anchors, positives[anchors], u[1]),
+            _take_member(negative, anchors, negatives[anchors], u[2]),
             valid,
         )
 
@@ -133,7 +133,7 @@ class RandomMiner(TripletMiner):
                 inside = (anchors >= first) & (anchors < end)
                 here = (anchors - first).clamp(0, end - first - 1)
                 for i, (mask, number) in enumerate(zip(chunk.masks(), (positives, negatives), strict=True)):
-                    picked = _pick(mask, here, number[anchors], u[i + 1])
+                    picked = _take_member(mask, here, number[anchors], u[i + 1])
                     chosen[i] = torch.where(inside, picked, chosen[i])
             return Triplets(anchors, chosen[0], chosen[1], valid, rows.batch.shape).compact()
 
@@ -145,7 +145,7 @@ class RandomMiner(TripletMiner):
         return anchors, u, (positives * negatives)[anchors] > 0
 
 
-def _pick(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> Tensor:
+def _take_member(mask: Tensor, rows: Tensor, number: Tensor, share: Tensor) -> Tensor:
     """The member of each row's mask at a fraction between 0 and 1 of its members."""
     # sort the members of a row to the front, then take the k-th of them
     members = mask.to(torch.uint8).argsort(dim=1, descending=True, stable=True)

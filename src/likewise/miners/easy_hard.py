@@ -17,6 +17,7 @@ from likewise.formula import (
     Masks,
     Mined,
     Number,
+    PerPair,
     Relation,
     RowChunk,
     Side,
@@ -24,7 +25,6 @@ from likewise.formula import (
     Triplets,
     count,
     largest,
-    logical_not,
     one_of,
     option,
     s,
@@ -33,8 +33,7 @@ from likewise.formula import (
     substitute,
     where,
 )
-from likewise.miners.base import TripletMiner, enumerate_triplets, one_negative_each
-from likewise.miners.triplet import LOWEST
+from likewise.miners.base import LOWEST, TripletMiner, enumerate_triplets, one_negative_each
 
 STRATEGIES = ("easy", "semihard", "hard", "all")
 """Which positives, or negatives, of an anchor are chosen."""
@@ -136,7 +135,7 @@ class BatchEasyHardMiner(TripletMiner):
                 f"but they are {self.positives!r} and {self.negatives!r}"
             )
         for name in ("positive_range", "negative_range"):
-            object.__setattr__(self, name, _check_range(name, getattr(self, name)))
+            object.__setattr__(self, name, _check_bounds(name, getattr(self, name)))
 
     def mine(self, chunk: RowChunk) -> Triplets:
         """One triplet per anchor, or all pairs of a side within their range."""
@@ -165,76 +164,76 @@ class BatchEasyHardMiner(TripletMiner):
     def _keep(self, S: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
         """The pairs that the triplets contain, where a side is all."""
         both = (positive.any(dim=1) & negative.any(dim=1))[:, None]
-        if self.positives != "all":
-            positive = _mark_one(S, positive, most_similar=self.positives == "easy")
-        if self.negatives != "all":
-            negative = _mark_one(S, negative, most_similar=self.negatives == "hard")
-        return positive & both, negative & both
+        columns = torch.arange(S.shape[1], device=S.device)
+        near, far = (columns == chosen[:, None] for chosen in self._find_columns(S, positive, negative))
+        return (
+            positive & both if self.positives == "all" else near,
+            negative & both if self.negatives == "all" else far,
+        )
 
     def choice(self, similarity: Similarity) -> Choice:
         """Folds over each side, or conditions on all of its pairs."""
         return _declare(self.positives, self.negatives, *self._ranges(similarity))
 
     def refine(self, rows: WholeRows) -> Relation:
-        """The pairs of the triplets.
-
-        Where a side is all, the triplets are not enumerated; a large batch has conditions on pairs, under which all equal
-        extremes are kept.
-        """
+        """The pairs of the triplets; where a side is all, the triplets are not enumerated."""
         if "all" not in (self.positives, self.negatives):
             return self.choose(rows)
         if not rows.large:
             with torch.no_grad():
                 [whole] = rows.chunks()
                 return Masks(*self._keep(whole.similarities, *self._masks(whole)))
-        assert rows.batch.similarity is not None
-        return Mined(rows.batch.relation, *self._conditions(rows.batch.similarity))
+        return Mined(rows.batch.relation, *self._conditions(rows))
 
     def _ranges(self, similarity: Similarity) -> tuple[Formula | None, Formula | None]:
         return _within(self.positive_range, similarity), _within(self.negative_range, similarity)
 
-    def _conditions(self, similarity: Similarity) -> tuple[Formula, Formula]:
-        """When a positive and a negative are in a triplet: each in its range, chosen, and with one on the other side."""
-        ranges = dict(zip((POSITIVES, NEGATIVES), self._ranges(similarity), strict=True))
-        kept: list[Formula] = []
-        exist = [_exists(side, ranges[side]) for side in (POSITIVES, NEGATIVES)]
-        for side, strategy in ((POSITIVES, self.positives), (NEGATIVES, self.negatives)):
-            condition = exist[0] & exist[1]
-            if ranges[side] is not None:
-                condition = condition & ranges[side]  # type: ignore[operator]
-            if strategy != "all":
-                most_similar = (strategy == "easy") == (side is POSITIVES)
-                extreme = _extreme(side, most_similar, ranges[side])
-                condition = condition & logical_not(s < extreme if most_similar else extreme < s)
-            kept.append(condition)
-        return kept[0], kept[1]
+    def _conditions(self, rows: WholeRows) -> tuple[Formula, Formula]:
+        """When a positive and a negative are in a triplet, without a mask of the whole matrix."""
+        assert rows.batch.similarity is not None
+        ranges = self._ranges(rows.batch.similarity)
+        exist = _exists(POSITIVES, ranges[0]) & _exists(NEGATIVES, ranges[1])
+        with torch.no_grad():
+            # a fold has the value of an extreme, which several pairs may have; the column is that of one pair
+            chosen = rows.map(lambda chunk: self._find_columns(chunk.similarities, *self._masks(chunk)))
+        conditions = [
+            (exist if within is None else exist & within) if strategy == "all" else _is_at(columns)
+            for strategy, within, columns in zip((self.positives, self.negatives), ranges, chosen, strict=True)
+        ]
+        return conditions[0], conditions[1]
+
+    def _find_columns(self, S: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+        """The columns of each row's easy or hard positive and negative, where neither side is semi-hard; −1 for no triplet."""
+        return (
+            _find_one(S, positive, negative, most_similar=self.positives == "easy"),
+            _find_one(S, negative, positive, most_similar=self.negatives == "hard"),
+        )
 
 
 # ------------------------------------------------------------------------------------------------ by index
 
 
-def _pick(S: Tensor, mask: Tensor, *, most_similar: bool) -> tuple[Tensor, Tensor]:
+def _find_extreme(S: Tensor, mask: Tensor, *, most_similar: bool) -> tuple[Tensor, Tensor]:
     """The column of each row's extreme inside a mask, the first of equal ones, and whether there is one."""
     filled = S.masked_fill(~mask, -torch.inf if most_similar else torch.inf)
     return filled.argmax(dim=1) if most_similar else filled.argmin(dim=1), mask.any(dim=1)
 
 
-def _mark_one(S: Tensor, mask: Tensor, *, most_similar: bool) -> Tensor:
-    """A mask of each row's extreme."""
-    chosen, found = _pick(S, mask, most_similar=most_similar)
-    columns = torch.arange(S.shape[1], device=S.device)
-    return found[:, None] & (columns == chosen[:, None])
+def _find_one(S: Tensor, mask: Tensor, other: Tensor, *, most_similar: bool) -> Tensor:
+    """The column of each row's extreme; −1 where a row lacks a pair of this or the other side."""
+    chosen, found = _find_extreme(S, mask, most_similar=most_similar)
+    return chosen.where(found & other.any(dim=1), -1)
 
 
 def _choose_one_each(S: Tensor, positive: Tensor, negative: Tensor, positives: str, negatives: str) -> Triplets:
     """One positive and one negative of each anchor; a semi-hard one is chosen after the other."""
     if positives == "semihard":
-        far, found = _pick(S, negative, most_similar=negatives == "hard")
-        near, exists = _pick(S, positive & S.gt(S.gather(1, far[:, None])), most_similar=False)
+        far, found = _find_extreme(S, negative, most_similar=negatives == "hard")
+        near, exists = _find_extreme(S, positive & S.gt(S.gather(1, far[:, None])), most_similar=False)
     else:
-        near, exists = _pick(S, positive, most_similar=positives == "easy")
+        near, exists = _find_extreme(S, positive, most_similar=positives == "easy")
         below = negative & S.lt(S.gather(1, near[:, None])) if negatives == "semihard" else negative
-        far, found = _pick(S, below, most_similar=negatives != "easy")
+        far, found = _find_extreme(S, below, most_similar=negatives != "easy")
     return Triplets(torch.arange(len(S), device=S.device), near, far, exists & found)
 
 
@@ -245,7 +244,7 @@ def _in_range(S: Tensor, bounds: tuple[float, float] | None, similarity: Similar
     return S.ge(low) & S.le(high)
 
 
-def _check_range(name: str, bounds: object) -> tuple[float, float] | None:
+def _check_bounds(name: str, bounds: object) -> tuple[float, float] | None:
     if bounds is None:
         return None
     numbers = isinstance(bounds, tuple | list) and all(isinstance(each, Real) for each in bounds)
@@ -257,6 +256,11 @@ def _check_range(name: str, bounds: object) -> tuple[float, float] | None:
 
 
 # ------------------------------------------------------------------------------------------------ as formulas
+
+
+def _is_at(columns: Tensor) -> Formula:
+    """The condition that a pair is at a column of its row."""
+    return PerPair("chosen", lambda batch, rows, others: columns[rows] == others) > 0.5
 
 
 def _within(bounds: tuple[float, float] | None, similarity: Similarity) -> Formula | None:

@@ -34,13 +34,10 @@ from likewise.formula import (
     smallest,
     where,
 )
-from likewise.miners.base import TripletMiner, enumerate_triplets, fill, one_negative_each
+from likewise.miners.base import LOWEST, TripletMiner, enumerate_triplets, fill, one_negative_each
 
 KINDS = ("all", "hard", "semihard", "easy")
 """The kinds of triplets by their margin."""
-
-LOWEST = -3e38
-"""Below every similarity, and finite in float32."""
 
 
 def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,12 @@ from likewise.engines.javascript.symbols import Parameter, Symbol, formula_of, v
 RUNTIME = (files(__package__) / "runtime.js").read_text(encoding="utf-8")
 """The code that printed functions call: similarities, relations, and the backward pass from a matrix to points."""
 
+LINKS = frozenset({"cosine", "dot", "squared_euclidean", "euclidean", "snr"})
+"""The similarities that the runtime computes, by name."""
+
 __all__ = [
     "FOLDS",
+    "LINKS",
     "RUNTIME",
     "FoldSpelling",
     "Parameter",
