@@ -309,7 +309,7 @@ def test_one_sentence(call, message):
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
     font_folder.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"Glyphs needs matplotlib for its fonts; install the extra likewise\[data\]"):
+    with pytest.raises(ImportError, match=r"Glyphs needs matplotlib for its fonts: pip install 'likewise\[train\]'"):
         Glyphs()
 
 
