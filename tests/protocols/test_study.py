@@ -17,6 +17,8 @@ import pytest
 from likewise.protocols.packing import merge_study, pack_study
 from likewise.protocols.study import Study, in_shard
 from likewise.protocols.trial import Result, Trial
+from likewise.train import Run
+from likewise.train.checkpoint import save_checkpoint
 
 TRIALS = [Trial("a", {"loss": {"margin": 0.5}}, seed) for seed in range(4)]
 
@@ -88,27 +90,52 @@ def test_every_trial_is_in_one_shard():
     assert min(counts) > 10
 
 
+def checkpoint(folder: Path, trial: Trial, step: int) -> Path:
+    """The run of a trial, as a training leaves it when it is stopped."""
+    place = folder / "runs" / trial.key
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "run.yaml").write_text("seed: 0")
+    save_checkpoint(place / "last.safetensors", {"model": {}}, {"step": step})
+    return place
+
+
 def test_a_pack_brings_results_and_checkpoints_home(study: Study, tmp_path: Path):
     """One trial is done here, one is done there, one is half done there, and one is cancelled."""
     home, pack = study.file.parent, tmp_path / "pack"
     study.finish(Result(TRIALS[0], val={"MAP@R": 0.1}))
     study.cancel([TRIALS[3].key])
-    (home / "runs" / TRIALS[2].key).mkdir(parents=True)
-    (home / "runs" / TRIALS[2].key / "last").write_text("step 1")
+    run = Run(checkpoint(home, TRIALS[2], 1))
     assert pack_study(home, pack) == 2
     away = Study(pack / "study.db")
     assert away.missing() == TRIALS[1:3]
-    assert (pack / "runs" / TRIALS[2].key / "last").read_text() == "step 1"
+    assert Run(pack / "runs" / TRIALS[2].key).checkpoint_step == 1
     (pack / "runs" / TRIALS[1].key).mkdir()
-    (pack / "runs" / TRIALS[2].key / "last").write_text("step 2")
+    checkpoint(pack, TRIALS[2], 2)
     away.report(TRIALS[1].key, 5, 0.5)
     away.finish(Result(TRIALS[1], val={"MAP@R": 0.2}))
     assert merge_study(home, pack) == [TRIALS[1].key]
     assert merge_study(home, pack) == []
     assert (home / "runs" / TRIALS[1].key).is_dir()
-    assert (home / "runs" / TRIALS[2].key / "last").read_text() == "step 2"
+    assert run.checkpoint_step == 2
     assert study.reports() == {TRIALS[1].key: {5: 0.5}}
     assert study.counts() == {"missing": 1, "done": 2, "failed": 0, "pruned": 0, "cancelled": 1}
+
+
+def test_what_is_further_here_stays_when_a_pack_comes_home(study: Study, tmp_path: Path):
+    """Of the trials that failed there, one was begun here, one was not, and one has failed here too."""
+    home, pack = study.file.parent, tmp_path / "pack"
+    pack_study(home, pack)
+    away, (further, begun, fresh, failed) = Study(pack / "study.db"), TRIALS
+    runs = [Run(checkpoint(home, trial, 3)) for trial in (further, begun, failed)]
+    study.finish(Result(failed, "failed", error="here"))
+    for trial in TRIALS:
+        checkpoint(pack, trial, 2)
+    for trial in (begun, fresh, failed):
+        away.finish(Result(trial, "failed", error="there"))
+    assert merge_study(home, pack) == [fresh.key]
+    assert [run.checkpoint_step for run in runs] == [3, 3, 3]
+    assert [state.state for state in study.states()] == ["missing", "missing", "failed", "failed"]
+    assert study.states()[3].error == "here"
 
 
 WRITER = """

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from likewise.protocols.study import STUDY_DATABASE, Study
+from likewise.protocols.trial import Result
+from likewise.train import Run
 
 PACK_FILE = "pack.json"
 """What a pack says of itself."""
@@ -70,8 +72,8 @@ def read_pack(pack: str | os.PathLike[str]) -> dict[str, Any]:
 def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -> list[str]:
     """Bring the results and runs of a pack, or of a copy of a study, home.
 
-    A result that is here already stays, unless it says failed.  Of trials that are still missing, the runs come home
-    with their checkpoints.
+    A result that is here already stays, unless it says failed; a failure there does not end a trial that was begun
+    here.  Of trials that are still missing, the runs come home whose checkpoints are further than those here.
 
     Args:
         folder: of the study.
@@ -93,16 +95,37 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
         raise FileNotFoundError(f"other must be a pack or a study, but {other} has no {STUDY_DATABASE}")
     home, away = Study(Path(folder) / STUDY_DATABASE), Study(Path(other) / STUDY_DATABASE)
     home.add(away.trials())
-    before = {result.key for result in home.results() if result.status != "failed"}
-    brought = {result.key for result in away.results()} - before
+    here = {result.key: result.status for result in home.results()}
+    begun = {trial.key for trial in home.missing() if _run_of(folder, trial.key).exists()}
+
+    def take(result: Result) -> bool:
+        if result.status == "failed":
+            return result.key not in here and result.key not in begun
+        return here.get(result.key, "failed") == "failed"
+
+    brought = {result.key for result in away.results() if take(result)}
     unfinished = {trial.key for trial in home.missing()} & {trial.key for trial in away.missing()}
-    _copy_runs(Path(other), Path(folder), brought | unfinished)  # before their results: a result names its run
-    return home.merge(away)
+    further = {key for key in unfinished if key not in begun or _step(other, key) > _step(folder, key)}
+    _copy_runs(Path(other), Path(folder), brought | further)  # before their results: a result names its run
+    return home.merge(away, take=take)
+
+
+def _run_of(folder: str | os.PathLike[str], key: str) -> Path:
+    return Path(folder) / "runs" / key
+
+
+def _step(folder: str | os.PathLike[str], key: str) -> int:
+    """The step of the checkpoint of a trial; -1 without one."""
+    try:
+        step = Run(_run_of(folder, key)).checkpoint_step
+    except FileNotFoundError:
+        step = None
+    return -1 if step is None else step
 
 
 def _copy_runs(source: Path, to: Path, keys: Iterable[str]) -> None:
     for key in keys:
-        run, copy = source / "runs" / key, to / "runs" / key
+        run, copy = _run_of(source, key), _run_of(to, key)
         if run.exists():
             part = copy.with_name(f"{key}.part")
             shutil.rmtree(part, ignore_errors=True)

@@ -170,8 +170,12 @@ class Study:
         chosen = [trial.key for trial in self.trials()] if keys is None else keys
         return self._mark(chosen, lambda state: state in ("failed", "cancelled"), "cancelled = 0, result = NULL")
 
-    def merge(self, other: Study) -> list[str]:
+    def merge(self, other: Study, *, take: Callable[[Result], bool] | None = None) -> list[str]:
         """Take over the trials, results and reports of another table, such as that of a shard or of a pack.
+
+        Args:
+            other: the table.
+            take: which of its results to take; by default all.
 
         Returns:
             The keys whose results are new here.
@@ -186,7 +190,8 @@ class Study:
             (True, [], 1)
         """
         self.add(other.trials())
-        new = [result.key for result in other.results() if self.finish(result)]
+        offered = [result for result in other.results() if take is None or take(result)]
+        new = [result.key for result in offered if self.finish(result)]
         self._store_reports((key, *each) for key, some in other.reports().items() for each in some.items())
         return new
 

@@ -75,6 +75,20 @@ def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str,
     return tensors, state
 
 
+def read_step(path: Path) -> int | None:
+    """The step of a checkpoint, without its tensors; ``None`` if there is none that can be read.
+
+    Examples:
+        >>> print(read_step(Path("nowhere.safetensors")))
+        None
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            return int(json.loads((file.metadata() or {})[KEY])["step"])
+    except (OSError, SafetensorError, KeyError, ValueError):
+        return None
+
+
 def load_module(name: str, module: nn.Module, tensors: Mapping[str, Tensor], file: Path) -> None:
     """Fill a module from a checkpoint.
 

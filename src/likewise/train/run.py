@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 from likewise.data import atomic_write
 from likewise.formula import one_of
 from likewise.schema import upgrade_description
+from likewise.train.checkpoint import read_step
 
 Line = dict[str, Any]
 
@@ -114,6 +115,11 @@ class Run:
     def finished(self) -> bool:
         """Whether the training has come to its end."""
         return bool(self.metrics("end"))
+
+    @property
+    def checkpoint_step(self) -> int | None:
+        """The step at which the training would go on; ``None`` without a checkpoint."""
+        return read_step(self.folder / "last.safetensors")
 
     def log(self, kind: str, **values: Any) -> None:
         """Append a line to ``metrics.jsonl``."""
