@@ -138,6 +138,20 @@ def test_what_is_further_here_stays_when_a_pack_comes_home(study: Study, tmp_pat
     assert study.states()[3].error == "here"
 
 
+def test_a_pack_of_another_study_is_refused(study: Study, tmp_path: Path):
+    """Even if the two have trials in common; a copy of a study must have some."""
+    stranger, other = Trial("stranger", {}), tmp_path / "other"
+    Study(other / "study.db").add([TRIALS[0], stranger])
+    pack_study(other, tmp_path / "pack")
+    Study(tmp_path / "copy" / "study.db").add([stranger])
+    for folder in (tmp_path / "pack", tmp_path / "copy"):
+        with pytest.raises(ValueError, match=r"other must be a pack or a copy of this study, but .* of another one"):
+            merge_study(study.file.parent, folder)
+    assert study.trials() == TRIALS
+    study.add([stranger])  # a study that has grown since
+    assert merge_study(study.file.parent, tmp_path / "pack") == []
+
+
 WRITER = """
 import sys
 from likewise.protocols.study import Study

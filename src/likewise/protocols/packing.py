@@ -44,12 +44,11 @@ def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, 
     study = Study(Path(folder) / STUDY_DATABASE)
     part = place.with_name(f"{place.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    Study(part / STUDY_DATABASE).merge(study)
+    study.copy(part / STUDY_DATABASE)
     missing = [trial.key for trial in study.missing()]
     _copy_runs(Path(folder), part, missing)
-    cancelled = [state.trial.key for state in study.states() if state.state == "cancelled"]
-    Study(part / STUDY_DATABASE).cancel(cancelled)
-    (part / PACK_FILE).write_text(json.dumps({"metric": metric}), encoding="utf-8")
+    said = {"metric": metric, "trials": [trial.key for trial in study.trials()]}
+    (part / PACK_FILE).write_text(json.dumps(said), encoding="utf-8")
     part.rename(place)
     return len(missing)
 
@@ -94,6 +93,7 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     if not (Path(other) / STUDY_DATABASE).exists():
         raise FileNotFoundError(f"other must be a pack or a study, but {other} has no {STUDY_DATABASE}")
     home, away = Study(Path(folder) / STUDY_DATABASE), Study(Path(other) / STUDY_DATABASE)
+    _refuse_strangers(home, away, Path(other))
     home.add(away.trials())
     here = {result.key: result.status for result in home.results()}
     begun = {trial.key for trial in home.missing() if _run_of(folder, trial.key).exists()}
@@ -108,6 +108,15 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     further = {key for key in unfinished if key not in begun or _step(other, key) > _step(folder, key)}
     _copy_runs(Path(other), Path(folder), brought | further)  # before their results: a result names its run
     return home.merge(away, take=take)
+
+
+def _refuse_strangers(home: Study, away: Study, other: Path) -> None:
+    """Refuse another study: a pack names the trials that its study had, and a study keeps its trials."""
+    here, there = {trial.key for trial in home.trials()}, {trial.key for trial in away.trials()}
+    packed = set(read_pack(other).get("trials", ())) if (other / PACK_FILE).exists() else set()
+    alike = packed <= here if packed else not there or here & there
+    if here and not alike:
+        raise ValueError(f"other must be a pack or a copy of this study, but {other} has the trials of another one")
 
 
 def _run_of(folder: str | os.PathLike[str], key: str) -> Path:

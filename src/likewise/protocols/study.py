@@ -195,6 +195,24 @@ class Study:
         self._store_reports((key, *each) for key, some in other.reports().items() for each in some.items())
         return new
 
+    def copy(self, file: str | os.PathLike[str]) -> Study:
+        """Copy the table as it is at one moment, also while another process writes it.
+
+        Args:
+            file: where to.
+
+        Examples:
+            >>> import tempfile
+            >>> study = Study(tempfile.mkdtemp() + "/study.db")
+            >>> _ = study.add([Trial("contrastive", {})])
+            >>> study.copy(tempfile.mkdtemp() + "/study.db").counts()["missing"]
+            1
+        """
+        made = Study(file)
+        with self._connection() as source, closing(sqlite3.connect(made.file)) as target:
+            source.backup(target)
+        return made
+
     def trials(self) -> list[Trial]:
         """All trials, in the order in which they were added."""
         return [self._trial(key, text) for key, text in self._rows("key, trial")]
