@@ -86,7 +86,8 @@ def main() -> None:
     parser.add_argument("--weights", default="imagenet", help="a published name, or a file")
     given = parser.parse_args()
     if given.what == "plan":
-        print(begin(given.folder, study(given.root, given.weights)).counts())
+        with begin(given.folder, study(given.root, given.weights)) as table:
+            print(table.counts())
     else:
         write(report(given.folder), RESULTS)
 

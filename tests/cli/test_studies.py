@@ -601,6 +601,39 @@ def test_shards_have_tables_of_their_own_and_come_together(serial: None, capsys:
     assert [row["status"] for row in rows_of("study")] == ["done"] * 4
 
 
+def test_a_failure_in_a_shard_does_not_end_what_is_tried_again(here: Path):
+    """Whoever reads changes nothing; whoever opens the table leaves it to its driver."""
+    assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "0"]) == 0
+    table, folder = open_study(here / "study"), here / "study"
+    first, second = table.missing()
+    shard = Study(folder / "study-1-of-1.db")
+    shard.add([first, second])
+    shard.finish(Result(first, "failed", error="no"))
+    shard.finish(Result(second, val={"MAP@R": 0.5}, test={"MAP@R": 0.5}))
+    assert main(["study", "export", "study"]) == 0
+    assert [row["key"] for row in rows_of("study")] == [second.key]
+    with table.driving():
+        open_study(folder)
+    assert table.counts()["missing"] == 2
+    assert open_study(folder).missing() == [first]
+
+
+def test_what_is_no_table_and_no_folder_is_refused_in_one_sentence(capsys: pytest.CaptureFixture[str]):
+    write("out")
+    assert main(["tournament", write(), "--out", "out", "--workers", "0"]) == 2
+    assert capsys.readouterr().err == "likewise: --out must be a folder that can be made, but out is not: File exists\n"
+    assert main(["tournament", write(), *OUT, "--workers", "0"]) == 0
+    assert main(["study", "pack", "study", "out/pack"]) == 2
+    assert "out/pack" in capsys.readouterr().err
+    Path("study/study.db").write_text("this is not a database, but it is long enough to look like one" * 9)
+    commands = ["tournament s.yaml --out study", "leaderboard study", "study run study", "study pack study pack"]
+    for command in (*commands, "study run study --shard 1/2", "study merge study", "study export study"):
+        assert main(command.split()) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("likewise: file must be the table of a study, but study/study.db is not")
+        assert said.count("\n") == 1
+
+
 BLOCKED = """
 import sys
 
@@ -766,12 +799,24 @@ def test_a_driver_that_ends_leaves_checkpoints_and_the_same_command_goes_on(
     assert numbers("study") == undisturbed
 
 
-def test_a_second_driver_is_refused(capsys: pytest.CaptureFixture[str]):
-    words = ["tournament", write(seeds=[0]), *OUT]
-    main([*words, "--workers", "0"])
-    with Study("study/study.db").driving():
-        assert main(words) == 2
-    assert "study/study.db must be run by one process, but another one runs it" in capsys.readouterr().err
+def test_a_second_driver_is_refused_before_it_changes_anything(capsys: pytest.CaptureFixture[str]):
+    """Nor is a study packed or merged while it runs; what reads it is not refused."""
+    commands = [["tournament", write(seeds=[0]), *OUT], ["repeat", *SMALL, "--seeds", "1", "--out", "repeated"]]
+    commands += [["tune", *SMALL, "--how", "random", "--rounds", "1", "--out", "tuned"]]
+    for words in commands:
+        main([*words, "--workers", "0"])
+        table = open_study(Path(words[-1]))
+        table.finish(Result(table.missing()[0], "failed", error="no"))
+        capsys.readouterr()
+        with table.driving():
+            for each in (words, [*words, "--workers", "0"], ["study", "run", words[-1]]):
+                assert main(each) == 2
+                assert "study.db must be run by one process, but another one runs it" in capsys.readouterr().err
+            assert main(["study", "pack", words[-1], "pack"]) == 2
+            assert main(["study", "merge", words[-1]]) == 2
+            assert main(["study", "export", words[-1]]) == 0
+        assert table.counts()["failed"] == 1, "it is not tried again"
+        assert not Path("pack").exists()
 
 
 def test_processes_that_cannot_begin_are_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -9,7 +9,7 @@ from pathlib import Path
 from likewise.app import UserError, open_run
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, paragraph, width
-from likewise.cli.study import FILE, open_study
+from likewise.cli.study import FILE, view_study
 from likewise.data import atomic_write
 from likewise.protocols import (
     Difference,
@@ -123,7 +123,8 @@ def _found(given: Namespace) -> list[Result | Run]:
     found: list[Result | Run] = []
     for place in given.places:
         if (place / FILE).exists():
-            found += [result for result in open_study(place).results() if result.status == "done"]
+            with view_study(place) as study:
+                found += [result for result in study.results() if result.status == "done"]
         elif (place / "run.yaml").exists():
             found.append(open_run(place))
         else:

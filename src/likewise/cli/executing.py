@@ -107,7 +107,7 @@ def execution_of(given: argparse.Namespace) -> Execution:
 def run_trials(
     folder: Path, study: Study, how: Execution, *, metric: str, plan: Callable[[], object] | None = None
 ) -> int:
-    """Run what is missing in a study.
+    """Run what is missing in a study that this process holds.
 
     Args:
         folder: of the study.
@@ -126,10 +126,6 @@ def run_trials(
         return 0
     shard, screen = how.shard, _Screen()
     with ExitStack() as held:
-        try:
-            held.enter_context(study.driving())
-        except RuntimeError as error:
-            raise UserError(str(error)) from error
         with making("--on"):
             executor = make_executor(folder, study, how, metric)
         held.enter_context(interruptible())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from likewise.app import UserError, nearest, sentence
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import add_execution_options, execution_of, run_trials
 from likewise.cli.screen import columns, paragraph
-from likewise.cli.study import FILE, open_study, read_study
+from likewise.cli.study import FILE, drive_study, hold, open_study, read_study, shard_file, view_study
 from likewise.cli.tournament import write_rows
 from likewise.protocols import Study, in_shard, merge_study, pack_study, table
 
@@ -47,27 +48,29 @@ def run(words: Sequence[str]) -> int:
     given = options.parse_args(rest)
     try:
         return {"run": _run, "pack": _pack, "merge": _merge, "export": _export}[name](given)
-    except (FileNotFoundError, FileExistsError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise UserError(sentence(error)) from error
 
 
 def _run(given: Namespace) -> int:
     study, how = read_study(given.folder / FILE), execution_of(given)
-    table = open_study(given.folder)
-    if how.shard is not None:
-        number, count = how.shard
-        shard = Study(given.folder / f"study-{number}-of-{count}.db")
-        shard.add([trial for trial in table.missing() if in_shard(trial.key, how.shard)])
-        table = shard
-    code = run_trials(given.folder, table, how, metric=study.metric)
+    with ExitStack() as held:
+        if how.shard is None:
+            table = held.enter_context(drive_study(given.folder))
+        else:
+            missing = open_study(given.folder).missing()
+            table = Study(shard_file(given.folder, how.shard))
+            held.enter_context(hold(table))
+            table.add([trial for trial in missing if in_shard(trial.key, how.shard)])
+        code = run_trials(given.folder, table, how, metric=study.metric)
     print(_counts(table))
     return code
 
 
 def _pack(given: Namespace) -> int:
     study = read_study(given.folder / FILE)
-    open_study(given.folder)
-    missing = pack_study(given.folder, given.pack, metric=study.metric)
+    with drive_study(given.folder):
+        missing = pack_study(given.folder, given.pack, metric=study.metric)
     command = f"python -m likewise.app.execute {given.pack.name}"
     print(paragraph(f"{missing} trainings are missing; {command} runs them where {given.pack} is taken to"))
     return 0
@@ -75,8 +78,7 @@ def _pack(given: Namespace) -> int:
 
 def _merge(given: Namespace) -> int:
     read_study(given.folder / FILE)
-    study = open_study(given.folder)
-    with study.driving():
+    with drive_study(given.folder) as study:
         for pack in given.packs:
             print(f"{pack}: {len(merge_study(given.folder, pack))} new results")
     print(_counts(study))
@@ -85,9 +87,9 @@ def _merge(given: Namespace) -> int:
 
 def _export(given: Namespace) -> int:
     read_study(given.folder / FILE)
-    study = open_study(given.folder)
-    write_rows(given.folder, table(study.results()))
-    print(f"{given.folder / 'results.csv'}: {_counts(study)}")
+    with view_study(given.folder) as study:
+        write_rows(given.folder, table(study.results()))
+        print(f"{given.folder / 'results.csv'}: {_counts(study)}")
     return 0
 
 

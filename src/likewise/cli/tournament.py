@@ -50,10 +50,10 @@ def run(words: Sequence[str]) -> int:
         raise UserError(f"there is no preset {given.preset}{nearest(given.preset, presets())}")
     study = read_study(given.study or presets()[given.preset])
     how, folder = execution_of(given), given.out or Path("studies", study.name)
-    table = begin(folder, study, how.shard)
-    print(bold(f"{study.name}: {len(table.trials())} trainings, {how.words()}, {folder}"), flush=True)
     again = ["likewise", "tournament", str(folder / FILE), "--out", str(folder)]
-    return finish(folder, study, table, how, again, allow_unfair=given.allow_unfair)
+    with begin(folder, study, how.shard) as table:
+        print(bold(f"{study.name}: {len(table.trials())} trainings, {how.words()}, {folder}"), flush=True)
+        return finish(folder, study, table, how, again, allow_unfair=given.allow_unfair)
 
 
 def finish(
@@ -64,7 +64,7 @@ def finish(
     Args:
         folder: of the study.
         study: what its file says.
-        table: its table, or that of a shard.
+        table: its table, or that of a shard, which this process holds.
         how: where trials run.
         again: the command that goes on.
         allow_unfair: rank also what differs in more than the method.

@@ -27,7 +27,7 @@ from likewise.app import (
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import Execution, add_execution_options, execution_of, run_trials
 from likewise.cli.screen import bold, columns, paragraph
-from likewise.cli.study import StudyFile, begin, open_study, write_atomically, write_study
+from likewise.cli.study import StudyFile, begin, drive_study, write_atomically, write_study
 from likewise.cli.tournament import finish, write_rows
 from likewise.formula import hyperparameters
 from likewise.protocols import (
@@ -82,9 +82,8 @@ def repeat(words: Sequence[str]) -> int:
         protocol=given.protocol,
     )
     how, folder = execution_of(given), given.out or Path("studies", study.name)
-    return finish(
-        folder, study, begin(folder, study, how.shard), how, ["likewise", "repeat", *words], allow_unfair=False
-    )
+    with begin(folder, study, how.shard) as study_table:
+        return finish(folder, study, study_table, how, ["likewise", "repeat", *words], allow_unfair=False)
 
 
 def tune(words: Sequence[str]) -> int:
@@ -141,12 +140,12 @@ def tune(words: Sequence[str]) -> int:
     study.trials()  # refuses what the protocol would overrule
     folder = given.out or Path("studies", study.name)
     write_study(folder, study)
-    return _run(search, folder, study, how)
+    with drive_study(folder) as study_table:
+        print(bold(f"{study.name}: {search.rounds} settings of {', '.join(space)}, {how.words()}, {folder}"))
+        return _run(search, folder, study_table, how)
 
 
-def _run(search: Search, folder: Path, study: StudyFile, how: Execution) -> int:
-    study_table = open_study(folder)
-    print(bold(f"{study.name}: {search.rounds} settings of {', '.join(search.space)}, {how.words()}, {folder}"))
+def _run(search: Search, folder: Path, study_table: Study, how: Execution) -> int:
     study_table.retry()  # what another fold makes useless is cancelled again by the plan
     code = run_trials(folder, study_table, how, metric=search.objective, plan=lambda: plan(search, study_table))
     if code or not is_over(search, study_table):
