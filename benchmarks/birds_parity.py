@@ -20,7 +20,8 @@ import yaml
 from birds_rows import ROWS
 from machine import write
 
-from likewise.cli.study import StudyFile, begin, open_study
+from likewise.cli.study import StudyFile
+from likewise.cli.study_table import begin, open_study
 from likewise.metrics import t_interval
 
 HERE = Path(__file__).parent

@@ -23,7 +23,8 @@ import yaml
 from machine import write
 
 from likewise import losses, miners
-from likewise.cli.study import StudyFile, open_study, read_study, write_study
+from likewise.cli.study import StudyFile, read_study, write_study
+from likewise.cli.study_table import open_study
 from likewise.cli.tuning import defaults_first
 from likewise.protocols.bayes import Random
 from likewise.protocols.protocol import PROTOCOLS

@@ -175,7 +175,8 @@ def opened(folder: Path, root: str, weights: str) -> tuple[dict[str, Configured]
     """The methods and the table of a folder, which is made if it is not there."""
     from birds_search import searches, study
 
-    from likewise.cli.study import open_study, read_study, write_study
+    from likewise.cli.study import read_study, write_study
+    from likewise.cli.study_table import open_study
 
     if not (folder / "study.yaml").exists():
         write_study(folder, study(root, weights))

@@ -23,7 +23,8 @@ from page import fill
 from likewise import losses
 from likewise.app.configuration import parse_request
 from likewise.app.layers import read_request
-from likewise.cli.study import StudyFile, open_study, write_study
+from likewise.cli.study import StudyFile, write_study
+from likewise.cli.study_table import open_study
 from likewise.cli.tuning import defaults_first
 from likewise.protocols.bayes import Bayesian
 from likewise.protocols.pairs import compare

@@ -18,7 +18,8 @@ from safetensors.torch import save_file
 from likewise.app.configuration import check, parse_request
 from likewise.app.layers import read_request
 from likewise.cli import main
-from likewise.cli.study import begin, open_study, read_study
+from likewise.cli.study import read_study
+from likewise.cli.study_table import begin, open_study
 from likewise.losses import ProxyGMLLoss
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial

@@ -23,7 +23,8 @@ import yaml
 from pyarrow import parquet
 
 from likewise.cli import main
-from likewise.cli.study import StudyFile, open_study, presets, read_study
+from likewise.cli.study import StudyFile, presets, read_study
+from likewise.cli.study_table import open_study
 from likewise.protocols.combine import concatenated
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result

@@ -9,7 +9,8 @@ from pathlib import Path
 from likewise.app import UserError, open_run
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import bold, paragraph, width
-from likewise.cli.study import FILE, view_study
+from likewise.cli.study import FILE
+from likewise.cli.study_table import view_study
 from likewise.data import atomic_write
 from likewise.protocols import (
     Difference,

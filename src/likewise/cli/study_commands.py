@@ -11,7 +11,8 @@ from likewise.app import UserError, nearest, sentence
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import add_execution_options, execution_of, run_trials
 from likewise.cli.screen import columns, paragraph
-from likewise.cli.study import FILE, drive_study, hold, open_study, read_study, shard_file, view_study
+from likewise.cli.study import FILE, read_study
+from likewise.cli.study_table import drive_study, hold, open_study, shard_file, view_study
 from likewise.cli.tournament import write_rows
 from likewise.protocols import Study, in_shard, merge_study, pack_study, table
 

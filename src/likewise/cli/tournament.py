@@ -12,8 +12,9 @@ from likewise.app import UserError, nearest
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import INTERRUPTED, Execution, add_execution_options, describe, execution_of, run_trials
 from likewise.cli.screen import bold, paragraph, width
-from likewise.cli.study import FILE, StudyFile, begin, presets, read_study, write_atomically
+from likewise.cli.study import FILE, StudyFile, presets, read_study, write_atomically
 from likewise.cli.study_page import write_page
+from likewise.cli.study_table import begin
 from likewise.data import atomic_write
 from likewise.protocols import (
     Leaderboard,

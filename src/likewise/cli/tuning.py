@@ -27,7 +27,8 @@ from likewise.app import (
 from likewise.cli.arguments import Arguments
 from likewise.cli.executing import Execution, add_execution_options, execution_of, run_trials
 from likewise.cli.screen import bold, columns, paragraph
-from likewise.cli.study import StudyFile, begin, drive_study, write_atomically, write_study
+from likewise.cli.study import StudyFile, write_atomically, write_study
+from likewise.cli.study_table import begin, drive_study
 from likewise.cli.tournament import finish, write_rows
 from likewise.formula import hyperparameters
 from likewise.protocols import (
