@@ -242,8 +242,10 @@ def memory_large_block(report: Report) -> str:
         ours, theirs = (number(row[s]["bytes"] / 2**20) if "bytes" in row[s] else "–" for s in ("ours", "theirs"))
         mark = " (predicted)" if row["theirs"].get("predicted") else ""
         share = "–" if row["share"] is None else f"{100 * row['share']:.1f}%"
-        lines.append(f"| {row['loss']} | {ours} | {theirs}{mark} | {share} |")
-    return "\n".join(lines)
+        star = " †" if "earlier" in row else ""
+        lines.append(f"| {row['loss']}{star} | {ours} | {theirs}{mark} | {share} |")
+    earlier = sorted({row["earlier"] for row in report["memory"] if "earlier" in row})
+    return "\n".join(lines + [f"\n† Measured earlier: {where}." for where in earlier])
 
 
 BLOCKS: dict[str, Callable[[Report], str]] = {

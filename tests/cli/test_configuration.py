@@ -153,6 +153,8 @@ MISTAKES = {
     "--loss Zebra": "there is no loss Zebra (one of your own is given by its import path, my_package.Zebra)",
     "--loss.alfa 3": "there is no option --loss.alfa; did you mean --loss.alpha?",
     "--loss.alpha abc": "--loss.alpha must be a number, but it is 'abc'",
+    "--optimizer.lr 1:30": "--optimizer.lr must be a number, but it is '1:30'",
+    "--model.dim=": "--model.dim must be a whole number or null, but it is ''",
     "--loss.miner SemiHrdMiner": "there is no miner SemiHrdMiner; did you mean SemiHardMiner?",
     "--loss.miner SemiHardMiner --loss.miner.magrin 1": "there is no option --loss.miner.magrin; did you mean --loss.miner.margin?",
     "--loss Matryoshka --loss.loss CircleLoss --loss.loss.gama 3": "there is no option --loss.loss.gama; did you mean --loss.loss.gamma?",
@@ -321,3 +323,9 @@ def test_help_of_a_class_shows_its_options(capsys: pytest.CaptureFixture[str]):
     assert "steepness on positives (2)" in text
     assert main(["train", "--loss.help", "ProxyAnchorLoss"]) == 0
     assert "num_classes" not in capsys.readouterr().out
+
+
+def test_numbers_are_decimal():
+    """YAML 1.1 reads 010 as 8; an empty text is not null."""
+    config = configured("--data", "Glyphs", "--seed", "010", "--optimizer.lr", "1e-3", "--model.weights=")
+    assert (config["seed"], config["optimizer"]["lr"], config["model"]["weights"]) == (10, 1e-3, "")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.search import Index, check_version, list_versions, versions
+from likewise.search import Index, adopt, check_version, list_versions, versions
 from tests.search.conftest import units
 
 ROWS = 50
@@ -224,3 +224,16 @@ def test_leftovers_are_removed_by_the_next_writer_and_by_no_reader(tmp_path: Pat
         ".lock",
         "notes.txt",
     }
+
+
+def test_a_handle_does_not_write_into_an_index_that_took_its_place(tmp_path: Path):
+    """``likewise index --overwrite`` puts another index in the same folder; a program that has the old one open is told."""
+    old = Index.create(tmp_path / "birds.index", dim=4)
+    old.add(np.eye(4, dtype=np.float32), ["a", "b", "c", "d"])
+    other = Index.create(tmp_path / "other.index", dim=4)
+    other.add(np.eye(4, dtype=np.float32)[:2], ["x", "y"])
+    adopt(tmp_path / "other.index", tmp_path / "birds.index")
+    for change in (lambda: old.remove([0]), lambda: old.add(np.eye(4, dtype=np.float32)[:1], ["e"])):
+        with pytest.raises(ValueError, match=r"was replaced by another index since it was opened: open it again"):
+            change()
+    assert Index.open(tmp_path / "birds.index").column("path") == ["x", "y"]

@@ -148,6 +148,7 @@ def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -
         inside = [flag((*path, each)) for each in arguments] if isinstance(arguments, Mapping) else []
         reason = f": {inside[0]} is one of its options" if inside else ""
         raise UserError(f"{flag(path)} must be the name of a {kind.what}{reason}")
+    said = {key: each for key, each in said.items() if key != "init_args" or each is not None}
     thing = imported(said["class_path"])
     bases = tuple(filter(is_class_hint, members))
     if bases and not issubclass(thing, bases):

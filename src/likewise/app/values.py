@@ -101,6 +101,8 @@ def _readings(value: Any, members: Sequence[Any]) -> Iterator[Any]:
         yield value
     elif value in ("null", "None") and types.NoneType in members:
         yield None
+    elif not value.strip():  # YAML reads null, but a shell variable that is not set is no choice
+        yield value
     else:
         read = _read_yaml(value)
         if not isinstance(read, str):
@@ -112,9 +114,23 @@ def _read_yaml(text: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         return text
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _read_number(text)
+    return value
+
+
+def _read_number(text: str) -> int | float | str:
+    """A number as Python writes it: YAML 1.1 reads 010 as 8 and 1:30 as 90."""
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+        except ValueError:
+            return text
 
 
 def _fit(value: Any, member: Any) -> Any:

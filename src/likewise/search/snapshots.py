@@ -166,6 +166,9 @@ class SnapshotStore:
         """The newest version, and the draft of the next one, under the lock."""
         with lock_index(self.folder):
             now = Snapshot.open(self.folder)
+            mine, newest = self.card, now.version.card
+            if (mine.created, mine.dim) != (newest.created, newest.dim):
+                raise ValueError(f"{self.folder} was replaced by another index since it was opened: open it again")
             with Draft(self.folder) as draft:
                 yield now, draft
 

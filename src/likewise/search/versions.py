@@ -170,9 +170,9 @@ def lock_index(folder: Path) -> Iterator[None]:
     except Timeout:
         raise TimeoutError(f"another process is writing {folder}") from None
     try:
-        for leftover in (NEXT, OLD):
-            if (folder / leftover).exists():
-                shutil.rmtree(folder / leftover, ignore_errors=True)
+        for leftover in (folder / NEXT, *folder.glob(f"{OLD}*")):
+            if leftover.exists():
+                shutil.rmtree(leftover, ignore_errors=True)
         yield
     finally:
         lock.release()
@@ -337,8 +337,9 @@ def prune(folder: Path, keep: int) -> int:
     numbers = numbers[: max(0, len(numbers) - keep)]
     for number in numbers:
         # moved first: a version that is half removed must not be taken for one that can be restored
-        version_folder(folder, number).rename(folder / OLD)
-        shutil.rmtree(folder / OLD, ignore_errors=True)
+        place = folder / f"{OLD}-{number}"
+        version_folder(folder, number).rename(place)
+        shutil.rmtree(place, ignore_errors=True)
     return len(numbers)
 
 
