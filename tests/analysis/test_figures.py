@@ -114,7 +114,7 @@ def test_without_ffmpeg_there_is_no_mp4(tmp_path: Path, monkeypatch: pytest.Monk
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     curves = weight_curves(CircleLoss(), similarities=GRID)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"install the extra likewise\[docs\]"):
+    with pytest.raises(ImportError, match=r"the lens draws with matplotlib: pip install 'likewise\[train\]'"):
         draw_curves(curves)
 
 

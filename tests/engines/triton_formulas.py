@@ -66,7 +66,9 @@ def three_passes() -> Formula:
     hardest = largest(s, NEGATIVES)
     soft = logsumexp(4.0 * (s - hardest) / at_least(exp(-s), 0.6), NEGATIVES)  # the second pass
     pull = softplus(soft - 3.0 * s) + sigmoid(s) * stop_gradient(square(s)) - sqrt(1.5 + s) * cos(sin(s))
-    kept = where((0.1 * soft < s + 2.0) & apply("nonzero", s), relu(pull + 0.4), -s / 3.0)
+    pull = pull + 0.1 * tanh(abs(s - 0.1)) * log(2.0 + s) * (1.5 + s) ** 1.7 * acosh(2.5 + s)
+    near = (0.1 * soft < s + 2.0) & apply("nonzero", s)
+    kept = where(near | ~(s < 5.0), relu(pull + 0.4), -s / 3.0)
     return add_up(kept, POSITIVES) + mean(s * smallest(s, POSITIVES), BOTH)  # the third
 
 

@@ -229,7 +229,7 @@ def test_a_server_that_has_it_not(server, tmp_path: Path):
 
 def test_a_missing_downloader_is_one_sentence(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pooch", None)
-    with pytest.raises(ImportError, match="downloading weights needs pooch; install the extra"):
+    with pytest.raises(ImportError, match=r"downloading weights needs pooch: pip install 'likewise\[train\]'"):
         FromUrl("https://example.org/a.pth", "0" * 64).locate()
 
 
