@@ -75,7 +75,7 @@ def differences(expected: dict[str, Any], shares: list[dict[str, Any]]) -> list[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [4])
 def test_several_processes_are_one(size, tmp_path):
     """Every loss, uneven shares: value and gradients to 1e-10, in float64; and nobody does more than his share."""
     left = start(tmp_path, size)
