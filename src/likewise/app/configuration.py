@@ -29,7 +29,7 @@ class Split:
     Args:
         validation: share of the training classes that is held out for validation; by default the data set's own "val"
             part where it has one, else 0.1 (two classes at least); 0 for none.
-        test: share of the classes that is sealed for the test where the data set has no test part of its own; 0 for none.
+        test: share of the classes that is sealed for the test where the data set has no test part; 0 for none.
         seed: of the choice of classes.
         folds: cut the training classes into so many folds, one of which is for validation, in place of a share.
         fold: which of them, counted from 0.
