@@ -47,11 +47,11 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     key = _key(loss)
     if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
         return None
-    plan = _choose(loss, arguments)
-    if plan is None:
+    # a table of proxies is captured as a whole; whether kernels can run another loss is asked once, before a capture
+    if _pairs(loss, arguments) >= (graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[1]):
         return None
+    prepare = functools.partial(_pure, loss, arguments, tuple(learned))
     there = tuple([each is not None for each in arguments])
-    prepare = functools.partial(_pure, loss, plan, there, tuple(learned))
     return graphs.call(loss, (key, there, *learned), prepare, tensors)
 
 
@@ -112,8 +112,18 @@ def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
     return Plan.DENSE if pairs < graphs.UP_TO else None
 
 
-def _pure(loss: Any, plan: Plan, there: tuple[bool, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
-    """The loss on one engine as a function of its tensors, independent of later changes of the loss."""
+def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
+    """The loss on one engine as a function of its tensors, independent of later changes of the loss.
+
+    Args:
+        loss: the loss.
+        like: the arguments of a call.
+        names: the loss's parameters and buffers, which come after the arguments.
+    """
+    plan = _choose(loss, like)
+    if plan is None:
+        return None
+    there = tuple([each is not None for each in like])
     proxies = getattr(loss, "proxies", None)
     if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
         return None
