@@ -162,9 +162,8 @@ class PairLoss(nn.Module):
             A scalar, or one value per anchor under ``"none"`` and ``"mean_per_anchor"``; float32 for half-precision input.
         """
         if isinstance(relation, str):
-            embeddings, labels, references, reference_labels = label_views(
-                relation, embeddings, labels, references, reference_labels, current_group()
-            )
+            views = label_views(relation, embeddings, labels, references, reference_labels, current_group())
+            embeddings, labels, references, reference_labels = views
             relation = None
         self.check_references(references)
         # small batches on a GPU replay the same computation
@@ -172,16 +171,21 @@ class PairLoss(nn.Module):
         if replayed is not None:
             return replayed
         with full_precision(embeddings):
-            batch = batch_from_embeddings(
-                embeddings,
-                labels,
-                references,
-                reference_labels,
-                relation,
-                as_similarity(self.similarity),
-                current_group(),
-            )
-            return self.value(batch)
+            return self.value(self.make_batch(embeddings, labels, references, reference_labels, relation))
+
+    def make_batch(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None,
+        references: Tensor | None,
+        reference_labels: Tensor | None,
+        relation: RelationLike | None,
+    ) -> PairBatch:
+        """Check the arguments of a call and make a batch of them, compared as the loss compares."""
+        similarity = as_similarity(self.similarity)
+        return batch_from_embeddings(
+            embeddings, labels, references, reference_labels, relation, similarity, current_group()
+        )
 
     def from_similarity(
         self, similarities: Tensor, relation: RelationLike | Tensor, *, labels: Tensor | None = None

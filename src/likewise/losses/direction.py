@@ -32,7 +32,6 @@ from likewise.formula import (
     Total,
     TripletTerm,
     as_similarity,
-    batch_from_embeddings,
     full_precision,
     ingredients,
     inner_products,
@@ -131,20 +130,11 @@ class DirectionRegularized(nn.Module):
         with full_precision(embeddings):
             if isinstance(loss, PairLoss):
                 if isinstance(relation, str):
-                    embeddings, labels, references, reference_labels = label_views(
-                        relation, embeddings, labels, references, reference_labels, current_group()
-                    )
+                    views = label_views(relation, embeddings, labels, references, reference_labels, current_group())
+                    embeddings, labels, references, reference_labels = views
                     relation = None
                 loss.check_references(references)
-                batch = batch_from_embeddings(
-                    embeddings,
-                    labels,
-                    references,
-                    reference_labels,
-                    relation,
-                    as_similarity(loss.similarity),
-                    current_group(),
-                )
+                batch = loss.make_batch(embeddings, labels, references, reference_labels, relation)
                 return loss.value(batch, declaration=self._declarations()[None])
             loss.check_references(references, reference_labels, relation)
             checked, half = loss.check_batch(embeddings, labels), same_half(embeddings, loss.proxies)
