@@ -78,7 +78,7 @@ def add_execution_options(options: Arguments, *, shards: bool = True) -> None:
     options.add_argument("--on", metavar="ADDRESS", help="a Ray cluster that runs: auto, or host:port")
     options.add_argument("--minutes", metavar="M", type=float, help="stop after so many; the same command goes on")
     if shards:
-        options.add_argument("--shard", metavar="I/N", help="run this part of the trials, into a table of its own")
+        options.add_argument("--shard", metavar="I/N", help="run this part of the trials, into a separate table")
 
 
 def execution_of(given: argparse.Namespace) -> Execution:

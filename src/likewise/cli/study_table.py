@@ -101,7 +101,7 @@ def begin(folder: Path, study: StudyFile, shard: tuple[int, int] | None = None) 
     Args:
         folder: of the study.
         study: what it says.
-        shard: the part of the trials that goes to a table of its own, by its number and how many there are.
+        shard: the part of the trials that goes to a separate table: its number and the number of parts.
     """
     trials = study.trials()  # whatever is refused is refused before there is a folder
     write_study(folder, study)

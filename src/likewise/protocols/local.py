@@ -242,7 +242,7 @@ def _start_process(number: int, log: Path | None) -> subprocess.Popen[bytes]:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     command = [sys.executable, "-m", "likewise.protocols.worker_process"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "env": environment}
-    # a session of its own: Ctrl-C reaches the driver alone, which then asks for checkpoints
+    # a separate session: Ctrl-C reaches only the driver, which then asks for checkpoints
     if log is None:
         return subprocess.Popen(command, start_new_session=True, **pipes)
     log.parent.mkdir(parents=True, exist_ok=True)
