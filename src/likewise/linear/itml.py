@@ -1,0 +1,229 @@
+"""Information-theoretic metric learning: the metric closest to a prior that keeps bounds on pairs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg.blas import dger
+from sklearn.metrics import euclidean_distances
+from sklearn.utils.validation import check_array
+
+from likewise.linear.metric import Array, check_number, components_of, read_pair_labels, read_tuples
+from likewise.linear.solver import check_max_iter, prior_matrix
+from likewise.linear.tuples import PairMixin
+
+CHUNK = 48
+"""Constraints whose projections are computed together: Python's time per chunk against the work inside one."""
+
+WHOLE = 3000
+"""The number of points up to which all their distances are held at once."""
+
+
+class ITML(PairMixin):
+    r"""Information-theoretic metric learning: the metric closest to a prior under bounds on pairs.
+
+    $$\min_{M\succeq0}\ \mathrm{tr}(MP^{-1})-\log\det M\ +\ \text{slack},\qquad
+    d^2_M\le u\ \text{(similar)},\quad d^2_M\ge l\ \text{(dissimilar)}$$
+
+    by cyclic Bregman projections.  Davis et al. 2007.  The state is A = P, λ = 0 and $\hat b$ = u or l for each pair, and
+    $g=\gamma/(\gamma+1)$.  A sweep visits the similar pairs in order, then the dissimilar ones, with $w=v^\top Av$:
+
+    - similar: $\alpha=\min(\lambda,g(1/w-1/\hat b))$, $\beta=\alpha/(1-\alpha w)$, $1/\hat b\leftarrow1/\hat b+\alpha/\gamma$;
+    - dissimilar: $\alpha=\min(\lambda,g(1/\hat b-1/w))$, $\beta=-\alpha/(1+\alpha w)$, $1/\hat b\leftarrow1/\hat b-\alpha/\gamma$;
+    - both: $\lambda\leftarrow\lambda-\alpha$, $A\leftarrow A+\beta\,(Av)(Av)^\top$.
+
+    It stops after a sweep in which $\sum|\lambda_{old}-\lambda|/(\lVert\lambda_{old}\rVert+\lVert\lambda\rVert)<$ `tol`.  The
+    projections of a chunk of pairs run on its small matrix $V^\top AV$, with the same result.  Pairs of equal points are left
+    out: no metric moves them.
+
+    Args:
+        gamma: weight of the slack; larger values keep the bounds more strictly.
+        max_iter: the most sweeps.
+        tol: change of the multipliers at which sweeps stop.
+        prior: P: ``"identity"``, ``"covariance"`` (the inverse covariance of the points) or a positive definite matrix.
+        preprocessor: points ``(m, d)``, or a function of indices, for pairs that are given as indices ``(n, 2)``.
+
+    Attributes:
+        bounds_: u and l.
+        n_iter_: the number of sweeps.
+
+    Examples:
+        >>> import numpy as np
+        >>> pairs = np.array([[[0.0, 0.0], [0.0, 2.0]], [[0.0, 0.0], [1.0, 0.0]]])
+        >>> learned = ITML().fit(pairs, [1, -1], bounds=(1.0, 4.0))
+        >>> learned.get_mahalanobis_matrix().round(3)
+        array([[1.6, 0. ],
+               [0. , 0.4]])
+    """
+
+    def __init__(
+        self,
+        gamma: float = 1.0,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        prior: Any = "identity",
+        preprocessor: Any = None,
+    ) -> None:
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.tol = tol
+        self.prior = prior
+        self.preprocessor = preprocessor
+
+    def fit(self, pairs: Any, y: Any, bounds: Any = None) -> Self:
+        """Learn from pairs.
+
+        Args:
+            pairs: the pairs, ``(n, 2, d)``, or indices ``(n, 2)``.
+            y: +1 (similar) or −1 for each.
+            bounds: u and l, which are compared with squared distances; by default the 5th and 95th percentile of the matrix
+                of Euclidean (not squared) distances of the distinct points, its diagonal included.
+        """
+        points = read_tuples(self, pairs, 2, reset=True)
+        labels = read_pair_labels(y, len(points))
+        gamma = check_number("gamma", self.gamma, above=0.0)
+        check_number("tol", self.tol, at_least=0.0)
+        check_max_iter(self.max_iter)
+        flat = points.reshape(-1, points.shape[2])
+        self.bounds_ = _read_bounds(bounds, flat)
+        differences = points[:, 0] - points[:, 1]
+        matrix = prior_matrix(self.prior, flat)
+        moved = differences.any(axis=1)
+        order = np.concatenate([np.flatnonzero((labels == 1) & moved), np.flatnonzero((labels == -1) & moved)])
+        similar = labels[order] == 1
+        state = _State.start(matrix, np.where(similar, self.bounds_[0], self.bounds_[1]), gamma)
+        self.n_iter_ = _project(state, differences[order], similar, self.max_iter, self.tol)
+        self.components_ = components_of(state.matrix)
+        return self._calibrate(differences, labels)
+
+
+def _read_bounds(bounds: Any, points: Array) -> Array:
+    if bounds is None:
+        limits = distance_percentiles(np.unique(points, axis=0), (5.0, 95.0))
+    else:
+        limits = check_array(bounds, ensure_2d=False, dtype=np.float64, input_name="bounds").ravel().copy()
+        if limits.shape != (2,) or (limits < 0.0).any():
+            raise ValueError(f"bounds must be two numbers ≥ 0, but they are {bounds!r}")
+    limits[limits == 0.0] = 1e-9  # a bound of zero has no inverse
+    return limits
+
+
+@dataclass
+class _State:
+    """What a projection changes."""
+
+    matrix: Array
+    multipliers: list[float]
+    bounds: list[float]
+    gamma: float
+    step: float
+
+    @classmethod
+    def start(cls, matrix: Array, bounds: Array, gamma: float) -> _State:
+        step = 1.0 if math.isinf(gamma) else gamma / (gamma + 1.0)
+        return cls(matrix, [0.0] * len(bounds), bounds.tolist(), gamma, step)
+
+
+def _project(state: _State, differences: Array, similar: Any, max_iter: int, tol: float) -> int:
+    """Sweep until the multipliers do not change; the number of sweeps."""
+    before = np.zeros(len(differences))
+    signs = similar.tolist()
+    for sweep in range(max_iter):
+        for start in range(0, len(differences), CHUNK):
+            _project_chunk(state, differences[start : start + CHUNK], signs, start)
+        now = np.array(state.multipliers)
+        norms = float(np.linalg.norm(now) + np.linalg.norm(before))
+        if norms == 0.0 or np.abs(before - now).sum() / norms < tol:
+            return sweep + 1
+        before = now
+    return max_iter
+
+
+def _project_chunk(state: _State, differences: Array, similar: list[bool], start: int) -> None:
+    """The projections of a chunk in order, on its matrix ``K = V A Vᵀ`` only.
+
+    With ``W = A Vᵀ`` at the start of the chunk, ``A v_j = W e_j``: K and E, one above the other, change by the same product
+    of a column and a row of K, and A is updated once, by all columns e that were used.
+    """
+    products = state.matrix @ differences.T
+    size = len(differences)
+    stacked = np.empty((2 * size, size), order="F")
+    stacked[:size] = differences @ products
+    stacked[size:] = np.eye(size)
+    used: list[Array] = []
+    factors: list[float] = []
+    for place in range(size):
+        factor = _next_factor(state, start + place, float(stacked[place, place]), similar[start + place])
+        if factor != 0.0:
+            column = stacked[:, place].copy()
+            used.append(column[size:])
+            factors.append(factor)
+            stacked = dger(factor, column, column[:size], a=stacked, overwrite_a=1)
+    if used:
+        moved = products @ np.array(used).T
+        state.matrix += (moved * np.array(factors)) @ moved.T
+
+
+def _next_factor(state: _State, index: int, squared: float, similar: bool) -> float:
+    """The factor β of one projection; the multiplier and the bound are updated."""
+    multiplier, bound = state.multipliers[index], state.bounds[index]
+    if squared <= 0.0:
+        return 0.0
+    if similar:
+        alpha = min(multiplier, state.step * (1.0 / squared - 1.0 / bound))
+        factor = alpha / (1.0 - alpha * squared)
+        state.bounds[index] = 1.0 / (1.0 / bound + alpha / state.gamma)
+    else:
+        alpha = min(multiplier, state.step * (1.0 / bound - 1.0 / squared))
+        factor = -alpha / (1.0 + alpha * squared)
+        state.bounds[index] = 1.0 / (1.0 / bound - alpha / state.gamma)
+    state.multipliers[index] = multiplier - alpha
+    return factor
+
+
+def distance_percentiles(points: Array, percentiles: tuple[float, ...]) -> Array:
+    """Percentiles of all entries of the matrix of Euclidean distances, diagonal included, in O(n) memory.
+
+    Examples:
+        >>> distance_percentiles(np.array([[0.0], [1.0], [3.0]]), (5.0, 50.0))
+        array([0., 1.])
+    """
+    n = len(points)
+    if n <= WHOLE:
+        return np.asarray(np.percentile(euclidean_distances(points), percentiles))
+    positions = np.array(percentiles) / 100.0 * (n * n - 1)
+    ranks = np.unique(np.concatenate([np.floor(positions), np.ceil(positions)])).astype(np.int64)
+    values = _order_statistics(points, ranks)
+    low, high = values[np.searchsorted(ranks, np.floor(positions))], values[np.searchsorted(ranks, np.ceil(positions))]
+    return low + (high - low) * (positions - np.floor(positions))
+
+
+def _order_statistics(points: Array, ranks: Any, bins: int = 2**14) -> Array:
+    """The entries of the distance matrix at positions of their sorted order: counted in bins, then sorted in a few."""
+    chunks = [slice(start, start + 256) for start in range(0, len(points), 256)]
+    limit = 2.0 * float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())
+    edges = np.linspace(0.0, limit * (1.0 + 1e-9), bins + 1)
+    counts = np.zeros(bins, np.int64)
+    for rows in chunks:
+        counts += np.histogram(_distance_rows(points, rows), edges)[0]
+    ends = np.cumsum(counts)
+    wanted = np.searchsorted(ends, ranks, side="right")
+    inside: dict[int, list[Array]] = {int(each): [] for each in wanted}
+    for rows in chunks:
+        values = _distance_rows(points, rows)
+        for each, found in inside.items():
+            last = values <= edges[each + 1] if each == bins - 1 else values < edges[each + 1]
+            found.append(values[(values >= edges[each]) & last])
+    ordered = {each: np.sort(np.concatenate(found)) for each, found in inside.items()}
+    before = ends - counts
+    return np.array([ordered[int(each)][rank - before[each]] for each, rank in zip(wanted, ranks, strict=True)])
+
+
+def _distance_rows(points: Array, rows: slice) -> Array:
+    """Some rows of the matrix of distances, whose diagonal is zero."""
+    values: Array = euclidean_distances(points[rows], points)
+    np.fill_diagonal(values[:, rows.start :], 0.0)
+    return values
