@@ -24,6 +24,9 @@ NODE = shutil.which("node")
 TIES_ARE_FREE = {"ProxyGML"}
 """Losses that take so many of the nearest: of several at the same distance torch may take any."""
 
+CURVES_ONLY = {"HAP", "NDCG", "Recall@k"}
+"""Losses without JavaScript: the page shows the weight curves that Python computed at the defaults."""
+
 NEAREST = 1e-3
 """Distances below this are half rounding: a distance d is known to 1e-16 / d², whoever computes it."""
 

@@ -95,10 +95,10 @@ def test_theorem(name, stop_gradient):
     assert gradients[0].any(), "a batch on which the loss has a gradient"
 
 
-OWN = {"Margin": ["beta"], "SoftTriple": ["proxies"]}
+OWN = {"Margin": ["beta"], "Sigmoid": ["log_scale", "bias"], "SoftTriple": ["proxies"]}
 """What losses learn, at their defaults, by other ways than pairs of samples and proxies.
 
-The boundary β is no pair; the pull among SoftTriple's centers is a term on proxies alone.
+The boundary β, a scale and a bias are no pairs; the pull among SoftTriple's centers is a term on proxies alone.
 """
 
 

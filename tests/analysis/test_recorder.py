@@ -35,7 +35,7 @@ from likewise.losses import (
     WeightedSum,
 )
 from likewise.miners import DistanceWeightedMiner, MultiSimilarityMiner, RandomMiner
-from likewise.train import Data, Optimizer, Plan, Run, train
+from likewise.train import Data, OptimizerConfig, Run, TrainConfig, train
 from likewise.train.lens import Looks
 from tests.train.small import (
     Interrupted,
@@ -196,7 +196,7 @@ def test_a_loss_of_ones_own_has_a_gradient_and_no_pairs():
         def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
             return square(embeddings, labels % 5)
 
-    seen = Recorder(Own(), beside=NTXentLoss())(*batch())
+    seen = Recorder(Own(), compare_with=NTXentLoss())(*batch())
     assert "half" not in seen
     assert seen["gradient"] > 0.0
     assert -1.0 <= seen["agreement"] <= 1.0
@@ -228,14 +228,14 @@ def test_pairs_with_proxies():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
 def test_any_precision(dtype: torch.dtype):
     embeddings, labels = batch()
-    seen = Recorder(MultiSimilarityLoss(), beside=TripletLoss())(embeddings.to(dtype), labels.int())
+    seen = Recorder(MultiSimilarityLoss(), compare_with=TripletLoss())(embeddings.to(dtype), labels.int())
     assert seen["agreement"] == pytest.approx(
-        Recorder(MultiSimilarityLoss(), beside=TripletLoss())(embeddings, labels)["agreement"], abs=0.02
+        Recorder(MultiSimilarityLoss(), compare_with=TripletLoss())(embeddings, labels)["agreement"], abs=0.02
     )
 
 
 def test_a_batch_without_pairs():
-    seen = Recorder(ContrastiveLoss(), beside=ContrastiveLoss())(torch.ones(1, 3), torch.tensor([4]))
+    seen = Recorder(ContrastiveLoss(), compare_with=ContrastiveLoss())(torch.ones(1, 3), torch.tensor([4]))
     assert (seen["positives"], seen["negatives"], seen["gradient"], seen["agreement"]) == (0, 0, 0.0, None)
 
 
@@ -254,16 +254,16 @@ class Scaled(nn.Module):
 
 @pytest.mark.parametrize(("by", "cosine"), [(1.0, 1.0), (2.5, 1.0), (-0.5, -1.0)])
 def test_agreement_with_itself(by: float, cosine: float):
-    seen = Recorder(MultiSimilarityLoss(), beside=Scaled(MultiSimilarityLoss(), by))(*batch())
+    seen = Recorder(MultiSimilarityLoss(), compare_with=Scaled(MultiSimilarityLoss(), by))(*batch())
     assert seen["agreement"] == pytest.approx(cosine, abs=1e-6)
     assert seen["ratio"] == pytest.approx(abs(by), rel=1e-5)
-    assert seen["beside"] == "Scaled"
+    assert seen["compare_with"] == "Scaled"
 
 
 def test_agreement_of_two_losses():
     embeddings, labels = batch()
     one, other = (by_hand(loss, embeddings, labels)[2].flatten() for loss in (TripletLoss(), NTXentLoss()))
-    seen = Recorder(TripletLoss(), beside=NTXentLoss())(embeddings, labels)
+    seen = Recorder(TripletLoss(), compare_with=NTXentLoss())(embeddings, labels)
     assert seen["agreement"] == pytest.approx(float(torch.cosine_similarity(one, other, dim=0)), abs=1e-5)
     assert seen["ratio"] == pytest.approx(float(other.norm() / one.norm()), rel=1e-4)
 
@@ -321,9 +321,9 @@ def test_every_loss_can_be_looked_at(name: str, monkeypatch: pytest.MonkeyPatch)
     embeddings, labels = batch()
     torch.manual_seed(0)
     loss = catalog()[name].make(num_classes=6, embedding_dim=5)
-    whole = Recorder(loss, beside=ContrastiveLoss())(embeddings, labels)
+    whole = Recorder(loss, compare_with=ContrastiveLoss())(embeddings, labels)
     monkeypatch.setattr(module, "ENTRIES", 8 * module._columns(loss, 24))
-    some = Recorder(loss, beside=ContrastiveLoss())(embeddings, labels)
+    some = Recorder(loss, compare_with=ContrastiveLoss())(embeddings, labels)
     assert (whole["anchors"], some["anchors"]) == (24, 8)
     for seen in (whole, some):
         for key in ("zero_positives", "zero_negatives", "below_zero", "heaviest_1", "heaviest_10", "half_share"):
@@ -348,7 +348,7 @@ def test_a_memory_is_not_told():
     loss = CrossBatchMemory(ContrastiveLoss(), size=40)
     loss(*batch())
     before, places = copy.deepcopy(loss.state_dict()), [each.data_ptr() for each in loss.buffers()]
-    recorder = Recorder(loss, beside=loss)
+    recorder = Recorder(loss, compare_with=loss)
     recorder.ready()
     recorder(*batch(seed=1))
     assert same(before, loss.state_dict())
@@ -365,7 +365,7 @@ def test_gradients_and_chance_are_left_alone():
     mined = TripletLoss(miner=RandomMiner(10, generator=generator))
     chance, own = torch.get_rng_state(), generator.get_state()
     for each in (loss, mined, TripletLoss(miner=DistanceWeightedMiner())):
-        Recorder(each, beside=TripletLoss(miner=RandomMiner(5)))(embeddings, labels)
+        Recorder(each, compare_with=TripletLoss(miner=RandomMiner(5)))(embeddings, labels)
     assert torch.equal(chance, torch.get_rng_state())
     assert torch.equal(own, generator.get_state())
     assert torch.equal(grads[0], loss.proxies.grad)
@@ -383,7 +383,7 @@ def test_it_works_where_gradients_are_off():
     [
         ((square,), TypeError, "loss must be a torch module, which can be copied, but it is a function"),
         ((ContrastiveLoss(), 0), ValueError, "every must be a whole number ≥ 1, but it is 0"),
-        ((ContrastiveLoss(), 5, square), TypeError, "beside must be a torch module"),
+        ((ContrastiveLoss(), 5, square), TypeError, "compare_with must be a torch module"),
         ((WeightedSum({Gathered(ContrastiveLoss()): 1.0}),), ValueError, "loss must be complete on one process, but it contains a Gathered"),
     ],
 )  # fmt: skip
@@ -418,18 +418,25 @@ def sampled() -> nn.Module:
     return ProxyNCALoss(6, 4, sampled=5)
 
 
-CASES: dict[str, tuple[Callable[[], nn.Module], Plan]] = {
-    "memory": (lambda: CrossBatchMemory(ContrastiveLoss(), size=20), Plan()),
-    "proxies in a memory": (lambda: CrossBatchMemory(proxies(), size=20), Plan(ema=0.7)),
-    "sampled proxies": (sampled, Plan(clip=1.0)),
-    "own generator": (lambda: TripletLoss(miner=RandomMiner(10, generator=torch.Generator().manual_seed(3))), Plan()),
-    "all chances": (Chancy, Plan(accumulate=2)),
-    "half, in chunks": (MultiSimilarityLoss, Plan(precision="bf16", chunk=3)),
+CASES: dict[str, tuple[Callable[[], nn.Module], TrainConfig]] = {
+    "memory": (lambda: CrossBatchMemory(ContrastiveLoss(), size=20), TrainConfig()),
+    "proxies in a memory": (lambda: CrossBatchMemory(proxies(), size=20), TrainConfig(ema=0.7)),
+    "sampled proxies": (sampled, TrainConfig(clip=1.0)),
+    "own generator": (
+        lambda: TripletLoss(miner=RandomMiner(10, generator=torch.Generator().manual_seed(3))),
+        TrainConfig(),
+    ),
+    "all chances": (Chancy, TrainConfig(accumulate=2)),
+    "half, in chunks": (MultiSimilarityLoss, TrainConfig(precision="bf16", chunk=3)),
 }
 
 
 def go(
-    folder: Path, photos: ImageCache, case: tuple[Callable[[], nn.Module], Plan], every: int = 0, at: int | None = None
+    folder: Path,
+    photos: ImageCache,
+    case: tuple[Callable[[], nn.Module], TrainConfig],
+    every: int = 0,
+    at: int | None = None,
 ) -> Run:
     made, base = case
     loss = made()
@@ -438,8 +445,8 @@ def go(
         Interrupted(loss, at, terminate),
         Data(loader(photos, 5), held_out(photos)),
         folder=folder,
-        optimizer=Optimizer(lr=1e-2),
-        plan=Plan(**{**vars(base), "epochs": 3, "log_every": 2}),
+        optimizer=OptimizerConfig(lr=1e-2),
+        settings=TrainConfig(**{**vars(base), "epochs": 3, "log_every": 2}),
         device="cpu",
         resume=(folder / "run.yaml").exists(),
         lens=Recorder(loss, every, TripletLoss(miner=RandomMiner(6))) if every else None,
@@ -459,7 +466,7 @@ def test_a_training_with_it_is_the_training_without_it(tmp_path: Path, photos: I
         step for step in range(1, 16 if CASES[name][1].accumulate == 1 else 10) if step == 1 or step % 2 == 0
     ]
     assert plain.description["lens"] is None
-    assert seen.description["lens"].startswith("Recorder(every=2, beside=TripletLoss(")
+    assert seen.description["lens"].startswith("Recorder(every=2, compare_with=TripletLoss(")
 
 
 @pytest.mark.parametrize("name", ["proxies in a memory", "own generator", "all chances"])
@@ -483,8 +490,8 @@ def test_it_sees_proxies_as_the_step_found_them(tmp_path: Path):
         loss,
         Data(batches),
         folder=tmp_path / "run",
-        optimizer=Optimizer("SGD", lr=1.0),
-        plan=Plan(epochs=1),
+        optimizer=OptimizerConfig("SGD", lr=1.0),
+        settings=TrainConfig(epochs=1),
         device="cpu",
         lens=Recorder(loss),
     )
@@ -502,7 +509,7 @@ def test_it_sees_a_memory_as_the_step_found_it(tmp_path: Path):
         loss,
         Data(batches),
         folder=tmp_path / "run",
-        plan=Plan(epochs=1),
+        settings=TrainConfig(epochs=1),
         device="cpu",
         lens=Recorder(loss, every=1),
     )
@@ -535,9 +542,9 @@ def test_a_replayed_step_is_left_alone(tmp_path: Path, photos: ImageCache):  # p
         batches = BatchLoader(photos, sampler, Augment(8, CenterCrop()), seed=4, workers=1, device=torch.device("cuda"))
         torch.manual_seed(1)
         loss = CrossBatchMemory(ProxyAnchorLoss(6, 4), size=20)
-        plan = Plan(epochs=2, graph=True)
+        plan = TrainConfig(epochs=2, graph=True)
         lens = Recorder(loss, every, TripletLoss(miner=RandomMiner(6))) if every else None
-        return train(small(), loss, Data(batches), folder=tmp_path / str(every), plan=plan, lens=lens)
+        return train(small(), loss, Data(batches), folder=tmp_path / str(every), settings=plan, lens=lens)
 
     plain, seen = run(0), run(3)
     assert same(*(load_file(each.folder / "last.safetensors") for each in (plain, seen)))
@@ -549,5 +556,7 @@ def test_pictures_are_embeddings_too(tmp_path: Path):
     """A model whose output is not normalized, on plain batches: shapes and the record hold."""
     loss = MultiSimilarityLoss(similarity=Cosine())
     data = Data(pictures(2))
-    run = train(small(), loss, data, folder=tmp_path / "run", plan=Plan(epochs=1), device="cpu", lens=Recorder(loss))
+    run = train(
+        small(), loss, data, folder=tmp_path / "run", settings=TrainConfig(epochs=1), device="cpu", lens=Recorder(loss)
+    )
     assert run.metrics("lens")[0]["samples"] == 8

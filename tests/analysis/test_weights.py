@@ -132,16 +132,17 @@ def by_differences(value, S, step=1e-6):
     return result
 
 
+STOPPED = ("Circle", "Hardness-weighted NT-Xent")
 FROM_SIMILARITY = [
     name
     for name, entry in CATALOG.items()
-    if not entry.has_proxies and entry.make(4, 5).only_from_embeddings() is None and name != "Circle"
+    if not entry.has_proxies and entry.make(4, 5).only_from_embeddings() is None and name not in STOPPED
 ]
 
 
 @pytest.mark.parametrize("name", FROM_SIMILARITY)
 def test_slopes_are_finite_differences(name):
-    """Every entry of the matrix moved by itself; Circle is left out, whose training slope is not that of its value."""
+    """Every entry of the matrix moved by itself, without losses whose training slope is not that of their value."""
     loss = CATALOG[name].make(4, 5).double()
     x, y = make_batch("two classes", seed=4)
     (matrix,) = weigh(loss, x, y).matrices
@@ -437,10 +438,13 @@ def test_every_batch_can_be_weighed(name, batch):
 
 # ------------------------------------------------------------------------------------------------ signs
 
-NEGATIVE = {"FastAP", "Intra-pair variance", "SoftTriple", "SupCon", "Tuplet margin"}
+NEGATIVE = {
+    *("FastAP", "Intra-pair variance", "P2SGrad", "Ranked list", "SoftTriple", "SupCon", "Tuplet margin"),
+    *("NDCG", "Recall@k", "Smooth-AP"),  # their ranks compare positives with positives
+}
 """Losses that push some positive pair apart or pull some negative pair together.
 
-A search of 3,000 batches for each loss, in 2, 3 and 8 dimensions, found none of the others.
+A search of 3,000 batches for each loss, in 2, 3 and 8 dimensions, found none of the others; losses on soft ranks were searched in 40 batches only.
 """
 
 

@@ -318,6 +318,28 @@ def proxies_in_half_precision() -> None:
                 compare(*found, f"{loss}, {m} samples, {dtype}")
 
 
+def float32_proxies_under_autocast() -> None:
+    """bfloat16 embeddings and float32 proxies: the loss of the rounded table, with a float32 gradient of the table."""
+    for m, classes in ((64, 100), (700, 3000)):
+        samples, labels = batch(m, 96, classes)
+        for kind in (losses.ArcFaceLoss, losses.NormalizedSoftmaxLoss, losses.ProxyAnchorLoss, losses.SphereFaceLoss):
+            true = seeded(kind, classes, 96, backend="dense").cuda()
+            true.proxies.data = true.proxies.data.bfloat16().float()
+            true = true.double()
+            found = [run(true, samples.bfloat16().double(), labels)]
+            for backend in ("dense", "triton"):
+                loss = seeded(kind, classes, 96, backend=backend).cuda()
+                with torch.autocast("cuda", dtype=torch.bfloat16):
+                    found.append(run(loss, samples.bfloat16(), labels))
+            assert found[-1][-1].dtype == torch.float32
+            compare(found[2][:2], found[1][:2], found[0][:2], f"{loss}, {m} samples")
+            # gradients by similarities enter the product as the sum of two bfloat16 matrices
+            own, theirs = (float((each[2].double() - found[0][2]).norm() / found[0][2].norm()) for each in found[:0:-1])
+            assert own <= 2.0 * theirs + 2.0**-18, (
+                f"{loss}, {m} samples: gradient of proxies: {own:.2e}, dense {theirs:.2e}"
+            )
+
+
 def any_memory_any_stream() -> None:
     """Unaligned rows, strides and other streams give the result of plain rows on the first stream."""
     plain, labels = batch(130, 48)
@@ -398,6 +420,7 @@ CHECKS = (
     tf32_is_rounded,
     half_precision_on_both_sides,
     proxies_in_half_precision,
+    float32_proxies_under_autocast,
     any_memory_any_stream,
     as_a_cuda_graph,
     on_another_device,

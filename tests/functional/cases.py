@@ -16,12 +16,15 @@ from likewise.formula import POSITIVES, hyperparameters, logsumexp, s
 
 CLASSES, DIM = 10, 5
 
-CONSTRUCTION = {"num_classes", "embedding_dim", "learn_temperature", "learn_beta"}
+CONSTRUCTION = {"num_classes", "embedding_dim", "learn_temperature", "learn_beta", "learn"}
 """Arguments of a class that follow from a function's tensors."""
 
 SAMPLING = {"sampled", "corrected", "sparse", "generator"}
 """Arguments of a class that draws proxies; a function is given the proxies that were drawn."""
 
+
+HIERARCHY = torch.stack([torch.arange(CLASSES), torch.arange(CLASSES) // 3, torch.arange(CLASSES) // 6], dim=1)
+"""The levels of the classes."""
 
 PULL = {"pull": logsumexp(-2.0 * s, POSITIVES)}
 
@@ -31,17 +34,30 @@ def pull_softly(similarities: Tensor, rows: Mapping[str, Tensor], is_positive: T
     return torch.where(is_positive, torch.exp(-2.0 * similarities - rows["pull"]), similarities.square())
 
 
+WITH_OTHER_TENSORS = (
+    losses.AdaFaceLoss,
+    losses.AnglELoss,
+    losses.AntiCollapseLoss,
+    losses.CoSENTLoss,
+    losses.DynamicSoftMarginLoss,
+    losses.ElasticArcFaceLoss,
+    losses.ElasticCosFaceLoss,
+    losses.VICRegLoss,
+)
+"""Losses whose functions take a state, margins, scores or a second view; `test_other_tensors` is about them."""
+
+
 def kinds() -> list[type[nn.Module]]:
-    """Every loss of `likewise.losses` that is neither an interface, a wrapper nor a memory."""
+    """Every other loss of `likewise.losses` that is neither an interface, a wrapper nor a memory."""
     exported = [getattr(losses, name) for name in losses.__all__]
     bases = (losses.PairLoss, losses.ProxyLoss)
     derived = [each for each in exported if inspect.isclass(each) and issubclass(each, bases) and each not in bases]
-    return [*derived, losses.EmbeddingNorm, losses.ZeroMean]
+    return [*(each for each in derived if each not in WITH_OTHER_TENSORS), losses.EmbeddingNorm, losses.ZeroMean]
 
 
 def name_of(kind: type[nn.Module]) -> str:
     """The rule: the class's name without ``Loss``, in snake case; an acronym is one word, and PP stands for ++."""
-    name = kind.__name__.removesuffix("Loss").replace("PP", "Pp")
+    name = re.sub("PP$", "Pp", kind.__name__.removesuffix("Loss"))
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -102,8 +118,9 @@ class Case:
         """What the module learns as arguments of the function: leaves with the same values."""
         names = {"proxies": "proxies", **self.learned} if self.has_proxies else self.learned
         found = {argument: module.get_parameter(name).detach() for argument, name in names.items()}
-        if "temperature" in found:
-            found["temperature"] = found["temperature"].exp()
+        for argument in found:
+            if names[argument] == f"log_{argument}":
+                found[argument] = found[argument].exp()
         return {argument: value.clone().requires_grad_() for argument, value in found.items()}
 
     def call(self, embeddings: Tensor, labels: Tensor | None, tensors: dict[str, Tensor], **more: Any) -> Tensor:
@@ -115,7 +132,9 @@ class Case:
 def _case(kind: type[nn.Module], **options: Any) -> Case:
     if kind is losses.WeightedPairLoss:
         options = {"weight_fn": pull_softly, "statistics": PULL, **options}
-    construction = {"learn_beta": False} if kind is losses.MarginLoss else {}
+    construction = {losses.MarginLoss: {"learn_beta": False}, losses.SigmoidLoss: {"learn": False}}.get(kind, {})
+    if kind is losses.CSLLoss:
+        options = {"hierarchy": HIERARCHY, **options}
     return Case(kind, options, construction)
 
 
@@ -141,6 +160,7 @@ LEARNED = [
     _learned(losses.SupConLoss, "temperature", "log_temperature", learn_temperature=True),
     _learned(losses.NormalizedSoftmaxLoss, "temperature", "log_temperature", learn_temperature=True),
     _learned(losses.SoftmaxLoss, "bias", "bias", bias=True),
+    Case(losses.SigmoidLoss, {}, {}, {"scale": "log_scale", "bias": "bias"}, name="SigmoidLoss-learned"),
     _learned(losses.MarginLoss, "beta", "beta"),
     dataclasses.replace(
         _learned(losses.MarginLoss, "beta", "beta", num_classes=CLASSES),

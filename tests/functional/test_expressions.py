@@ -33,13 +33,12 @@ def expression_of(function: Callable[..., Tensor]) -> ast.Module:
     return ast.parse("\n".join(block))
 
 
-def run(code: ast.Module, names: dict[str, Any]) -> Tensor:
+def run(code: ast.Module, names: dict[str, Any]) -> Any:
     """The value of the last line, after the others."""
     *statements, last = code.body
     assert isinstance(last, ast.Expr)
     exec(compile(ast.Module(statements, []), "docstring", "exec"), names)
-    value: Tensor = eval(compile(ast.Expression(last.value), "docstring", "eval"), names)
-    return value
+    return eval(compile(ast.Expression(last.value), "docstring", "eval"), names)
 
 
 def number(function: Callable[[Tensor], Tensor]) -> Callable[[Any], Any]:
@@ -51,7 +50,7 @@ def vocabulary() -> dict[str, Any]:
     names = {
         name: number(getattr(torch, name)) for name in ("exp", "log", "log1p", "cos", "sin", "tan", "sqrt", "floor")
     }
-    names |= {name: getattr(torch, name) for name in ("cat", "where", "relu", "arccos")}
+    names |= {name: getattr(torch, name) for name in ("cat", "where", "relu", "arccos", "sigmoid", "log2", "arange")}
     names |= {name: getattr(torch.nn.functional, name) for name in ("softplus", "cross_entropy", "normalize")}
     names["linspace"] = lambda *bounds: torch.linspace(*bounds, dtype=torch.float64)
     return {**names, "torch": torch, "inf": math.inf, "pi": math.pi, "radians": math.radians}

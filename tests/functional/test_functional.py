@@ -29,6 +29,7 @@ from tests.functional.cases import (
     DEFAULT,
     LEARNED,
     SAMPLING,
+    WITH_OTHER_TENSORS,
     Case,
     function_of,
     kinds,
@@ -63,6 +64,9 @@ every_kind = pytest.mark.parametrize("case", DEFAULT, ids=label)
         (losses.ProxyNCAPPLoss, "proxy_nca_pp"),
         (losses.ProxyGMLLoss, "proxy_gml"),
         (losses.EmbeddingNorm, "embedding_norm"),
+        (losses.CoSENTLoss, "co_sent"),
+        (losses.P2SGradLoss, "p2s_grad"),
+        (losses.VICRegLoss, "vic_reg"),
     ],
 )
 def test_the_rule_of_names(kind: type, name: str):
@@ -70,7 +74,7 @@ def test_the_rule_of_names(kind: type, name: str):
 
 
 def test_there_is_one_function_for_each_loss():
-    expected = {name_of(kind) for kind in kinds()}
+    expected = {name_of(kind) for kind in (*kinds(), *WITH_OTHER_TENSORS)}
     assert set(functional.__all__) == expected, "add the function to likewise.functional"
 
 
@@ -88,16 +92,18 @@ def test_the_signature_is_the_classs(case: Case):
     if not dataclasses.is_dataclass(case.kind):
         assert list(parameters) == ["embeddings"]
         return
-    assert positional == (["embeddings", "labels", "proxies"] if case.has_proxies else BATCH_ARGUMENTS)
+    more = ["hierarchy"] if case.kind is losses.CSLLoss else []
+    assert positional == (["embeddings", "labels", "proxies", *more] if case.has_proxies else BATCH_ARGUMENTS)
     if not case.has_proxies:
         assert by_keyword.pop("relation").default is None
     fields = {field.name: field for field in dataclasses.fields(case.kind)}
-    for name in CONSTRUCTION | SAMPLING:
+    for name in CONSTRUCTION | SAMPLING | {*more}:
         fields.pop(name, None)
     assert set(by_keyword) == set(fields)
     for name, parameter in by_keyword.items():
         default = fields[name].default
-        expected = None if name == "bias" else parameter.empty if default is dataclasses.MISSING else default
+        decides = name == "bias" and case.kind is losses.SoftmaxLoss  # there it is an option, and a tensor here
+        expected = None if decides else parameter.empty if default is dataclasses.MISSING else default
         assert parameter.default == expected, name
         assert type(parameter.default) is type(expected), name
 
@@ -137,7 +143,7 @@ def compare(case: Case, batch: str, *, tolerance: float = 1e-12, **more: Any) ->
     by_parameter = dict(zip(parameters, expected[2:], strict=True))
     for (argument, tensor), gradient in zip(tensors.items(), actual[2:], strict=True):
         of_module = by_parameter[case.learned.get(argument, argument)]
-        if argument == "temperature":  # the module learns its logarithm
+        if case.learned.get(argument) == f"log_{argument}":  # the module learns its logarithm
             gradient = gradient * tensor.detach()
         torch.testing.assert_close(gradient, of_module, rtol=max(tolerance, 1e-10), atol=tolerance)
 
@@ -183,6 +189,10 @@ def test_equals_the_module_on_a_relation(case: Case):
     if quadruplets:
         with pytest.raises(TypeError, match="labels must be given together with a relation"):
             functional.quadruplet(embeddings, relation=masks)
+    if case.kind is losses.CentroidTripletLoss:
+        with pytest.raises(TypeError, match="relation must be None or Labels"):
+            functional.centroid_triplet(embeddings, relation=masks)
+        return
     indices = *masks.positive.nonzero(as_tuple=True), *masks.negative.nonzero(as_tuple=True)
     expected = case.call(embeddings, labels, {})
     for relation, beside in ((masks, None), (indices, None), (indices, labels.flip(0))):
@@ -291,7 +301,8 @@ def test_a_bad_batch_gets_the_classs_sentence(case: Case, change: Any):
     batch, module = change(*make_batch("ragged")), case.make()
     error = refusal(lambda: module(*batch))
     if error is None:
-        assert case.kind in (losses.EmbeddingNorm, losses.ZeroMean)  # they do not look at labels
+        ignores_labels = case.kind in (losses.EmbeddingNorm, losses.ZeroMean) or not case.kind.takes_labels
+        assert ignores_labels
         return
     assert repr(refusal(lambda: case.call(*batch, case.tensors(module)))) == repr(error)
 
@@ -308,6 +319,9 @@ def refusal(call: Callable[[], Any]) -> Exception | None:
 def test_bad_proxies_get_one_sentence(case: Case):
     embeddings, labels = make_batch("ragged")
     proxies = case.make().proxies.detach()
+    too_few = (
+        "hierarchy must have 5 rows" if case.kind is losses.CSLLoss else r"labels must be in 0..4, one proxy for each"
+    )
     for bad, error, message in (
         (proxies.tolist(), TypeError, "proxies must be a tensor, but it is a list"),
         (proxies[0], ValueError, r"proxies must have shape \(n, d\), but the shape is \(5,\)"),
@@ -315,7 +329,7 @@ def test_bad_proxies_get_one_sentence(case: Case):
         (proxies / 0.0, ValueError, "proxies must be finite, but row 0"),
         (proxies[:, :3], ValueError, "embeddings must have the 3 dimensions of the proxies, but have 5"),
         (proxies.to("meta"), ValueError, "embeddings must be on the device of proxies"),
-        (proxies[: len(proxies) // 2], ValueError, r"labels must be in 0..4, one proxy for each class"),
+        (proxies[: len(proxies) // 2], ValueError, too_few),
     ):
         with pytest.raises(error, match=message) as caught:
             case.call(embeddings, labels, {"proxies": bad})
@@ -436,7 +450,8 @@ def test_half_precision(case: Case, dtype: torch.dtype):
         assert each.grad is not None
         assert each.grad.dtype == dtype
         assert torch.isfinite(each.grad).all()
-    if "temperature" not in tensors:  # its logarithm is rounded in the module alone
+    # a logarithm is rounded in the module alone
+    if not any(name.startswith("log_") for name in case.learned.values()):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             under = case.call(half, labels, tensors).detach()
         close = {"rtol": 1e-5, "atol": 1e-5} if case.kind is not losses.MarginLoss else {"rtol": 1e-2, "atol": 1e-2}

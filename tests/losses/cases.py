@@ -12,8 +12,10 @@ from likewise import losses, miners
 from likewise.formula import Poincare
 from likewise.testing import LossCase
 from tests.analysis.weighted_case import CASE as WEIGHTED
+from tests.oracles import heads, modern
 from tests.oracles import losses as oracles
 from tests.oracles import proxies as proxy_oracles
+from tests.oracles import soft_rank as rank_oracles
 
 
 def against(oracle: Callable[..., oracles.Terms], **options: Any) -> Callable[..., Any]:
@@ -63,6 +65,11 @@ def histogram(embeddings, labels, references, reference_labels, reduction, bins=
     return result
 
 
+def roadmap(embeddings, labels, references, reference_labels, reduction):
+    batch = oracles.batch(embeddings, labels, references, reference_labels)
+    return oracles.reduce(rank_oracles.roadmap(batch, reduction), reduction, len(embeddings))
+
+
 def frozen_circle(embeddings, at, labels):
     batch, frozen = oracles.batch(embeddings, labels), oracles.batch(at, labels)
     return oracles.reduce(oracles.circle_frozen(batch, frozen), "mean", len(embeddings))
@@ -71,6 +78,20 @@ def frozen_circle(embeddings, at, labels):
 def margin_per_class(embeddings, labels, references, reference_labels, reduction):
     batch = oracles.batch(embeddings, labels, references, reference_labels)
     return oracles.reduce(oracles.margin(batch, beta=[1.25] * 10), reduction, len(embeddings))
+
+
+def frozen_hardness(embeddings, at, labels):
+    batch, frozen = oracles.batch(embeddings, labels), oracles.batch(at, labels)
+    return oracles.reduce(modern.hardness_weighted_frozen(batch, frozen), "mean", len(embeddings))
+
+
+def dynamic_soft_margin(**options: Any) -> losses.PairLoss:
+    """In evaluation mode, so that calls leave the histogram as it is: empty."""
+    return losses.DynamicSoftMarginLoss(**options).eval()
+
+
+def frozen_dynamic_margin(embeddings, at, labels):
+    return modern.dynamic_soft_margin_frozen(oracles.batch(embeddings, labels), oracles.batch(at, labels))
 
 
 CASES = [
@@ -139,6 +160,52 @@ CASES = [
     LossCase(losses.FastAPLoss, against(oracles.fast_ap)),
     LossCase(losses.HistogramLoss, histogram),
     LossCase(losses.QuadrupletLoss, against(oracles.quadruplet)),
+    LossCase(losses.SigmoidLoss, against(modern.sigmoid), tolerance=1e-6),
+    LossCase(partial(losses.SigmoidLoss, learn=False), against(modern.sigmoid), name="SigmoidLoss-fixed"),
+    LossCase(losses.ThresholdConsistentMarginLoss, against(modern.threshold_consistent_margin)),
+    LossCase(losses.RankedListLoss, against(modern.ranked_list)),
+    LossCase(
+        partial(losses.RankedListLoss, margin=0.6, Tn=4.0, imbalance=0.3, alpha=1.2, Tp=3.0),
+        against(modern.ranked_list, margin=0.6, Tn=4.0, imbalance=0.3, alpha=1.2, Tp=3.0),
+        name="RankedListLoss-weighted",
+    ),
+    LossCase(
+        losses.HardnessWeightedNTXentLoss,
+        against(modern.hardness_weighted_nt_xent),
+        stop_gradient_value=frozen_hardness,
+    ),
+    LossCase(losses.InstanceLoss, against(modern.instance)),
+    LossCase(losses.KoLeoLoss, against(modern.ko_leo)),
+    LossCase(losses.GlobalOrthogonalRegularizationLoss, against(modern.global_orthogonal_regularization)),
+    LossCase(
+        dynamic_soft_margin,
+        against(lambda batch: modern.dynamic_soft_margin(batch)[0]),
+        name="DynamicSoftMarginLoss",
+        stop_gradient_value=frozen_dynamic_margin,
+    ),
+    LossCase(losses.CentroidTripletLoss, against(modern.centroid_triplet)),
+    LossCase(losses.SmoothAPLoss, against(rank_oracles.smooth_ap)),
+    LossCase(
+        partial(losses.SmoothAPLoss, include_self=True),
+        against(rank_oracles.smooth_ap, include_self=True),
+        name="SmoothAPLoss-self",
+    ),
+    LossCase(
+        partial(losses.SupAPLoss, offset=None, include_self=True),
+        against(rank_oracles.sup_ap, offset=None, include_self=True),
+        name="SupAPLoss-self",
+    ),
+    LossCase(losses.SupAPLoss, against(rank_oracles.sup_ap)),
+    LossCase(losses.ROADMAPLoss, roadmap),
+    LossCase(partial(losses.RecallAtKLoss, (1, 4)), against(rank_oracles.recall_at_k, ks=(1, 4)), name="RecallAtKLoss"),
+    LossCase(losses.PNPLoss, against(rank_oracles.pnp)),
+    LossCase(
+        partial(losses.PNPLoss, "Ib", include_self=True),
+        against(rank_oracles.pnp, variant="Ib", include_self=True),
+        name="PNPLoss-self",
+    ),
+    LossCase(losses.NDCGLoss, against(rank_oracles.ndcg)),
+    LossCase(losses.HAPLoss, against(rank_oracles.hap)),
     WEIGHTED,
 ]
 
@@ -150,6 +217,8 @@ def proxy_case(
     proxies_are_anchors: bool = False,
     name: str = "",
     depends_on_scale: bool = False,
+    prepare: Callable[[Any], Any] = lambda loss: loss,
+    stop_gradient_value: Callable[..., float] | None = None,
     **options: Any,
 ) -> LossCase:
     """A loss with ten classes whose proxies are the same every time, and the oracle that is given these proxies."""
@@ -157,7 +226,7 @@ def proxy_case(
     def make(**more: Any) -> losses.ProxyLoss:
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            return kind(10, 5, **options, **more)
+            return prepare(kind(10, 5, **options, **more))
 
     def value(embeddings, labels, references, reference_labels, reduction):
         proxies = make().proxies.tolist()
@@ -172,11 +241,53 @@ def proxy_case(
             return terms
         return [x + extra / anchors for x in result] if isinstance(result, list) else result + extra
 
-    return LossCase(make, value, name=name or kind.__name__, tolerance=1e-7, depends_on_scale=depends_on_scale)
+    return LossCase(
+        make,
+        value,
+        name=name or kind.__name__,
+        tolerance=1e-7,
+        depends_on_scale=depends_on_scale,
+        stop_gradient_value=stop_gradient_value,
+    )
 
 
 def soft_triple_penalty(proxies: list[list[float]]) -> float:
     return proxy_oracles.soft_triple_regularizer(proxies, centers=4, tau=0.2)
+
+
+STATISTICS = {"batch_mean": 3.0, "batch_std": 0.75}
+
+
+def evaluate_with_statistics(loss: losses.AdaFaceLoss) -> losses.AdaFaceLoss:
+    """In evaluation mode, so that calls leave the statistics as they are: those of typical lengths."""
+    for name, value in STATISTICS.items():
+        getattr(loss, name).fill_(value)
+    return loss.eval()
+
+
+def frozen_ada_face(embeddings, at, labels):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        proxies = losses.AdaFaceLoss(10, 5).proxies.tolist()
+    terms = heads.ada_face(embeddings, labels, proxies, **STATISTICS, lengths_of=at)
+    return oracles.reduce(terms, "mean", len(embeddings))
+
+
+HIERARCHY = torch.stack([torch.arange(10), torch.arange(10) // 3, torch.arange(10) // 6], dim=1)
+"""The levels of ten classes."""
+
+
+def happier(embeddings, labels, proxies, weight=0.1):
+    """Hierarchical average precision of one level, and the softmax."""
+    [ranked] = rank_oracles.hap(oracles.batch(embeddings, labels))
+    [classified] = proxy_oracles.normalized_softmax(embeddings, labels, proxies)
+    return [[(i, (1.0 - weight) * value) for i, value in ranked], [(i, weight * value) for i, value in classified]]
+
+
+def csl(embeddings, labels, proxies, hierarchy):
+    rows = hierarchy.tolist()
+    cosines = proxy_oracles.cosines(embeddings, proxies)
+    return [rank_oracles.csl(cosines, [rows[label] for label in labels], rows)]
 
 
 PROXY_CASES = [
@@ -217,4 +328,29 @@ PROXY_CASES = [
         through_samples=True,
     ),
     proxy_case(losses.ProxyGMLLoss, proxy_oracles.proxy_gml),
+    proxy_case(losses.P2SGradLoss, heads.p2s_grad),
+    proxy_case(losses.LargeMarginSoftmaxLoss, heads.large_margin_softmax, depends_on_scale=True),
+    proxy_case(
+        losses.AdaFaceLoss,
+        partial(heads.ada_face, **STATISTICS),
+        depends_on_scale=True,
+        prepare=evaluate_with_statistics,
+        stop_gradient_value=frozen_ada_face,
+    ),
+    proxy_case(losses.MagFaceLoss, heads.mag_face, depends_on_scale=True, l_a=1.0, u_a=5.0),
+    proxy_case(
+        losses.MagFaceLoss,
+        heads.mag_face,
+        name="MagFaceLoss-whole-range",
+        depends_on_scale=True,
+        l_a=1.0,
+        u_a=5.0,
+        u_margin=85.0,
+        scale=16.0,
+        easy_margin=False,
+    ),
+    proxy_case(losses.ElasticArcFaceLoss, heads.elastic_arc_face, std=0.0),
+    proxy_case(losses.ElasticCosFaceLoss, heads.elastic_cos_face, std=0.0),
+    proxy_case(losses.HAPPIERLoss, happier),
+    proxy_case(losses.CSLLoss, csl, hierarchy=HIERARCHY),
 ]

@@ -106,7 +106,24 @@ def wrapped() -> dict[str, Case]:
         loss = losses.ContrastiveLoss(reduction=reduction)
         return losses.LanguageGuidance(loss, words(), weight=0.5, mask_same_class=True)
 
+    def synthesis(kind: type, reduction: str) -> nn.Module:
+        loss = losses.ProxySynthesis(kind(CLASSES, DIM, reduction=reduction), mu=0.7)
+        loss.sample_ratio = lambda: 0.3  # type: ignore[method-assign]
+        return loss
+
+    def without_options(kind: type, reduction: str) -> nn.Module:
+        return kind()
+
     return {
+        "synthesis of ArcFaceLoss": Case(partial(synthesis, losses.ArcFaceLoss)),
+        "synthesis of ProxyAnchorLoss": Case(partial(synthesis, losses.ProxyAnchorLoss)),
+        "statistics of AdaFaceLoss": Case(partial(losses.AdaFaceLoss, CLASSES, DIM, t_alpha=0.5), steps=STEPS),
+        "histogram of DynamicSoftMarginLoss": Case(partial(losses.DynamicSoftMarginLoss, momentum=0.5), steps=STEPS),
+        "AntiCollapseLoss": Case(partial(without_options, losses.AntiCollapseLoss)),
+        "CoSENTLoss": Case(partial(without_options, losses.CoSENTLoss), call="rows"),
+        "AnglELoss": Case(partial(without_options, losses.AnglELoss), call="rows"),
+        "VICRegLoss": Case(partial(without_options, losses.VICRegLoss), call="rows"),
+        "guide": Case(lambda reduction: losses.GuideMasked(losses.NTXentLoss(reduction=reduction)), call="guide"),
         "several": Case(several, EVERY),
         "direction of triplets": Case(partial(direction, losses.TripletLoss), EVERY, BOTH),
         "direction of mined pairs": Case(
@@ -167,8 +184,13 @@ def sharded() -> dict[str, Case]:
             losses.SoftTripleLoss,
             losses.ProxyAnchorLoss,
             losses.ProxyRepulsionLoss,
+            losses.P2SGradLoss,
+            losses.LargeMarginSoftmaxLoss,
+            losses.AdaFaceLoss,
+            losses.MagFaceLoss,
         )
     }
+    kinds["ElasticCosFaceLoss"] = partial(shards, losses.ElasticCosFaceLoss, std=0.0, plus=True)
     kinds["SoftmaxLoss"] = partial(shards, losses.SoftmaxLoss, bias=True)
     kinds["NormalizedSoftmaxLoss"] = partial(shards, losses.NormalizedSoftmaxLoss, learn_temperature=True)
     kinds["through samples"] = partial(shards, losses.ProxyRepulsionLoss, through_samples=True)
@@ -243,6 +265,11 @@ def value_of(loss: nn.Module, case: Case, leaf: Tensor, labels: Tensor, own: sli
     if case.call == "references":
         references, their_labels = everyone.flip(0)[own], (labels + 1) % 3
         value: Tensor = loss(leaf, labels, references, their_labels)
+    elif case.call == "rows":  # labels are scores, or ignored
+        value = loss(leaf, labels, everyone.flip(1)[own])
+    elif case.call == "guide":
+        with losses.gathered.join_batch() if isinstance(loss, losses.Gathered) else torch.enable_grad():
+            value = inner(leaf, labels, guide=everyone.flip(1)[own])
     elif case.call in ("views", "paired"):
         value = loss(leaf, references=everyone.flip(1)[own], relation=case.call)
     elif case.call == "keys":
@@ -319,6 +346,8 @@ def counted() -> dict[str, Callable[[], nn.Module]]:
     for case in PROXY_CASES:
         kind = type(case.make())
         made[kind.__name__] = partial(kind, BATCH, WIDE)
+    levels = torch.stack([torch.arange(BATCH), torch.arange(BATCH) // 4], dim=1)
+    made["CSLLoss"] = partial(losses.CSLLoss, BATCH, WIDE, levels, (0.25, 0.35))
     made["through samples"] = partial(losses.ProxyRepulsionLoss, BATCH, WIDE, through_samples=True)
     for name in ("TripletLoss", "MultiSimilarityLoss"):
         made[f"direction of {name}"] = lambda name=name: losses.DirectionRegularized(getattr(losses, name)())

@@ -269,3 +269,25 @@ def test_half_precision_proxies_are_not_widened_as_a_whole():
     assert table == pytest.approx(30.5, abs=0.1)
     assert max(making, classifying) < 30.0, (making, classifying)
     assert stepping < 75.0, f"{stepping:.0f} MiB"
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("backend", ["dense", "chunked"])
+@pytest.mark.parametrize("name", ["arc-face", "softmax-bias", "sub-center", "proxy-anchor"])
+def test_autocast_rounds_float32_proxies_for_bfloat16_embeddings(name: str, backend: str):
+    """The loss of the rounded table on every engine; gradients of the table stay in float32 and are not rounded."""
+    mixed, rounded = make(name, backend).float(), make(name, "dense").float()
+    rounded.proxies.data = rounded.proxies.data.bfloat16().float()
+    embeddings, labels = batch()
+    half = embeddings.detach().bfloat16()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = mixed(half, labels)
+    expected = rounded(half.float(), labels)
+    torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-6)
+    value.backward()
+    expected.backward()
+    assert mixed.proxies.grad.dtype == torch.float32
+    torch.testing.assert_close(mixed.proxies.grad, rounded.proxies.grad, rtol=1e-4, atol=1e-6)
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # float32 embeddings, and other dtypes, are not rounded
+        assert torch.equal(mixed(half.float(), labels), make(name, backend).float()(half.float(), labels))
+    assert torch.equal(mixed(half, labels), mixed(half.float(), labels))

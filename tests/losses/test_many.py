@@ -19,7 +19,7 @@ from tests.losses import many
 ROOT = Path(__file__).parents[2]
 
 
-def start(folder: Path, size: int, seconds: float = 200.0) -> list[dict[str, Any]]:
+def start(folder: Path, size: int, seconds: float = 600.0) -> list[dict[str, Any]]:
     """What each process left; none is left behind, and none is waited for longer than that."""
     environment = {
         **os.environ,

@@ -346,6 +346,61 @@ def test_pairs_without_labels(row: str) -> None:
         ROWS[row].ours()(embeddings)
 
 
+# Losses that PML has for one set and all of its pairs or samples only ---------------------------------------------------
+
+OF_ONE_SET = {
+    "ranked-list": Row(losses.RankedListLoss, lambda: theirs.RankedListLoss(0.4, 10, reducer=MeanReducer())),
+    "ranked-list-weighted": Row(
+        lambda: losses.RankedListLoss(0.6, 4.0, 0.3, 1.2, 3.0),
+        lambda: theirs.RankedListLoss(0.6, 4.0, 0.3, 1.2, 3.0, reducer=MeanReducer()),
+    ),
+    "threshold-consistent-margin": Row(losses.ThresholdConsistentMarginLoss, theirs.ThresholdConsistentMarginLoss),
+    "threshold-consistent-margin-weighted": Row(
+        lambda: losses.ThresholdConsistentMarginLoss(0.8, 0.3, 2.0, 0.5),
+        lambda: theirs.ThresholdConsistentMarginLoss(2.0, 0.5, 0.8, 0.3),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Values of Tp or Tn are too high")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("batch", ["balanced", "ragged"])
+@pytest.mark.parametrize("row", OF_ONE_SET)
+def test_of_one_set(row: str, batch: str, seed: int) -> None:
+    batches = make_batch(batch, seed=seed)
+    assert_equal(gradients(OF_ONE_SET[row].ours(), *batches), gradients(OF_ONE_SET[row].theirs(), *batches))
+
+
+@pytest.mark.parametrize("batch", ["balanced", "ragged", "singletons"])
+def test_instance_loss(batch: str) -> None:
+    """Every sample is its own class: theirs with labels that are all different."""
+    embeddings, labels = make_batch(batch)
+    found = gradients(lambda x: losses.InstanceLoss()(x, labels), embeddings)
+    assert_equal(found, gradients(lambda x: theirs.InstanceLoss()(x, torch.arange(len(x))), embeddings))
+    if batch != "singletons":  # a class index is a column there, which means another sample
+        assert theirs.InstanceLoss()(embeddings, labels) > found[0] + 1.0
+
+
+def test_dynamic_soft_margin() -> None:
+    """The value and the histogram, from an empty one and after that; their gradient also flows through the histogram."""
+    ours, other = losses.DynamicSoftMarginLoss().double(), theirs.DynamicSoftMarginLoss()
+    for seed in range(3):
+        embeddings, labels = make_batch("ragged", seed=seed)
+        found, expected = gradients(ours, embeddings, labels), gradients(other, embeddings, labels)
+        assert_equal(found[0], expected[0])
+        assert_equal(ours.histogram, other.hist_.detach())
+        assert not torch.allclose(found[1], expected[1], rtol=1e-3)
+        other.hist_ = other.hist_.detach()  # otherwise their graph grows with every batch
+
+
+def test_dynamic_soft_margin_of_a_far_positive() -> None:
+    """A violation in the last bin: its mass stays there, where theirs has an index that does not exist."""
+    embeddings, labels = torch.tensor([[1.0, 0.0], [-1.0, 0.1], [1.0, 0.1]]).double(), torch.tensor([0, 0, 1])
+    assert torch.isfinite(losses.DynamicSoftMarginLoss()(embeddings, labels))
+    with pytest.raises((IndexError, RuntimeError)):
+        theirs.DynamicSoftMarginLoss()(embeddings, labels)
+
+
 def test_several_losses() -> None:
     """Theirs are a list with weights, miners and a regularizer of the embeddings; ours a sum of losses."""
     embeddings, labels = make_batch("ragged")

@@ -42,6 +42,7 @@ ROWS: dict[str, Row] = {
         lambda: losses.ArcFaceLoss(10, 5, margin=80.0, scale=10.0),
         lambda: pml.ArcFaceLoss(10, 5, margin=80.0, scale=10.0),
     ),
+    "large-margin-softmax": (lambda: losses.LargeMarginSoftmaxLoss(10, 5), lambda: pml.LargeMarginSoftmaxLoss(10, 5)),
     "sphere-face": (lambda: losses.SphereFaceLoss(10, 5), lambda: pml.SphereFaceLoss(10, 5)),
     "sub-center-arc-face": (
         lambda: losses.SubCenterArcFaceLoss(10, 5, centers=3),
@@ -195,3 +196,18 @@ def test_arc_face_gradient_at_a_cosine_of_one():
         gradients.append(leaf.grad)
     assert torch.isfinite(gradients[0]).all()
     assert not torch.isfinite(gradients[1]).all()
+
+
+@pytest.mark.parametrize("batch", ["balanced", "ragged"])
+def test_p2s_grad(batch: str):
+    """Theirs has the dimension first, columns as proxies, and scales their data to unit length up to 1e-7."""
+    ours, theirs = losses.P2SGradLoss(10, 5).double(), pml.P2SGradLoss(5, 10).double()
+    with torch.no_grad():
+        ours.proxies.copy_(torch.nn.functional.normalize(ours.proxies))
+        theirs.weight.copy_(ours.proxies.T)
+    embeddings, labels = make_batch(batch)
+    leaves = [embeddings.clone().requires_grad_() for _ in range(2)]
+    values = ours(leaves[0], labels), theirs(leaves[1], labels)
+    torch.testing.assert_close(*values, rtol=1e-6, atol=1e-6)
+    of_embeddings = [torch.autograd.grad(value, leaf)[0] for value, leaf in zip(values, leaves, strict=True)]
+    torch.testing.assert_close(*of_embeddings, rtol=1e-6, atol=1e-6)

@@ -274,11 +274,12 @@ const ofRows = (tape, X, value, derivative) => {
   return made;
 };
 const NPairsLoss_squared_norm = ({ tape, samples }) => ofRows(tape, samples, (row) => row.reduce((sum, x) => sum + x * x, 0), (x) => 2 * x);
-const SphereFaceLoss_norm = ({ tape, samples }) => ofRows(tape, samples, (row) => Math.hypot(...row), (x, norm) => (norm ? x / norm : 0));
+const SphereFaceLoss_embedding_norm = ({ tape, samples }) => ofRows(tape, samples, (row) => Math.hypot(...row), (x, norm) => (norm ? x / norm : 0));
 const SNRContrastiveLoss_absolute_sum = ({ tape, samples }) => {
   const signed = ofRows(tape, unit(tape, samples), (row) => row.reduce((sum, x) => sum + x, 0), () => 1);
   return ofRows(tape, signed, ([sum]) => Math.abs(sum), Math.sign);
 };
 // the boundary is the same for all anchors
 const MarginLoss_boundary = ({ samples }, h) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(h.beta));
+const RankedListLoss_number_of_references = ({ samples }) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(samples.rows));
 const MarginLoss_alone = (points, h) => h.nu * h.beta;

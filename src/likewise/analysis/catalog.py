@@ -45,7 +45,8 @@ class Entry:
 def catalog() -> dict[str, Entry]:
     """Every loss of the library by its name in tables, and well-known combinations of a loss and a miner.
 
-    Every loss in `likewise.losses` is included.
+    Every loss in `likewise.losses` is included that needs only sizes and whose weights follow from similarities and labels: a
+    loss that ignores labels, that has a state or draws numbers, or that is in `NOT_WEIGHED` is not.
 
     Examples:
         >>> len(catalog()) > 30
@@ -68,7 +69,9 @@ def _kinds() -> list[type[PairLoss] | type[ProxyLoss]]:
         for kind in found
         if inspect.isclass(kind)
         and issubclass(kind, PairLoss | ProxyLoss)
-        and kind not in (PairLoss, ProxyLoss)
+        and kind not in (PairLoss, ProxyLoss, *NOT_WEIGHED)
+        and getattr(kind, "takes_labels", True)
+        and not kind.is_stateful
         and _needs_only_sizes(kind)
     ]
 
@@ -84,9 +87,15 @@ def _title(kind: type) -> str:
     return TITLES.get(name, name)
 
 
+NOT_WEIGHED = (losses.CentroidTripletLoss, losses.HAPPIERLoss, losses.LargeMarginSoftmaxLoss, losses.MagFaceLoss)
+"""Losses that weights per pair do not describe: one has centroids of all samples, two have lengths of proxies or samples, and
+the two terms of HAPPIER are losses of the library."""
+
+
 TITLES = {
     "BinomialDeviance": "Binomial deviance",
     "GeneralizedLiftedStructure": "Generalized lifted structure",
+    "HardnessWeightedNTXent": "Hardness-weighted NT-Xent",
     "IntraPairVariance": "Intra-pair variance",
     "LiftedStructure": "Lifted structure",
     "MultiSimilarity": "Multi-similarity",
@@ -96,9 +105,13 @@ TITLES = {
     "ProxyAnchor": "Proxy-Anchor",
     "ProxyNCAPP": "ProxyNCA++",
     "ProxyRepulsion": "Proxy repulsion",
+    "RecallAtK": "Recall@k",
+    "RankedList": "Ranked list",
     "RAW": "RAW + VTHM",  # it includes mining; without a miner it is multi-similarity
     "SNRContrastive": "SNR contrastive",
+    "SmoothAP": "Smooth-AP",
     "SubCenterArcFace": "Sub-center ArcFace",
+    "ThresholdConsistentMargin": "Threshold-consistent margin",
     "TupletMargin": "Tuplet margin",
 }
 """Names in tables; the default is the class's name without ``Loss``."""

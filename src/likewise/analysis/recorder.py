@@ -56,35 +56,35 @@ class Recorder:
     - ``gradient``: the norm of the tangential component of the embeddings' gradient, which rotates them
     - ``classes``: the same for each class of the batch: their number, the quantiles 0, ¼, ½, ¾ and 1 of their norms, and
       the labels and norms of the largest
-    - ``beside``, ``agreement``, ``ratio``: the second loss, the cosine between both gradients, and the norm of its
+    - ``compare_with``, ``agreement``, ``ratio``: the second loss, the cosine between both gradients, and the norm of its
       gradient over that of the first
 
     Args:
         loss: the trained loss, a module.
         every: the number of steps between two records, beginning with the first step.
-        beside: a second loss on the same batches; it is not trained.
+        compare_with: a second loss on the same batches; it is not trained.
 
     Examples:
         >>> import torch
         >>> from likewise.losses import ContrastiveLoss, NTXentLoss
-        >>> recorder = Recorder(ContrastiveLoss(), beside=NTXentLoss())
+        >>> recorder = Recorder(ContrastiveLoss(), compare_with=NTXentLoss())
         >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-0.6, 0.8]])
         >>> seen = recorder(embeddings, torch.tensor([0, 0, 1, 1]))
         >>> seen["positives"], seen["negatives"], seen["zero_negatives"], seen["half"]
         (4, 8, 0.75, 2)
-        >>> seen["beside"], round(seen["ratio"], 2)
+        >>> seen["compare_with"], round(seen["ratio"], 2)
         ('NTXentLoss', 0.39)
     """
 
-    def __init__(self, loss: nn.Module, every: int = 50, beside: nn.Module | None = None) -> None:
+    def __init__(self, loss: nn.Module, every: int = 50, compare_with: nn.Module | None = None) -> None:
         self.loss = _check_single("loss", loss)
         self.every = whole_number("every", every, 1)
-        self.beside = None if beside is None else _check_single("beside", beside)
+        self.compare_with = None if compare_with is None else _check_single("compare_with", compare_with)
         self._before: nn.Module | None = None
 
     def __repr__(self) -> str:
-        beside = "" if self.beside is None else f", beside={self.beside!r}"
-        return f"Recorder(every={self.every}{beside})"
+        compare_with = "" if self.compare_with is None else f", compare_with={self.compare_with!r}"
+        return f"Recorder(every={self.every}{compare_with})"
 
     def ready(self) -> None:
         """Store the state of the loss before a step, which changes its proxies and its memory."""
@@ -104,13 +104,20 @@ class Recorder:
             weighing, anchors = _weigh_batch(loss, embeddings, labels)
             whole = anchors == len(embeddings)
             gradient = weighing.gradient if whole else _gradient(loss, embeddings, labels)
-            other = None if self.beside is None else _gradient(self.beside.to(embeddings.device), embeddings, labels)
+            other = (
+                None
+                if self.compare_with is None
+                else _gradient(self.compare_with.to(embeddings.device), embeddings, labels)
+            )
             mined = mined_record(loss, embeddings, labels)
         turning = tangential(gradient, embeddings)
         seen: dict[str, Any] = {"samples": len(embeddings), "anchors": anchors}
         seen |= weight_record(weighing) | mined | gradient_record(turning, labels)
-        if self.beside is not None and other is not None:
-            seen |= {"beside": type(self.beside).__name__, **agreement(turning, tangential(other, embeddings))}
+        if self.compare_with is not None and other is not None:
+            seen |= {
+                "compare_with": type(self.compare_with).__name__,
+                **agreement(turning, tangential(other, embeddings)),
+            }
         return seen
 
 

@@ -67,7 +67,11 @@ class DenseEngine(Engine):
         self.learn(known)
         results: dict[Formula, Tensor] = {}
         for folds in passes:
-            fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds}
+            fresh: dict[Formula, Tensor] = {each: self._fold(each) for each in folds if not _needs_steps(each)}
+            stepped = [each for each in folds if each not in fresh]
+            if stepped:
+                found = fold_each_positive(stepped, Pairs(self._pairs, self.positive, self.negative))
+                fresh.update(zip(stepped, found, strict=True))
             self.learn(fresh)
             results.update(fresh)
         return results
@@ -81,9 +85,8 @@ class DenseEngine(Engine):
         if not folded.over.binds_positive:
             return folded.fold.finish(self._start(folded))
         hinge = match_hinge(folded)
-        if hinge is not None:
-            return self._fold_hinge(hinge)
-        return fold_each_positive(folded, Pairs(self._pairs, self.positive, self.negative))
+        assert hinge is not None
+        return self._fold_hinge(hinge)
 
     def _fold_hinge(self, hinge: Hinge) -> Tensor:
         """Sums and counts of hinges, from sorted rows."""
@@ -137,6 +140,11 @@ class DenseEngine(Engine):
         if over is Side.POSITIVES:
             return self.positive
         return self.negative if over is Side.NEGATIVES else self.positive | self.negative
+
+
+def _needs_steps(folded: Folded) -> bool:
+    """Whether a fold over each positive is computed some positives at a time: it is not a sum of hinges."""
+    return folded.over.binds_positive and match_hinge(folded) is None
 
 
 def last_uses(folds: list[Folded]) -> dict[Formula, list[Formula]]:

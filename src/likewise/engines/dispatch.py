@@ -78,7 +78,7 @@ Measured on an H200 (docs/benchmarks-engines.md): at 2,048 squared 2.4 ms agains
 against 8.7.
 """
 
-KERNELS_IN_GRAPH = (2**21, 2**27)
+KERNELS_IN_GRAPH = (2**21, 2**28)
 """The numbers of pairs between which a CUDA graph runs generated kernels: fewer need no help, more hide their launches.
 
 Measured on an H200 (tests/engines/graphs_gpu.py): at 1,024 squared kernels take as long as the whole matrix, at 2,048
@@ -294,6 +294,7 @@ def run(terms: list[Term], batch: PairBatch, reduction: Counted, backend: str = 
     positives = find_positive_index(batch, large=plan is not Plan.DENSE)
     expanded = None if positives is None else expand(terms, positives, batch)
     if expanded is not None:
+        formulas = not _reads_pair_numbers(expanded, batch)  # those of positives are numbers per anchor now
         engine = make_engine(batch, backend, positives=positives, formulas=formulas)
         return run_on(expanded, batch, engine, reduction)
     if backend == "triton":

@@ -35,7 +35,7 @@ Prepare: TypeAlias = Callable[[], Compute | None]
 Known: TypeAlias = dict[Hashable, Recording | int | None]
 """By key: a recording, ``None`` if recording is impossible, or the number of calls so far."""
 
-UP_TO = 2**23
+UP_TO = 2**24
 """The number of pairs below which a batch uses a graph with the whole matrix; larger ones keep the GPU busy."""
 
 BUDGET = 2**30

@@ -23,11 +23,13 @@ from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.recompute import call_recomputed
 from likewise.formula import (
     POSITIVES,
+    Apply,
     AtPositive,
     Count,
     Folded,
     Formula,
     Labels,
+    Levels,
     Mean,
     Number,
     PairBatch,
@@ -37,7 +39,6 @@ from likewise.formula import (
     PerTriplet,
     PositiveIndex,
     Rank,
-    State,
     Substitution,
     Sum,
     Term,
@@ -112,8 +113,12 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
                 [ True]]))
     """
     relation = batch.relation
-    if has_similarity_hook() or not isinstance(relation, Labels) or not can_synchronize(relation.labels, large=large):
+    if has_similarity_hook() or not isinstance(relation, Labels | Levels):
         return None
+    if not can_synchronize(relation.labels, large=large):
+        return None
+    if isinstance(relation, Levels):
+        return _index_levels(relation, most)
     if relation.positives is not None:
         return relation.positives if relation.positives.index.shape[1] <= most else None
     order, first, number, place = _find_runs(relation)
@@ -140,6 +145,23 @@ def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -
         return PositiveIndex(torch.zeros_like(position), position < 0)
     position = first[:, None] + position
     return PositiveIndex(order[position if exists is None else torch.where(exists, position, 0)], exists)
+
+
+def _index_levels(relation: Levels, most: int) -> PositiveIndex | None:
+    """The positions of the references that agree with an anchor on some level, if there are surely few of them."""
+    columns = relation.references.sort(dim=0).values.T.contiguous()
+    if not columns.shape[1] or not len(relation.labels):
+        return None
+    # from the references, which all ranks of a distributed batch share: all must make the same decision
+    if sum(int(_lengths(column).max()) for column in columns) > most:
+        return None
+    m, n = len(relation.labels), len(relation.references)
+    chunks = [slice(first, first + max(GATHER_AT_ONCE // n, 1)) for first in range(0, m, max(GATHER_AT_ONCE // n, 1))]
+    masks = [relation.masks(rows)[0] for rows in chunks]
+    needed = max(int(mask.sum(dim=1).max()) for mask in masks)
+    width = min(next((few for few in FEW if few >= needed), needed), n)
+    found = [mask.to(torch.uint8).topk(width, dim=1) for mask in masks]
+    return PositiveIndex(torch.cat([each.indices for each in found]), torch.cat([each.values for each in found]) > 0)
 
 
 def _lengths(ordered: Tensor) -> Tensor:
@@ -184,6 +206,8 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
         positives: the positions of each anchor's positives.
         batch: the batch.
 
+    Folds over the other positives, for one of them, are computed here: they need only the similarities of the positives.
+
     Returns:
         The terms; ``None`` if a fold over each positive is neither a sum, a mean nor a count.
 
@@ -209,6 +233,11 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
             own[leaf] = numbers_at(PairNumbers.of(leaf.pair, batch), batch, anchors, index)
         else:
             of_triplets[leaf] = PairNumbers.of(leaf, batch)
+    for node in walk(*roots):
+        if isinstance(node, Folded) and node.rank is Rank.POSITIVE and node.over is POSITIVES:
+            _fold_among(
+                node, own, positives, lambda pair: numbers_at(PairNumbers.of(pair, batch), batch, anchors, index)
+            )
     each_positive = [
         _Positive(k, own, of_triplets, index, None if positives.exists is None else positives.exists[:, k])
         for k in range(index.shape[1])
@@ -219,6 +248,28 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
     return [
         Term(*(substitute(formula, expanded) for formula in (term.total, term.units, term.nonzero))) for term in terms
     ]
+
+
+def _fold_among(
+    folded: Folded, own: dict[Formula, Tensor], positives: PositiveIndex, compute: Callable[[PerPair], Tensor]
+) -> None:
+    """Add a fold over the positives of an anchor, for each of them, to the numbers per positive ``(m, k)``.
+
+    The column of a positive and its similarity are the same number here, so that a positive ties with itself exactly.
+    """
+    known: dict[Formula, Any] = {leaf: values[:, :, None] for leaf, values in own.items()}
+    known[s] = own[s_p][:, None, :]
+    for leaf in ingredients(folded.curve):
+        if isinstance(leaf, PerPair):
+            at_positive = own.get(leaf.at_positive)
+            known[leaf] = (compute(leaf) if at_positive is None else at_positive)[:, None, :]
+        elif leaf not in known and not isinstance(leaf, Number):
+            return  # a number of the batch, which an engine computes
+    m, k = positives.index.shape
+    values = _as_tensor(evaluate(folded.curve, known), own[s_p]).expand(m, k, k)
+    keep = positives.mask[:, None, :].expand(m, k, k)
+    result = folded.fold.finish(folded.fold.start(values.flatten(0, 1), keep.flatten(0, 1)))
+    own[folded] = result.view(m, k).to(own[s_p].dtype)
 
 
 class _Positive:
@@ -293,8 +344,8 @@ class Pairs(NamedTuple):
         return sides.get(folded.over.value, self.positive | self.negative)
 
 
-def fold_each_positive(folded: Folded, pairs: Pairs) -> Tensor:
-    """A fold over each positive, in chunks of positives of all anchors against all their references.
+def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
+    """Folds over each positive, in chunks of positives of all anchors against all their references.
 
     The number of steps follows from the largest number of positives.  Large batches read that number from the device; in
     small ones every reference is a candidate, and references that are not positives are masked.
@@ -304,31 +355,43 @@ def fold_each_positive(folded: Folded, pairs: Pairs) -> Tensor:
         >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, relu
         >>> S, labels = torch.tensor([[1.0, 0.5, 0.7]]), torch.tensor([[False, True, False]])
         >>> pairs = Pairs({s: S}, labels, torch.tensor([[False, False, True]]))
-        >>> fold_each_positive(add_up(add_up(relu(s - s_p), NEGATIVES), EACH_POSITIVE), pairs)
-        tensor([0.2000])
+        >>> fold_each_positive([add_up(add_up(relu(s - s_p), NEGATIVES), EACH_POSITIVE)], pairs)
+        [tensor([0.2000])]
     """
-    states = map_positives(pairs.known[s], pairs.positive, lambda S, some: _start_positives(S, some, folded, pairs))
-    return folded.fold.finish(reduce(folded.fold.merge, states))
+    S, (m, n) = pairs.known[s], pairs.positive.shape
+    index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
+    steps = map_positives(S, index, lambda S, some: _start_positives(S, some, index, folds, pairs))
+    results, first = [], 0
+    for folded, size in zip(folds, _state_sizes(folds, S), strict=True):
+        states = [step[first : first + size] for step in steps]
+        results.append(folded.fold.finish(reduce(folded.fold.merge, states)))
+        first += size
+    return results
+
+
+def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
+    """The number of tensors in the state of each fold."""
+    one = like.detach()[:1, :1]
+    return [len(folded.fold.start(one, one > one)) for folded in folds]
 
 
 def map_positives(
-    S: Tensor, positive: Tensor, compute: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+    S: Tensor, index: Tensor, compute: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 ) -> list[tuple[Tensor, ...]]:
     """What a function gives for some positives of all anchors at a time.
 
     Args:
         S: similarities, ``(m, n)``.
-        positive: the positive pairs, ``(m, n)``; a candidate that is not a positive is left to the function.
+        index: the columns of the candidates, ``(m, K)``; one that is not a positive is left to the function.
         compute: maps the similarities and the columns of some candidates, ``(m, k)``, to tensors.
 
     Examples:
         >>> import torch
         >>> S = torch.tensor([[1.0, 0.5, 0.7]])
-        >>> map_positives(S, torch.tensor([[False, True, False]]), lambda S, some: (S.gather(1, some),))
+        >>> map_positives(S, torch.tensor([[1]]), lambda S, some: (S.gather(1, some),))
         [(tensor([[0.5000]]),)]
     """
     m, n = S.shape
-    index = find_candidates(positive, large=m * n * n > COUNT_FROM)
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24
@@ -358,25 +421,49 @@ def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
     return mask.to(torch.uint8).topk(min(most, n), dim=1).indices.sort(dim=1).values
 
 
-def _start_positives(S: Tensor, index: Tensor, folded: Folded, pairs: Pairs) -> State:
-    """The state of a fold over some positives ``(m, k)``; its inner folds run over similarities ``(m, k, n)``."""
-    m, k = index.shape
-    known = {node: _lift(node, value) for node, value in pairs.known.items()}
-    known |= {s: S[:, None, :], s_p: S.gather(1, index)[:, :, None]}
-    for node in walk(folded.curve):
+def _start_positives(S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: Pairs) -> tuple[Tensor, ...]:
+    """The states of folds over some positives ``(m, k)``, one after the other.
+
+    Their inner folds over negatives run over similarities ``(m, k, n)``; those over positives, over the columns of all
+    candidates, ``(m, k, K)``.
+    """
+    m, k = some.shape
+    everywhere = {node: _lift(node, value) for node, value in pairs.known.items()}
+    everywhere |= {s: S[:, None, :], s_p: S.gather(1, some)[:, :, None]}
+    for node in walk(*(folded.curve for folded in folds)):
         if isinstance(node, AtPositive):
-            known[node] = pairs.known[node.pair].gather(1, index)[:, :, None]
+            everywhere[node] = pairs.known[node.pair].gather(1, some)[:, :, None]
         elif isinstance(node, PerTriplet):
-            known[node] = pairs.known[node].at_positives(index, S.shape[1])
+            everywhere[node] = pairs.known[node].at_positives(some, S.shape[1])
         elif isinstance(node, Folded) and node.rank is Rank.POSITIVE:
-            keep = pairs.mask(node)[:, None, :].expand(m, k, S.shape[1])
+            known, keep = everywhere, pairs.mask(node)
+            if node.over is POSITIVES:
+                known, keep = _gather_columns(everywhere, index), keep.gather(1, index)
+            keep = keep[:, None, :].expand(m, k, keep.shape[1])
             values = _as_tensor(evaluate(node.curve, known), S).expand(keep.shape)
             state = node.fold.start(values.flatten(0, 1), keep.flatten(0, 1))
-            known[node] = node.fold.finish(state).view(m, k, 1)
-    value = _as_tensor(evaluate(folded.curve, known), S).expand(m, k, 1)[:, :, 0]
-    if not value.is_floating_point():  # a count, which every fold accepts
-        value = value.to(S.dtype)
-    return folded.fold.start(value, pairs.positive.gather(1, index))
+            everywhere[node] = node.fold.finish(state).view(m, k, 1)
+    keep = pairs.positive.gather(1, some)
+    states: list[Tensor] = []
+    for folded in folds:
+        value = _as_tensor(evaluate(folded.curve, everywhere), S).expand(m, k, 1)[:, :, 0]
+        if not value.is_floating_point():  # a count, which every fold accepts
+            value = value.to(S.dtype)
+        states += folded.fold.start(value, keep)
+    return tuple(states)
+
+
+def _gather_columns(known: dict[Formula, Any], index: Tensor) -> dict[Formula, Any]:
+    """Numbers of all columns, ``(m or 1, k or 1, n)``, at some of them ``(m, K)``; other numbers stay."""
+    chosen: dict[Formula, Any] = {}
+    for node, value in known.items():
+        if not isinstance(value, Tensor) or node.rank is not Rank.PAIR:
+            chosen[node] = value
+        elif not isinstance(node, Apply):  # what is computed from numbers is computed from the chosen ones
+            shape = (len(index), value.shape[1], value.shape[2])
+            at = index[:, None, :].expand(len(index), value.shape[1], index.shape[1])
+            chosen[node] = value.expand(shape).gather(2, at)
+    return chosen
 
 
 def _lift(node: Formula, value: Any) -> Any:

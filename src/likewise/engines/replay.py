@@ -39,6 +39,8 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     """
     if torch.compiler.is_compiling() or loss.backend != "auto" or not isinstance(embeddings, Tensor):
         return None
+    if loss.is_stateful:
+        return None
     if not graphs.accepts(embeddings.device) or not _is_plain(embeddings):
         return None
     learned = {name: each for name, each in (*loss._parameters.items(), *loss._buffers.items()) if each is not None}
@@ -47,8 +49,8 @@ def replay(loss: Any, embeddings: Tensor, *others: Tensor | None) -> Tensor | No
     key = _key(loss)
     if key is None or loss._modules or not all(isinstance(each, Tensor) for each in tensors):
         return None
-    # a table of proxies is captured as a whole; whether kernels can run another loss is asked once, before a capture
-    if _pairs(loss, arguments) >= (graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[1]):
+    # whether kernels can run a loss is asked once, before a capture
+    if _pairs(loss, arguments) >= KERNELS_IN_GRAPH[1]:
         return None
     prepare = functools.partial(_pure, loss, arguments, tuple(learned))
     there = tuple([each is not None for each in arguments])
@@ -102,12 +104,13 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
 def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
     """The engine that is captured; ``None`` if the batch is too large for a graph."""
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
-    # small batches need no look at the declaration, and a table of proxies is faster as a whole
-    if pairs >= KERNELS_IN_GRAPH[0] and embeddings is not None and not hasattr(loss, "proxies"):
+    # small batches need no look at the declaration; up to its limit, a table of proxies is faster as a whole
+    least = graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[0]
+    if pairs >= least and embeddings is not None and not _pools_centers(loss):
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
-        if choose_in_graph(loss.declarations(), similarity, loss.miner, dtype, pairs) is Plan.TRITON:
+        if choose_in_graph(loss.declarations(), similarity, getattr(loss, "miner", None), dtype, pairs) is Plan.TRITON:
             return Plan.TRITON
     return Plan.DENSE if pairs < graphs.UP_TO else None
 
@@ -144,6 +147,11 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
 def _compares_proxies(loss: Any) -> bool:
     """Whether the loss compares proxies with proxies."""
     return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
+
+
+def _pools_centers(loss: Any) -> bool:
+    """Whether the loss pools the centers of a class, which kernels do not."""
+    return hasattr(loss, "proxies") and any(between.name == "SAMPLES_CLASSES" for between in loss.declare())
 
 
 def _reads_pair_numbers(loss: Any) -> bool:

@@ -1,19 +1,12 @@
-"""The language of losses: similarities, formulas, folds, relations, terms and hyper-parameters.
+"""The language of losses: formulas, folds and terms; similarities, relations and hyper-parameters.
 
-To write a loss, you need the similarity `s` (and `s_p`, that of a positive), the sides and folds, a few functions, and
-`per_anchor`, `per_pair` or `per_triplet`; to call one, a relation or a similarity.  `__all__` lists these names.  The other
-packages of the library also import the names below `__all__`; they may change.
+``__all__`` has the names that the author of a loss needs: the similarity `s` (and `s_p`, that of a positive), the sides and
+folds, the common functions, `per_anchor`, `per_pair` and `per_triplet`.  `FACES` lists the other public names by module:
+similarities, relations, reductions, less common functions.  All of them can be imported from `likewise.formula`.  The names
+at the end of this file are for the other packages of the library; they may change.
 """
 
-from likewise.formula.batch import PairBatch, similarity_hook
-from likewise.formula.checks import check_values
-from likewise.formula.expressions import (
-    Number,
-    PerAnchor,
-    PerReference,
-    s,
-    s_p,
-)
+from likewise.formula.expressions import PerAnchor, s, s_p
 from likewise.formula.folds import (
     BOTH,
     EACH_POSITIVE,
@@ -26,111 +19,62 @@ from likewise.formula.folds import (
     mean,
     smallest,
 )
-from likewise.formula.hyperparameters import hyper, option
-from likewise.formula.operations import (
-    acosh,
-    at_least,
-    cos,
-    derivative,
-    exp,
-    log,
-    logical_not,
-    relu,
-    sigmoid,
-    sin,
-    softplus,
-    sqrt,
-    square,
-    stop_gradient,
-    tanh,
-    where,
-)
-from likewise.formula.pair_numbers import PerPair, PerTriplet, inner_products, pair_entries
-from likewise.formula.reductions import ClassWeighted, TermValues, Thresholded
-from likewise.formula.relations import Labels, Masks, Pairs, Triplets
-from likewise.formula.similarities import SNR, Cosine, Dot, Euclidean, Poincare, Similarity, SquaredEuclidean
-from likewise.formula.terms import (
-    MatrixLoss,
-    Regularizer,
-    mean_over_batch,
-    per_anchor,
-    per_pair,
-    per_triplet,
-)
+from likewise.formula.hyperparameters import hyper
+from likewise.formula.operations import exp, log, relu, sigmoid, softplus, sqrt, square, stop_gradient, where
+from likewise.formula.pair_numbers import PerPair, relevance
+from likewise.formula.terms import MatrixLoss, Regularizer, per_anchor, per_pair, per_triplet
 
 __all__ = [
     "BOTH",
     "EACH_POSITIVE",
     "NEGATIVES",
     "POSITIVES",
-    "SNR",
-    "ClassWeighted",
-    "Cosine",
-    "Dot",
-    "Euclidean",
-    "Labels",
-    "Masks",
     "MatrixLoss",
-    "Number",
-    "PairBatch",
-    "Pairs",
     "PerAnchor",
     "PerPair",
-    "PerReference",
-    "PerTriplet",
-    "Poincare",
     "Regularizer",
-    "Similarity",
-    "SquaredEuclidean",
-    "TermValues",
-    "Thresholded",
-    "Triplets",
-    "acosh",
     "add_up",
-    "at_least",
-    "check_values",
-    "cos",
     "count",
-    "derivative",
     "exp",
     "hyper",
-    "inner_products",
     "largest",
     "log",
-    "logical_not",
     "logsumexp",
     "mean",
-    "mean_over_batch",
-    "option",
-    "pair_entries",
     "per_anchor",
     "per_pair",
     "per_triplet",
+    "relevance",
     "relu",
     "s",
     "s_p",
     "sigmoid",
-    "similarity_hook",
-    "sin",
     "smallest",
     "softplus",
     "sqrt",
     "square",
     "stop_gradient",
-    "tanh",
     "where",
 ]
+
+# The other public names.
+from likewise.formula.batch import PairBatch as PairBatch
 
 # For engines, miners, losses and tools.
 from likewise.formula.batch import batch_from_embeddings as batch_from_embeddings
 from likewise.formula.batch import batch_from_similarities as batch_from_similarities
 from likewise.formula.batch import check_classes as check_classes
+from likewise.formula.batch import check_labels as check_labels
 from likewise.formula.batch import check_number_of_classes as check_number_of_classes
 from likewise.formula.batch import class_values as class_values
+from likewise.formula.batch import half_of_products as half_of_products
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
-from likewise.formula.batch import same_half as same_half
+from likewise.formula.batch import make_labels as make_labels
+from likewise.formula.batch import round_table as round_table
+from likewise.formula.batch import similarity_hook as similarity_hook
 from likewise.formula.checks import can_read_values as can_read_values
 from likewise.formula.checks import check_squared_norms as check_squared_norms
+from likewise.formula.checks import check_values as check_values
 from likewise.formula.checks import embeddings_as_given as embeddings_as_given
 from likewise.formula.checks import embeddings_of as embeddings_of
 from likewise.formula.checks import full_precision as full_precision
@@ -141,7 +85,9 @@ from likewise.formula.checks import whole_number as whole_number
 from likewise.formula.expressions import Apply as Apply
 from likewise.formula.expressions import Folded as Folded
 from likewise.formula.expressions import Formula as Formula
+from likewise.formula.expressions import Number as Number
 from likewise.formula.expressions import Operand as Operand
+from likewise.formula.expressions import PerReference as PerReference
 from likewise.formula.expressions import Rank as Rank
 from likewise.formula.expressions import Substitution as Substitution
 from likewise.formula.expressions import Total as Total
@@ -162,27 +108,60 @@ from likewise.formula.folds import Min as Min
 from likewise.formula.folds import Side as Side
 from likewise.formula.folds import State as State
 from likewise.formula.folds import Sum as Sum
+from likewise.formula.graded import GradedPairs as GradedPairs
+from likewise.formula.graded import Grades as Grades
+from likewise.formula.graded import Ignoring as Ignoring
+from likewise.formula.graded import LabelRows as LabelRows
+from likewise.formula.graded import Levels as Levels
+from likewise.formula.graded import MultiLabel as MultiLabel
+from likewise.formula.graded import binarize as binarize
+from likewise.formula.graded import find_levels as find_levels
 from likewise.formula.hyperparameters import Hyper as Hyper
 from likewise.formula.hyperparameters import check_hyperparameters as check_hyperparameters
 from likewise.formula.hyperparameters import hyperparameters as hyperparameters
+from likewise.formula.hyperparameters import option as option
 from likewise.formula.operations import OPERATIONS as OPERATIONS
+from likewise.formula.operations import acosh as acosh
+from likewise.formula.operations import at_least as at_least
+from likewise.formula.operations import cos as cos
+from likewise.formula.operations import derivative as derivative
 from likewise.formula.operations import evaluate as evaluate
 from likewise.formula.operations import is_nonzero as is_nonzero
+from likewise.formula.operations import logical_not as logical_not
+from likewise.formula.operations import sin as sin
+from likewise.formula.operations import tanh as tanh
 from likewise.formula.pair_numbers import AtPositive as AtPositive
+from likewise.formula.pair_numbers import PerTriplet as PerTriplet
 from likewise.formula.pair_numbers import broadcast_shape as broadcast_shape
+from likewise.formula.pair_numbers import inner_products as inner_products
+from likewise.formula.pair_numbers import pair_entries as pair_entries
+from likewise.formula.reductions import ClassWeighted as ClassWeighted
 from likewise.formula.reductions import Counted as Counted
 from likewise.formula.reductions import Reduction as Reduction
+from likewise.formula.reductions import TermValues as TermValues
+from likewise.formula.reductions import Thresholded as Thresholded
 from likewise.formula.reductions import check_reduction as check_reduction
 from likewise.formula.reductions import counted_by as counted_by
 from likewise.formula.reductions import equal_share as equal_share
 from likewise.formula.reductions import reduce as reduce
+from likewise.formula.relations import Labels as Labels
+from likewise.formula.relations import Masks as Masks
 from likewise.formula.relations import Mined as Mined
+from likewise.formula.relations import Pairs as Pairs
 from likewise.formula.relations import PositiveIndex as PositiveIndex
 from likewise.formula.relations import Relation as Relation
 from likewise.formula.relations import RelationLike as RelationLike
+from likewise.formula.relations import Triplets as Triplets
 from likewise.formula.similarities import SIMILARITIES as SIMILARITIES
+from likewise.formula.similarities import SNR as SNR
+from likewise.formula.similarities import Cosine as Cosine
+from likewise.formula.similarities import Dot as Dot
+from likewise.formula.similarities import Euclidean as Euclidean
+from likewise.formula.similarities import Poincare as Poincare
 from likewise.formula.similarities import Pooled as Pooled
+from likewise.formula.similarities import Similarity as Similarity
 from likewise.formula.similarities import SimilarityLike as SimilarityLike
+from likewise.formula.similarities import SquaredEuclidean as SquaredEuclidean
 from likewise.formula.similarities import as_similarity as as_similarity
 from likewise.formula.similarities import unit as unit
 from likewise.formula.terms import Choice as Choice
@@ -192,6 +171,22 @@ from likewise.formula.terms import RowMapper as RowMapper
 from likewise.formula.terms import Term as Term
 from likewise.formula.terms import TripletTerm as TripletTerm
 from likewise.formula.terms import map_values as map_values
+from likewise.formula.terms import mean_over_batch as mean_over_batch
 from likewise.formula.terms import sort_declaration as sort_declaration
 from likewise.formula.terms import term_within as term_within
 from likewise.formula.views import label_views as label_views
+
+FACES = {
+    "similarities": ("SNR", "Cosine", "Dot", "Euclidean", "Poincare", "Similarity", "SquaredEuclidean"),
+    "relations": ("Labels", "Masks", "Pairs", "Triplets"),
+    "graded": ("GradedPairs", "Grades", "Ignoring", "Levels", "MultiLabel", "binarize"),
+    "operations": ("acosh", "at_least", "cos", "derivative", "logical_not", "sin", "tanh"),
+    "reductions": ("ClassWeighted", "TermValues", "Thresholded"),
+    "pair_numbers": ("PerTriplet", "inner_products", "pair_entries"),
+    "expressions": ("Number", "PerReference"),
+    "hyperparameters": ("option",),
+    "terms": ("mean_over_batch",),
+    "batch": ("PairBatch", "similarity_hook"),
+    "checks": ("check_values",),
+}
+"""The other public names, by the module that documents them: what callers of a loss, and authors of less common ones, need."""

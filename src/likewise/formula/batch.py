@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
-from likewise.formula.checks import can_read_values, embeddings_of, labels_of, same_device
+from likewise.formula.checks import autocast_is_on, can_read_values, embeddings_of, labels_of, same_device
+from likewise.formula.graded import LabelRows, Levels
 from likewise.formula.relations import Labels, Relation, RelationLike, as_relation
 from likewise.formula.similarities import Pooled, Similarity
 
@@ -112,7 +113,7 @@ class PairBatch:
             object.__setattr__(self, "group", SINGLE_PROCESS)
         if self.shards is None:
             object.__setattr__(self, "shards", SINGLE_PROCESS)
-        if self.labels is None and isinstance(self.relation, Labels):
+        if self.labels is None and isinstance(self.relation, Labels | LabelRows):
             object.__setattr__(self, "labels", self.relation.labels)
         if not self.between:
             other = "samples" if self.references is None else "references"
@@ -243,12 +244,15 @@ def batch_from_embeddings(
     relation: RelationLike | None,
     similarity: Similarity,
     group: ProcessGroup = SINGLE_PROCESS,
+    *,
+    levels: bool = False,
 ) -> PairBatch:
     """Check all arguments of a call and make a batch of them.
 
     Labels that are given together with a relation are read for values per class only; the relation decides the pairs.  In a
     distributed batch, embeddings and references are the rows of this rank, and its anchors are compared with the
-    references of all ranks; a relation other than labels must index all of them.
+    references of all ranks; a relation other than labels must index all of them.  Labels may be those of a hierarchy,
+    ``(n, L)``, where ``levels`` is true.
 
     Examples:
         >>> import torch
@@ -265,8 +269,8 @@ def batch_from_embeddings(
     half = same_half(embeddings)
     m = n = len(anchors)
     if references is not None:
-        given, references = references, embeddings_of("references", references)
-        half = same_half(embeddings, given)
+        original, references = references, embeddings_of("references", references)
+        half = same_half(embeddings, original)
         n = len(references)
         if references.shape[1] != anchors.shape[1]:
             raise ValueError(
@@ -278,11 +282,11 @@ def batch_from_embeddings(
         similarity.check("references", references)
     similarity.check("embeddings", anchors)
     if relation is None:
-        relation = _labels(labels, references, reference_labels, m, n, anchors.device)
+        relation = _labels(labels, references, reference_labels, (m, n), anchors.device, levels)
         labels = relation.labels
     else:
         relation = as_relation(relation)
-        labels = _labels_for_classes(labels, references, reference_labels, m, n, anchors.device)
+        labels = _labels_for_classes(labels, references, reference_labels, (m, n), anchors.device, levels)
     if relation.device != anchors.device:
         raise ValueError(
             f"relation must be on the device of embeddings, {anchors.device}, but it is on {relation.device}"
@@ -308,6 +312,44 @@ def same_half(*given: Tensor) -> torch.dtype | None:
     return dtype if dtype in HALVES and all(each.dtype == dtype for each in given) else None
 
 
+def half_of_products(embeddings: Tensor, table: Tensor) -> torch.dtype | None:
+    """The half-precision dtype in which embeddings are multiplied with a table of parameters; ``None`` for the batch's dtype.
+
+    It is the dtype that both have.  Under autocast, bfloat16 embeddings are multiplied with a float32 table in bfloat16, as
+    `torch.nn.Linear` does it; `round_table` then rounds the table.
+
+    Examples:
+        >>> import torch
+        >>> half_of_products(torch.zeros(1).bfloat16(), torch.zeros(1)) is None
+        True
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     half_of_products(torch.zeros(1).bfloat16(), torch.zeros(1))
+        torch.bfloat16
+    """
+    # float16 does not have the range of a table that nothing scales
+    mixed = embeddings.dtype == torch.bfloat16 and table.dtype == torch.float32
+    return torch.bfloat16 if mixed and autocast_is_on(embeddings) else same_half(embeddings, table)
+
+
+def round_table(table: Tensor, half: torch.dtype | None) -> Tensor:
+    """A float32 table with the values that it has in half precision, and the gradient of the table itself.
+
+    Args:
+        table: parameters.
+        half: the dtype of the products, from `half_of_products`; a table that has it, and ``None``, round nothing.
+
+    Examples:
+        >>> import torch
+        >>> round_table(torch.tensor([1.001]), torch.bfloat16), round_table(torch.tensor([1.001]), None)
+        (tensor([1.]), tensor([1.0010]))
+    """
+    if half is None or table.dtype == half:
+        return table
+    rounded = table.detach().to(half).to(table.dtype)
+    # the difference of a number and its nearest neighbor is exact, so the sum is the neighbor
+    return table + (rounded - table.detach())
+
+
 def _gather_references(
     anchors: Tensor, references: Tensor | None, relation: Relation, similarity: Similarity, group: ProcessGroup
 ) -> PairBatch:
@@ -325,41 +367,76 @@ def _gather_references(
     )
 
 
+def check_labels(
+    name: str, value: object, rows: int, device: torch.device, others: str, *, levels: bool = False
+) -> Tensor:
+    """Check labels of classes, ``(rows,)``, or, where ``levels`` is true, of classes or of a hierarchy, ``(rows, L)``.
+
+    Examples:
+        >>> import torch
+        >>> check_labels("labels", torch.tensor([[0, 1]]), 1, torch.device("cpu"), "embeddings", levels=True)
+        tensor([[0, 1]])
+    """
+    if not levels or (isinstance(value, Tensor) and value.ndim == 1):
+        return labels_of(name, value, rows, device, others)
+    labels = Levels.check_rows(name, value)
+    if len(labels) != rows:
+        raise ValueError(f"{name} must have one entry for each of the {rows} {others}, but it has {len(labels)}")
+    same_device(name, labels, device, others)
+    return labels
+
+
+def make_labels(labels: Tensor, reference_labels: Tensor | None = None, **options: Any) -> Labels | Levels:
+    """The relation of checked labels: classes, or the levels of a hierarchy.
+
+    Examples:
+        >>> import torch
+        >>> type(make_labels(torch.tensor([[0, 1], [2, 1]]))).__name__
+        'Levels'
+    """
+    if reference_labels is not None and reference_labels.ndim != labels.ndim:
+        raise ValueError(
+            f"reference_labels must have as many dimensions as labels, {labels.ndim}, but have {reference_labels.ndim}"
+        )
+    return (Labels if labels.ndim == 1 else Levels)(labels, reference_labels, **options)
+
+
 def _labels(
     labels: Tensor | None,
     references: Tensor | None,
     reference_labels: Tensor | None,
-    m: int,
-    n: int,
+    shape: tuple[int, int],
     device: torch.device,
-) -> Labels:
+    levels: bool,
+) -> Labels | Levels:
     if labels is None:
         raise TypeError("labels must be given unless relation is given, but both are None")
-    labels = labels_of("labels", labels, m, device, "embeddings")
+    labels = check_labels("labels", labels, shape[0], device, "embeddings", levels=levels)
     if (references is None) != (reference_labels is None):
-        given, missing = (
+        present, missing = (
             ("reference_labels", "references") if references is None else ("references", "reference_labels")
         )
-        raise ValueError(f"{missing} must be given together with {given}")
+        raise ValueError(f"{missing} must be given together with {present}")
     if reference_labels is None:
-        return Labels(labels)
-    return Labels(labels, labels_of("reference_labels", reference_labels, n, device, "references"))
+        return make_labels(labels)
+    others = check_labels("reference_labels", reference_labels, shape[1], device, "references", levels=levels)
+    return make_labels(labels, others)
 
 
 def _labels_for_classes(
     labels: Tensor | None,
     references: Tensor | None,
     reference_labels: Tensor | None,
-    m: int,
-    n: int,
+    shape: tuple[int, int],
     device: torch.device,
+    levels: bool,
 ) -> Tensor | None:
     """The labels of the anchors where a relation decides the pairs; the references' are checked, and not read."""
     if reference_labels is not None:
         if references is None:
             raise ValueError("references must be given together with reference_labels")
-        labels_of("reference_labels", reference_labels, n, device, "references")
-    return None if labels is None else labels_of("labels", labels, m, device, "embeddings")
+        check_labels("reference_labels", reference_labels, shape[1], device, "references", levels=levels)
+    return None if labels is None else check_labels("labels", labels, shape[0], device, "embeddings", levels=levels)
 
 
 def batch_from_similarities(
@@ -369,6 +446,7 @@ def batch_from_similarities(
     group: ProcessGroup = SINGLE_PROCESS,
     *,
     labels: Tensor | None = None,
+    levels: bool = False,
 ) -> PairBatch:
     """Make a batch from a matrix of similarities; in a distributed batch each rank holds some rows.
 
@@ -378,6 +456,7 @@ def batch_from_similarities(
         similarity: how the matrix was computed.
         group: the processes that the rows are distributed over.
         labels: the labels of the rows, for values per class; the relation decides the pairs.
+        levels: whether labels may be those of a hierarchy, ``(m, L)``.
 
     Examples:
         >>> import torch
@@ -393,7 +472,9 @@ def batch_from_similarities(
                 f"relation must be a Relation where similarities are not square, but it is a tensor of labels "
                 f"and similarities have shape ({m}, {n})"
             )
-        relation = Labels(labels_of("relation", relation, m, matrix.device, "rows of similarities"))
+        relation = make_labels(
+            check_labels("relation", relation, m, matrix.device, "rows of similarities", levels=levels)
+        )
     else:
         relation = as_relation(relation, more=", labels")
     if relation.device != matrix.device:
@@ -401,7 +482,7 @@ def batch_from_similarities(
             f"relation must be on the device of similarities, {matrix.device}, but it is on {relation.device}"
         )
     if labels is not None:
-        labels = labels_of("labels", labels, m, matrix.device, "rows of similarities")
+        labels = check_labels("labels", labels, m, matrix.device, "rows of similarities", levels=levels)
     return PairBatch(relation.with_shape(m, n), similarity, matrix=matrix, group=group, labels=labels)
 
 
@@ -419,6 +500,7 @@ def class_values(table: Tensor, batch: PairBatch, name: str) -> Tensor:
         raise TypeError(
             f"labels must be given together with a relation where there is one {name} per class, but they are None"
         )
+    labels = labels if labels.ndim == 1 else labels[:, 0]  # the finest level of a hierarchy
     check_classes(labels, len(table), name)
     return table[labels]
 

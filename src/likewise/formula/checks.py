@@ -104,6 +104,8 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
     """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+    if value.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, but its layout is {value.layout}: to_dense() makes it one")
     if value.ndim != 2:
         raise ValueError(f"{name} must have shape (n, d), but the shape is {tuple(value.shape)}")
     if not value.is_floating_point():

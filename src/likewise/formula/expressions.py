@@ -504,17 +504,17 @@ def ingredients(formula: Formula) -> list[Formula]:
         >>> ingredients(softplus(logsumexp(s, NEGATIVES) - 2.0 * s))
         [logsumexp[negatives](s), s]
     """
-    found: dict[Formula, None] = {}
-    _ingredients(formula, found)
-    return list(found)
+    leaves: dict[Formula, None] = {}
+    _ingredients(formula, leaves)
+    return list(leaves)
 
 
-def _ingredients(node: Formula, found: dict[Formula, None]) -> None:
+def _ingredients(node: Formula, leaves: dict[Formula, None]) -> None:
     if isinstance(node, Apply):
         for argument in node.arguments:
-            _ingredients(argument, found)
+            _ingredients(argument, leaves)
     elif not isinstance(node, Number) or isinstance(node.value, Tensor):
-        found[node] = None
+        leaves[node] = None
 
 
 def walk(*roots: Formula) -> list[Formula]:

@@ -49,11 +49,11 @@ class PerPair(Formula):
     @property
     def at_positive(self) -> AtPositive:
         """The number of the anchor and the positive that a fold over each positive binds, as `s_p` is for `s`."""
-        found = self._at_positive
-        if found is None:  # made on demand, because the two refer to each other
-            found = AtPositive(self)
-            object.__setattr__(self, "_at_positive", found)
-        return found
+        at_positive = self._at_positive
+        if at_positive is None:  # made on demand, because the two refer to each other
+            at_positive = AtPositive(self)
+            object.__setattr__(self, "_at_positive", at_positive)
+        return at_positive
 
     def __repr__(self) -> str:
         return self.name
@@ -108,6 +108,14 @@ class PerTriplet(Formula):
 
     def __repr__(self) -> str:
         return self.name
+
+
+def _relevance(batch: PairBatch, rows: Tensor, columns: Tensor) -> Tensor:
+    return batch.relation.relevance(rows, columns, batch.dtype)
+
+
+relevance = PerPair("relevance", _relevance)
+"""The relevance of each pair, in [0, 1], that the relation gives (`likewise.formula.Relation.relevance`)."""
 
 
 def pair_entries(matrix: Tensor, rows: Tensor, columns: Tensor) -> Tensor:

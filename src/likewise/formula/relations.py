@@ -1,7 +1,8 @@
 """Relations: which references are positive and which are negative to an anchor.
 
 A relation has a shape, anchors x references, and computes the masks of any rectangle of it, so that engines can work on
-tiles.  A pair is positive, negative or neither (an anchor and itself), never both.
+tiles.  A pair is positive, negative or neither (an anchor and itself), never both.  Each pair also has a relevance in
+[0, 1]; it is 1 for every positive pair, except in graded relations (`likewise.formula.graded`).
 """
 
 from __future__ import annotations
@@ -51,6 +52,25 @@ class Relation(ABC):
     @abstractmethod
     def with_shape(self, anchors: int, references: int) -> Relation:
         """The relation for these numbers of anchors and references; an error if its size differs."""
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether positive pairs may have different relevances; a loss that does not read them refuses the relation."""
+        return False
+
+    def relevance(self, rows: Tensor, columns: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """The relevance of pairs, in [0, 1]: above zero for positive pairs, zero for negative ones.
+
+        Args:
+            rows: indices of anchors.
+            columns: indices of references; both broadcast, as those of `likewise.formula.PerPair` do.
+            dtype: of the result.
+        """
+        return self.masks()[0][rows, columns].to(dtype)
+
+    def including_itself(self) -> Relation:
+        """The relation in which an anchor that is among the references is its own positive; masks stay as they are."""
+        return self
 
 
 def _shape_error(what: str, shape: tuple[int, ...], anchors: int, references: int) -> ValueError:
@@ -122,13 +142,13 @@ class Labels(Relation):
         if own is not None:
             if references is None:
                 raise ValueError("own must be given together with reference_labels only")
-            own = _indices("own", own)
+            own = check_index("own", own)
             if len(own) != len(labels):
                 raise ValueError(f"own must have one entry for each of the {len(labels)} labels, but it has {len(own)}")
-            _check_indices("own", own, len(references), "references", least=-1)
+            check_range("own", own, len(references), "references", least=-1)
         if self.valid is not None and (references is None or self.valid.shape != references.shape):
             raise ValueError("valid must be one boolean for each of the reference_labels")
-        _store(self, labels=labels, reference_labels=references, own=own)
+        store_fields(self, labels=labels, reference_labels=references, own=own)
 
     @property
     def device(self) -> torch.device:
@@ -163,7 +183,7 @@ class Labels(Relation):
         if self.reference_labels is None:
             own = torch.arange(len(self.labels), device=self.labels.device)
         references = self.labels if self.reference_labels is None else self.reference_labels
-        return _make_unchecked(
+        return make_unchecked(
             Labels,
             labels=self.labels[rows],
             reference_labels=references,
@@ -180,7 +200,7 @@ class Labels(Relation):
         else:
             own = None if self.own is None else torch.where(self.own < 0, -1, self.own + references.offset)
         local = self.labels if self.reference_labels is None else self.reference_labels
-        return _make_unchecked(
+        return make_unchecked(
             Labels,
             labels=self.labels,
             reference_labels=group.gather(local, references),
@@ -190,12 +210,46 @@ class Labels(Relation):
             positives=None,
         )
 
+    def relevance(self, rows: Tensor, columns: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """One for equal labels; an anchor is not relevant to itself."""
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        return leave_out_own(self, self.labels[rows] == references[columns], rows, columns).to(dtype)
+
+    def including_itself(self) -> Labels:
+        """The same labels without an anchor's index among the references: it has the label of its copy."""
+        references = self.labels if self.reference_labels is None else self.reference_labels
+        return make_unchecked(
+            Labels,
+            labels=self.labels,
+            reference_labels=references,
+            own=None,
+            valid=self.valid,
+            ordered=self.ordered,
+            positives=None,
+        )
+
     def with_shape(self, anchors: int, references: int) -> Labels:
         """Check the numbers of labels."""
         shape = (len(self.labels), len(self.labels if self.reference_labels is None else self.reference_labels))
         if shape != (anchors, references):
             raise _shape_error("labels", shape, anchors, references)
         return self
+
+
+def leave_out_own(relation: Any, related: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Pairs of indices without those of an anchor and itself, and without references that do not exist.
+
+    Args:
+        relation: labels of anchors and references, with ``reference_labels``, ``own`` and ``valid`` as `Labels` has.
+        related: which pairs are related, of the shape to which the indices broadcast.
+        rows: indices of anchors.
+        columns: indices of references.
+    """
+    if relation.reference_labels is None:
+        related = related & (rows != columns)
+    elif relation.own is not None:
+        related = related & (relation.own[rows] != columns)
+    return related if relation.valid is None else related & relation.valid[columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +297,7 @@ class Masks(Relation):
 
     def rows(self, rows: slice) -> Masks:
         """Some rows of the masks."""
-        return _make_unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
+        return make_unchecked(Masks, positive=self.positive[rows], negative=self.negative[rows])
 
     def with_shape(self, anchors: int, references: int) -> Masks:
         """Check the shape."""
@@ -268,7 +322,7 @@ def _mark_pairs(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tupl
     return flat.scatter_reduce(0, rows * shape[1] + columns, hits, reduce="amax").view(shape).bool()
 
 
-def _indices(name: str, index: Any) -> Tensor:
+def check_index(name: str, index: Any) -> Tensor:
     """Check indices, a tensor or an array, and convert them to an int64 tensor."""
     if hasattr(index, "__array_interface__") and index.dtype.kind in "iu":  # torch lacks some dtypes and strides
         index = torch.from_numpy(index.astype("int64", order="C"))
@@ -279,7 +333,8 @@ def _indices(name: str, index: Any) -> Tensor:
     return index.to(torch.int64)
 
 
-def _check_indices(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
+def check_range(name: str, index: Tensor, size: int, of: str, least: int = 0) -> None:
+    """Check that indices are within a number of things."""
     if can_read_values(index) and len(index) and (int(index.min()) < least or int(index.max()) >= size):
         raise ValueError(
             f"{name} must be indices in {least}..{size - 1} of the {of}, but they reach from {int(index.min())} "
@@ -287,7 +342,8 @@ def _check_indices(name: str, index: Tensor, size: int, of: str, least: int = 0)
         )
 
 
-def _store(relation: object, **fields: object) -> None:
+def store_fields(relation: object, **fields: object) -> None:
+    """Set fields of a frozen relation while it is constructed."""
     for name, value in fields.items():
         object.__setattr__(relation, name, value)
 
@@ -295,10 +351,10 @@ def _store(relation: object, **fields: object) -> None:
 Kind = TypeVar("Kind", bound=Relation)
 
 
-def _make_unchecked(kind: type[Kind], **fields: object) -> Kind:
+def make_unchecked(kind: type[Kind], **fields: object) -> Kind:
     """A relation made without checks, from one that was checked."""
     relation = object.__new__(kind)
-    _store(relation, **fields)
+    store_fields(relation, **fields)
     return relation
 
 
@@ -320,7 +376,7 @@ class Pairs(Relation):
 
     def __post_init__(self) -> None:
         names = ("anchors", "positives", "negative_anchors", "negatives")
-        _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
+        store_fields(self, **{name: check_index(name, getattr(self, name)) for name in names})
         for left, right in (names[:2], names[2:]):
             if len(getattr(self, left)) != len(getattr(self, right)):
                 raise ValueError(
@@ -344,9 +400,9 @@ class Pairs(Relation):
     def with_shape(self, anchors: int, references: int) -> Masks:
         """Convert the pairs to masks."""
         for name, index in (("anchors", self.anchors), ("negative_anchors", self.negative_anchors)):
-            _check_indices(f"{name} of relation", index, anchors, "anchors")
+            check_range(f"{name} of relation", index, anchors, "anchors")
         for name, index in (("positives", self.positives), ("negatives", self.negatives)):
-            _check_indices(f"{name} of relation", index, references, "references")
+            check_range(f"{name} of relation", index, references, "references")
         shape = (anchors, references)
         return Masks(
             _mark_pairs(self.anchors, self.positives, None, shape),
@@ -382,7 +438,7 @@ class Triplets(Relation):
 
     def __post_init__(self) -> None:
         names = ("anchors", "positives", "negatives")
-        _store(self, **{name: _indices(name, getattr(self, name)) for name in names})
+        store_fields(self, **{name: check_index(name, getattr(self, name)) for name in names})
         if not len(self.anchors) == len(self.positives) == len(self.negatives):
             raise ValueError(
                 f"anchors, positives and negatives of triplets must have one length, but they have "
@@ -417,7 +473,7 @@ class Triplets(Relation):
         if (first, end) == (0, self.shape[0]):
             return self
         inside = (self.anchors >= first) & (self.anchors < end)
-        chosen = _make_unchecked(
+        chosen = make_unchecked(
             Triplets,
             anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
             positives=self.positives,
@@ -429,17 +485,17 @@ class Triplets(Relation):
 
     def with_shape(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
-        _check_indices("anchors of relation", self.anchors, anchors, "anchors")
-        _check_indices("positives of relation", self.positives, references, "references")
-        _check_indices("negatives of relation", self.negatives, references, "references")
+        check_range("anchors of relation", self.anchors, anchors, "anchors")
+        check_range("positives of relation", self.positives, references, "references")
+        check_range("negatives of relation", self.negatives, references, "references")
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
     def compact(self, *, synchronize: bool = False) -> Triplets:
         """The triplets without gaps, on the CPU or if synchronizing is allowed; otherwise unchanged."""
         if self.valid is None or not (synchronize or can_read_values(self.valid)):
             return self
-        kept = self.valid.nonzero().squeeze(1)
-        return Triplets(self.anchors[kept], self.positives[kept], self.negatives[kept], None, self.shape)
+        index = self.valid.nonzero().squeeze(1)
+        return Triplets(self.anchors[index], self.positives[index], self.negatives[index], None, self.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,6 +524,15 @@ class Mined(Relation):
     def masks(self, rows: slice | None = None, columns: slice | None = None) -> tuple[Tensor, Tensor]:
         """Not available without similarities."""
         raise TypeError("the masks of a Mined relation depend on similarities; an engine computes them")
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether the underlying relation is."""
+        return self.base.is_graded
+
+    def relevance(self, rows: Tensor, columns: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """That of the underlying relation."""
+        return self.base.relevance(rows, columns, dtype)
 
     def rows(self, rows: slice) -> Mined:
         """The same conditions on fewer rows."""
@@ -514,7 +579,7 @@ def as_relation(relation: object, *, more: str = "") -> Relation:
             f"relation must be a Relation (Labels, Pairs, Triplets, Masks){more} or a tuple of 3 index tensors (triplets) "
             f"or 4 (pairs), but it is a {type(relation).__name__}{size}"
         )
-    indices = [_indices(f"relation[{place}]", index) for place, index in enumerate(relation)]
+    indices = [check_index(f"relation[{place}]", index) for place, index in enumerate(relation)]
     for place, index in enumerate(indices):
         same_device(f"relation[{place}]", index, indices[0].device, "relation[0]")
     _check_lengths(indices)

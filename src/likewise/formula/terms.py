@@ -55,6 +55,7 @@ class Term:
         value: the value of one unit: a formula of `likewise.formula.s` where units are pairs, one number per anchor where
             they are anchors; ``None`` where it is not known, which `within` needs.
         over: the side whose pairs are the units; ``None``: the anchors.
+        among: the pairs of the side that are units, a condition; ``None``: all.
 
     Examples:
         >>> from likewise.formula import NEGATIVES, per_pair, relu, s
@@ -67,6 +68,7 @@ class Term:
     nonzero: Formula
     value: Formula | None = field(default=None, kw_only=True)
     over: Side | None = field(default=None, kw_only=True)
+    among: Formula | None = field(default=None, kw_only=True)
 
     folds_each_positive: bool = field(init=False)
     """Whether the term has a fold over each positive."""
@@ -83,14 +85,15 @@ class Term:
                     "every fold; fold it with mean, add_up or logsumexp, or use per_pair"
                 )
         nodes = walk(self.total, self.units, self.nonzero)
-        found = any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
-        object.__setattr__(self, "folds_each_positive", found)
+        folds = any(isinstance(node, Folded) and node.over.binds_positive for node in nodes)
+        object.__setattr__(self, "folds_each_positive", folds)
         object.__setattr__(self, "reads_pair_numbers", any(isinstance(node, PerPair | PerTriplet) for node in nodes))
 
     def map(self, function: Callable[[Formula], Formula]) -> Term:
         """The term with a function applied to each of its formulas."""
-        value = None if self.value is None else function(self.value)
-        return Term(function(self.total), function(self.units), function(self.nonzero), value=value, over=self.over)
+        value, among = (None if each is None else function(each) for each in (self.value, self.among))
+        formulas = function(self.total), function(self.units), function(self.nonzero)
+        return Term(*formulas, value=value, over=self.over, among=among)
 
     def within(self, thresholds: Thresholded) -> Term:
         """The same term over the units whose value lies between thresholds."""
@@ -100,6 +103,7 @@ class Term:
         if self.over is None:
             inside = inside & self.units
             return Term(where(inside, self.value, 0.0), inside, self.nonzero)
+        inside = inside if self.among is None else inside & self.among
         total, units = add_up(where(inside, self.value, 0.0), self.over), count(self.over, inside)
         if isinstance(self.units, Folded):
             return Term(total, units, self.nonzero)
@@ -196,9 +200,9 @@ def _over_triplets(value: Formula, choice: Choice, inside: Formula | None) -> tu
         return _over_equal_negatives(value, choice, inside)
     keep, differs = _both(choice.keep, inside), value > 0.0
     if choice.negative is s:
-        kept = value if keep is None else where(keep, value, 0.0)
+        summand = value if keep is None else where(keep, value, 0.0)
         parts: tuple[Formula, Formula, Formula] = (
-            add_up(kept, NEGATIVES),
+            add_up(summand, NEGATIVES),
             count(NEGATIVES, keep),
             count(NEGATIVES, differs if keep is None else keep & differs),
         )
@@ -216,15 +220,15 @@ def _over_equal_negatives(value: Formula, choice: Choice, inside: Formula | None
     """The same for a value that does not depend on the negative."""
     negatives, differs = count(NEGATIVES, choice.keep), _both(inside, value > 0.0)
     assert differs is not None
-    kept = value if inside is None else where(inside, value, 0.0)
+    summand = value if inside is None else where(inside, value, 0.0)
     per_positive = mentions_positive(negatives)
     if choice.positive is s_p and not per_positive:  # the number of negatives is the same for all positives
         of_positives = [
             count(POSITIVES, None if condition is None else _as_pair(condition)) for condition in (inside, differs)
         ]
-        return negatives * _over_positives(kept), negatives * of_positives[0], negatives * of_positives[1]
+        return negatives * _over_positives(summand), negatives * of_positives[0], negatives * of_positives[1]
     units = negatives if inside is None else where(inside, negatives, 0)
-    parts = negatives * kept, units, where(differs, negatives, 0)
+    parts = negatives * summand, units, where(differs, negatives, 0)
     if choice.positive is not s_p:
         return parts
     total, units, nonzero = (_over_positives(part) for part in parts)
@@ -436,8 +440,10 @@ def per_anchor(value: Operand, needs: tuple[Side, ...] = (POSITIVES, NEGATIVES))
     return Term(value, counted, apply("nonzero", value), value=value)
 
 
-def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
+def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = (), among: Formula | None = None) -> Term:
     """One unit per pair of one side, for anchors that also have a pair of every side in ``needs``.
+
+    With ``among``, only the pairs for which this condition holds are units.
 
     Examples:
         >>> from likewise.formula import POSITIVES, per_pair, relu, s
@@ -446,10 +452,11 @@ def per_pair(over: Side, value: Operand, needs: tuple[Side, ...] = ()) -> Term:
     """
     check_side(over)
     value = _guard_empty(value, needs)
-    formulas = (add_up(value, over), count(over), count(over, apply("nonzero", value)))
+    value = value if among is None else where(among, value, 0.0)
+    formulas = (add_up(value, over), count(over, among), count(over, apply("nonzero", value)))
     for side in needs:
         formulas = tuple(where(_HAS[side], formula, 0) for formula in formulas)  # type: ignore[assignment]
-    return Term(*formulas, value=value, over=over)
+    return Term(*formulas, value=value, over=over, among=among)
 
 
 def mean_over_batch(curve: Operand, over: Side) -> Formula:

@@ -1,7 +1,8 @@
 """Losses as pure functions of tensors.
 
 Each function computes a class of `likewise.losses` without state: proxies and learned numbers are arguments, and every
-tensor argument gets a gradient.  The name is that of the class without ``Loss``, in snake case.
+tensor argument gets a gradient.  The name is that of the class without ``Loss``, in snake case.  A loss that updates buffers
+takes them after its other tensors, and returns the value and the new ones.
 
     >>> import torch
     >>> from likewise import functional
@@ -16,8 +17,11 @@ anchors by references or samples by proxies; ``P`` and ``N`` are the masks of it
 the mask of each sample's class, samples by classes.  Functions are those of torch and ``torch.nn.functional``.
 """
 
+from likewise.functional._hierarchy import csl, hap, happier
 from likewise.functional._neighborhood import (
     generalized_lifted_structure,
+    hardness_weighted_nt_xent,
+    instance,
     n_pairs,
     nca,
     nt_xent,
@@ -34,54 +38,101 @@ from likewise.functional._pair import (
     snr_contrastive,
     weighted_pair,
 )
-from likewise.functional._proxy import proxy_anchor, proxy_gml, proxy_nca, proxy_nca_pp, proxy_repulsion
+from likewise.functional._proxy import p2s_grad, proxy_anchor, proxy_gml, proxy_nca, proxy_nca_pp, proxy_repulsion
+from likewise.functional._quality import ada_face, elastic_arc_face, elastic_cos_face, mag_face
 from likewise.functional._ranking import fast_ap, histogram
-from likewise.functional._regularizers import embedding_norm, zero_mean
+from likewise.functional._regularizers import (
+    anti_collapse,
+    embedding_norm,
+    global_orthogonal_regularization,
+    ko_leo,
+    zero_mean,
+)
+from likewise.functional._rows import angl_e, co_sent, vic_reg
+from likewise.functional._soft_rank import ndcg, pnp, recall_at_k, roadmap, smooth_ap, sup_ap
 from likewise.functional._softmax import (
     arc_face,
     cos_face,
+    large_margin_softmax,
     normalized_softmax,
     soft_triple,
     softmax,
     sphere_face,
     sub_center_arc_face,
 )
-from likewise.functional._triplet import angular, lifted_structure, margin, quadruplet, triplet
+from likewise.functional._thresholds import ranked_list, sigmoid, threshold_consistent_margin
+from likewise.functional._triplet import (
+    angular,
+    centroid_triplet,
+    dynamic_soft_margin,
+    lifted_structure,
+    margin,
+    quadruplet,
+    triplet,
+)
 
 __all__ = [
+    "ada_face",
+    "angl_e",
     "angular",
+    "anti_collapse",
     "arc_face",
     "binomial_deviance",
+    "centroid_triplet",
     "circle",
+    "co_sent",
     "contrastive",
     "cos_face",
+    "csl",
+    "dynamic_soft_margin",
+    "elastic_arc_face",
+    "elastic_cos_face",
     "embedding_norm",
     "fast_ap",
     "generalized_lifted_structure",
+    "global_orthogonal_regularization",
+    "hap",
+    "happier",
+    "hardness_weighted_nt_xent",
     "histogram",
+    "instance",
     "intra_pair_variance",
+    "ko_leo",
+    "large_margin_softmax",
     "lifted_structure",
+    "mag_face",
     "margin",
     "multi_similarity",
     "n_pairs",
     "nca",
+    "ndcg",
     "normalized_softmax",
     "nt_xent",
+    "p2s_grad",
+    "pnp",
     "proxy_anchor",
     "proxy_gml",
     "proxy_nca",
     "proxy_nca_pp",
     "proxy_repulsion",
     "quadruplet",
+    "ranked_list",
     "raw",
+    "recall_at_k",
+    "roadmap",
+    "sigmoid",
+    "smooth_ap",
     "snr_contrastive",
     "soft_triple",
     "softmax",
     "sphere_face",
     "sub_center_arc_face",
+    "sup_ap",
     "sup_con",
+    "threshold_consistent_margin",
     "triplet",
     "tuplet_margin",
+    "vic_reg",
     "weighted_pair",
     "zero_mean",
 ]

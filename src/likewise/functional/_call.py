@@ -70,14 +70,64 @@ def call_proxy_loss(
         tensor(0.3133)
     """
     embeddings, labels, proxies = inputs
+    module = find_proxy_loss(kind, proxies, **options)
+    value: Tensor = functional_call(module, {"proxies": proxies, **(tensors or {})}, (embeddings, labels))
+    return value
+
+
+def find_proxy_loss(kind: type[ProxyLoss], proxies: Tensor, **options: Any) -> ProxyLoss:
+    """Construct a loss with as many classes as there are proxies for, without parameters.
+
+    Args:
+        kind: the class.
+        proxies: the proxies, which the module does not hold.
+        options: arguments of the class.
+
+    Examples:
+        >>> from likewise.losses import CosFaceLoss
+        >>> find_proxy_loss(CosFaceLoss, torch.eye(2), margin=0.0).num_classes
+        2
+    """
     rows, dim = embeddings_as_given("proxies", proxies).shape
     centers = options.get("centers", 1)
     # the class refuses an invalid number of centers
     classes = max(rows // centers, 1) if isinstance(centers, int) and centers > 0 else rows
-    module = _find(kind, {"num_classes": classes, "embedding_dim": dim, **options})
+    module: ProxyLoss = _find(kind, {"num_classes": classes, "embedding_dim": dim, **options})
     if rows != classes * centers:
         raise ValueError(f"proxies must have {centers} rows for each class, but there are {rows} rows")
-    value: Tensor = functional_call(module, {"proxies": proxies, **(tensors or {})}, (embeddings, labels))
+    return module
+
+
+def find_pair_loss(kind: type[nn.Module], **options: Any) -> Any:
+    """Construct a loss without parameters.
+
+    Examples:
+        >>> from likewise.losses import DynamicSoftMarginLoss
+        >>> find_pair_loss(DynamicSoftMarginLoss, num_bins=4).num_bins
+        4
+    """
+    return _find(kind, options)
+
+
+def call_with_hierarchy(kind: type[ProxyLoss], inputs: tuple[Tensor, Tensor, Tensor, Tensor], **options: Any) -> Tensor:
+    """Compute a loss with proxies and a table of the classes' labels on every level.
+
+    Args:
+        kind: the class.
+        inputs: embeddings, labels, proxies and the table.
+        options: arguments of the class.
+
+    Examples:
+        >>> from likewise.losses import CSLLoss
+        >>> hierarchy = torch.tensor([[0, 0], [1, 0]])
+        >>> inputs = torch.eye(2), hierarchy, torch.eye(2), hierarchy
+        >>> call_with_hierarchy(CSLLoss, inputs, margins=(0.5, 0.5), scale=2.0)
+        tensor(0.3133)
+    """
+    embeddings, labels, proxies, hierarchy = inputs
+    rows, dim = embeddings_as_given("proxies", proxies).shape
+    module = _make(kind, num_classes=rows, embedding_dim=dim, hierarchy=hierarchy, **options)
+    value: Tensor = functional_call(module, {"proxies": proxies}, (embeddings, labels))
     return value
 
 

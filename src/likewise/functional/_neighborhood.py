@@ -9,6 +9,8 @@ from likewise.functional._call import call_pair_loss
 from likewise.functional._numbers import split_temperature
 from likewise.losses import (
     GeneralizedLiftedStructureLoss,
+    HardnessWeightedNTXentLoss,
+    InstanceLoss,
     NCALoss,
     NPairsLoss,
     NTXentLoss,
@@ -237,6 +239,80 @@ def nca(
         NCALoss,
         (embeddings, labels, references, reference_labels, relation),
         scale=scale,
+        similarity=similarity,
+        miner=miner,
+        reduction=reduction,
+        backend=backend,
+    )
+
+
+def hardness_weighted_nt_xent(
+    embeddings: Tensor,
+    labels: Tensor | None = None,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: RelationLike | None = None,
+    temperature: float = 0.07,
+    hardness: float = 9.0,
+    similarity: SimilarityLike = "cosine",
+    miner: Miner | None = None,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """NT-Xent with negatives weighted by their hardness: equal to the expression below; see `likewise.losses.HardnessWeightedNTXentLoss`.
+
+        E = exp(S / temperature)
+        weighted = exp(hardness * S.detach()) * E * N
+        -log(E / (E + weighted.sum(dim=1, keepdim=True)))[P].mean()
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> hardness_weighted_nt_xent(embeddings, torch.tensor([0, 0, 1]))
+        tensor(6.7721)
+    """
+    return call_pair_loss(
+        HardnessWeightedNTXentLoss,
+        (embeddings, labels, references, reference_labels, relation),
+        temperature=temperature,
+        hardness=hardness,
+        similarity=similarity,
+        miner=miner,
+        reduction=reduction,
+        backend=backend,
+    )
+
+
+def instance(
+    embeddings: Tensor,
+    labels: Tensor | None = None,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: RelationLike | None = None,
+    gamma: float = 64.0,
+    similarity: SimilarityLike = "cosine",
+    miner: Miner | None = None,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """Instance loss: equal to the expression below; see `likewise.losses.InstanceLoss`.
+
+        log1p((exp(gamma * (S - 1)) * (P | N)).sum(dim=1)).mean()
+
+    Labels are ignored.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> instance(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.0496)
+    """
+    return call_pair_loss(
+        InstanceLoss,
+        (embeddings, labels, references, reference_labels, relation),
+        gamma=gamma,
         similarity=similarity,
         miner=miner,
         reduction=reduction,

@@ -48,6 +48,33 @@ def split_beta(beta: float | Tensor, embeddings: Tensor) -> tuple[dict[str, Any]
     return options, {"beta": torch.full((1,), float(beta), dtype=dtype, device=embeddings.device)}
 
 
+def split_scale_and_bias(
+    scale: float | Tensor, bias: float | Tensor, embeddings: Tensor
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The options and the tensors of `SigmoidLoss`, which takes numbers or learns both.
+
+    Examples:
+        >>> split_scale_and_bias(10.0, -10.0, torch.eye(2))
+        ({'scale': 10.0, 'bias': -10.0, 'learn': False}, {})
+        >>> split_scale_and_bias(torch.tensor(1.0), 0.0, torch.eye(2))
+        ({}, {'log_scale': tensor(0.), 'bias': tensor(0.)})
+    """
+    if not isinstance(scale, Tensor) and not isinstance(bias, Tensor):
+        return {"scale": scale, "bias": bias, "learn": False}, {}
+    tensors = []
+    for name, value in (("scale", scale), ("bias", bias)):
+        if isinstance(value, Tensor):
+            tensors.append(check_tensor(f"SigmoidLoss: {name}", value, 1, embeddings).reshape(()))
+        elif not isinstance(value, int | float) or isinstance(value, bool):
+            raise ValueError(f"SigmoidLoss: {name} must be a number, but it is {value!r}")
+        else:
+            dtype = torch.float64 if embeddings.dtype == torch.float64 else torch.float32
+            tensors.append(torch.full((), float(value), dtype=dtype, device=embeddings.device))
+    if can_read_values(tensors[0]) and not 0.0 < tensors[0].item() < math.inf:
+        raise ValueError(f"SigmoidLoss: scale must be a number > 0, but it is {tensors[0].item():g}")
+    return {}, {"log_scale": tensors[0].log(), "bias": tensors[1]}
+
+
 def split_bias(bias: Tensor | None, proxies: Tensor) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The options and the tensors of `SoftmaxLoss`, which has a bias for each class or none.
 

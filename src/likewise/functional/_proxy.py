@@ -6,7 +6,7 @@ from torch import Tensor
 
 from likewise.formula import Reduction
 from likewise.functional._call import call_proxy_loss
-from likewise.losses import ProxyAnchorLoss, ProxyGMLLoss, ProxyNCALoss, ProxyNCAPPLoss, ProxyRepulsionLoss
+from likewise.losses import P2SGradLoss, ProxyAnchorLoss, ProxyGMLLoss, ProxyNCALoss, ProxyNCAPPLoss, ProxyRepulsionLoss
 
 
 def proxy_nca(
@@ -135,9 +135,9 @@ def proxy_gml(
     """ProxyGML: equal to the expression below; see `likewise.losses.ProxyGMLLoss`.
 
         positive, W = own.repeat_interleave(centers, dim=1), normalize(proxies)
-        kept = positive.scatter(1, (S + 4 * positive).topk(min(neighbors, S.shape[1])).indices, True)
-        seen = kept.unflatten(1, (-1, centers)).any(dim=2)
-        sums = (S * kept).unflatten(1, (-1, centers)).sum(dim=2).masked_fill(~seen, -inf)
+        compared = positive.scatter(1, (S + 4 * positive).topk(min(neighbors, S.shape[1])).indices, True)
+        seen = compared.unflatten(1, (-1, centers)).any(dim=2)
+        sums = (S * compared).unflatten(1, (-1, centers)).sum(dim=2).masked_fill(~seen, -inf)
         classes = torch.arange(len(proxies)) // centers
         between = (W @ W.T).unflatten(1, (-1, centers)).sum(dim=2)
         cross_entropy(sums, labels) + weight * cross_entropy(between, classes)
@@ -156,6 +156,32 @@ def proxy_gml(
         centers=centers,
         neighbors=neighbors,
         weight=weight,
+        reduction=reduction,
+        backend=backend,
+    )
+
+
+def p2s_grad(
+    embeddings: Tensor,
+    labels: Tensor,
+    proxies: Tensor,
+    *,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """P2SGrad: equal to the expression below; see `likewise.losses.P2SGradLoss`.
+
+        ((S - own.to(S.dtype)) ** 2).mean()
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> p2s_grad(embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2))
+        tensor(0.1333)
+    """
+    return call_proxy_loss(
+        P2SGradLoss,
+        (embeddings, labels, proxies),
         reduction=reduction,
         backend=backend,
     )

@@ -10,6 +10,7 @@ from likewise.functional._numbers import split_bias, split_temperature
 from likewise.losses import (
     ArcFaceLoss,
     CosFaceLoss,
+    LargeMarginSoftmaxLoss,
     NormalizedSoftmaxLoss,
     SoftmaxLoss,
     SoftTripleLoss,
@@ -244,6 +245,39 @@ def soft_triple(
         gamma=gamma,
         margin=margin,
         tau=tau,
+        reduction=reduction,
+        backend=backend,
+    )
+
+
+def large_margin_softmax(
+    embeddings: Tensor,
+    labels: Tensor,
+    proxies: Tensor,
+    *,
+    margin: int = 4,
+    scale: float = 1.0,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """Large-margin softmax: equal to the expression below; see `likewise.losses.LargeMarginSoftmaxLoss`.
+
+        k = floor(margin * arccos(S) / pi)
+        psi = (-1) ** k * cos(margin * arccos(S)) - 2 * k
+        lengths = embeddings.norm(dim=1, keepdim=True) * proxies.norm(dim=1)
+        cross_entropy(scale * lengths * where(own, psi, S), labels)
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> large_margin_softmax(embeddings, torch.tensor([0, 0, 1]), proxies=torch.eye(2))
+        tensor(1.2079)
+    """
+    return call_proxy_loss(
+        LargeMarginSoftmaxLoss,
+        (embeddings, labels, proxies),
+        margin=margin,
+        scale=scale,
         reduction=reduction,
         backend=backend,
     )

@@ -5,9 +5,17 @@ from __future__ import annotations
 from torch import Tensor
 
 from likewise.formula import Reduction, RelationLike, SimilarityLike
-from likewise.functional._call import call_pair_loss
-from likewise.functional._numbers import split_beta
-from likewise.losses import AngularLoss, LiftedStructureLoss, MarginLoss, QuadrupletLoss, TripletLoss
+from likewise.functional._call import call_pair_loss, find_pair_loss
+from likewise.functional._numbers import check_tensor, split_beta
+from likewise.losses import (
+    AngularLoss,
+    CentroidTripletLoss,
+    DynamicSoftMarginLoss,
+    LiftedStructureLoss,
+    MarginLoss,
+    QuadrupletLoss,
+    TripletLoss,
+)
 from likewise.miners import Miner
 
 
@@ -204,3 +212,94 @@ def lifted_structure(
         reduction=reduction,
         backend=backend,
     )
+
+
+def centroid_triplet(
+    embeddings: Tensor,
+    labels: Tensor | None = None,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: RelationLike | None = None,
+    margin: float = 0.3,
+    similarity: SimilarityLike = "cosine",
+    miner: Miner | None = None,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+) -> Tensor:
+    """Centroid triplet loss: equal to the expression below; see `likewise.losses.CentroidTripletLoss`.
+
+        E, classes = normalize(embeddings), labels.unique()
+        own = (labels[:, None] == classes).to(E.dtype)
+        centers = own.T @ E / own.sum(dim=0)[:, None]
+        near = (E - P.to(E.dtype) @ E / P.sum(dim=1, keepdim=True)).square().sum(dim=1, keepdim=True)
+        far = (E[:, None] - centers).square().sum(dim=2)
+        relu(near - far + margin)[own == 0].mean()
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> centroid_triplet(embeddings, torch.tensor([0, 0, 1]))
+        tensor(0.3100)
+    """
+    return call_pair_loss(
+        CentroidTripletLoss,
+        (embeddings, labels, references, reference_labels, relation),
+        margin=margin,
+        similarity=similarity,
+        miner=miner,
+        reduction=reduction,
+        backend=backend,
+    )
+
+
+def dynamic_soft_margin(
+    embeddings: Tensor,
+    labels: Tensor | None,
+    histogram: Tensor,
+    references: Tensor | None = None,
+    reference_labels: Tensor | None = None,
+    *,
+    relation: RelationLike | None = None,
+    min_val: float = -2.0,
+    momentum: float = 0.01,
+    similarity: SimilarityLike = "euclidean",
+    miner: Miner | None = None,
+    reduction: Reduction = "mean",
+    backend: str = "auto",
+) -> tuple[Tensor, Tensor]:
+    """Dynamic soft margin and its new state: equal to the expression below; see `likewise.losses.DynamicSoftMarginLoss`.
+
+        bins = len(histogram)
+        q = (S[:, None, :] - S[:, :, None])[P[:, :, None] & N[:, None, :]]
+        u = ((q.detach() - min_val) * bins / (2 * abs(min_val))).clamp(0, bins - 1)
+        counts = relu(1 - (u[:, None] - torch.arange(bins)).abs()).sum(dim=0)
+        momentum = momentum if histogram.any() else 1
+        histogram = momentum * counts + (1 - momentum) * histogram
+        histogram = histogram / histogram.sum()
+        (histogram.cumsum(dim=0)[u.long()] * q).mean(), histogram
+
+    ``histogram``, ``(num_bins,)``, is given and returned; a loop begins with zeros and passes it on.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> value, histogram = dynamic_soft_margin(embeddings, torch.tensor([0, 0, 1]), torch.zeros(10))
+        >>> value
+        tensor(0.0555)
+    """
+    checked = check_tensor("DynamicSoftMarginLoss: histogram", histogram, None, embeddings).reshape(-1)
+    module = find_pair_loss(
+        DynamicSoftMarginLoss,
+        min_val=min_val,
+        num_bins=len(checked),
+        momentum=momentum,
+        similarity=similarity,
+        miner=miner,
+        reduction=reduction,
+        backend=backend,
+    )
+    result: tuple[Tensor, Tensor] = module.step(
+        embeddings, labels, references, reference_labels, histogram=checked, relation=relation
+    )
+    return result

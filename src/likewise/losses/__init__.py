@@ -1,10 +1,23 @@
 """Losses: declarations over one similarity matrix."""
 
 from likewise.losses.base import PairLoss
+from likewise.losses.centroids import CentroidTripletLoss
 from likewise.losses.direction import DirectionRegularized
+from likewise.losses.dynamic_margin import DynamicSoftMarginLoss
 from likewise.losses.gathered import Gathered
+from likewise.losses.graded import AnglELoss, CoSENTLoss
+from likewise.losses.guide import GuideMasked
+from likewise.losses.hierarchy import CSLLoss, HAPLoss, HAPPIERLoss
 from likewise.losses.memory import CrossBatchMemory
-from likewise.losses.neighborhood import NCALoss, NPairsLoss, NTXentLoss, SupConLoss, TupletMarginLoss
+from likewise.losses.neighborhood import (
+    HardnessWeightedNTXentLoss,
+    InstanceLoss,
+    NCALoss,
+    NPairsLoss,
+    NTXentLoss,
+    SupConLoss,
+    TupletMarginLoss,
+)
 from likewise.losses.pair import (
     BinomialDevianceLoss,
     CircleLoss,
@@ -15,13 +28,25 @@ from likewise.losses.pair import (
     RAWLoss,
     SNRContrastiveLoss,
 )
-from likewise.losses.proxy import ProxyAnchorLoss, ProxyGMLLoss, ProxyNCALoss, ProxyNCAPPLoss, ProxyRepulsionLoss
+from likewise.losses.proxy import (
+    P2SGradLoss,
+    ProxyAnchorLoss,
+    ProxyGMLLoss,
+    ProxyNCALoss,
+    ProxyNCAPPLoss,
+    ProxyRepulsionLoss,
+)
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.quality import AdaFaceLoss, ElasticArcFaceLoss, ElasticCosFaceLoss, MagFaceLoss
 from likewise.losses.ranking import FastAPLoss, HistogramLoss
+from likewise.losses.regularizers import AntiCollapseLoss, GlobalOrthogonalRegularizationLoss, KoLeoLoss
+from likewise.losses.self_supervised import VICRegLoss
 from likewise.losses.sharded import ShardedProxies
+from likewise.losses.soft_rank import NDCGLoss, PNPLoss, RecallAtKLoss, ROADMAPLoss, SmoothAPLoss, SupAPLoss
 from likewise.losses.softmax import (
     ArcFaceLoss,
     CosFaceLoss,
+    LargeMarginSoftmaxLoss,
     NormalizedSoftmaxLoss,
     SoftmaxLoss,
     SoftTripleLoss,
@@ -29,6 +54,8 @@ from likewise.losses.softmax import (
     SubCenterArcFaceLoss,
 )
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
+from likewise.losses.synthesis import ProxySynthesis
+from likewise.losses.thresholds import RankedListLoss, SigmoidLoss, ThresholdConsistentMarginLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
 from likewise.losses.wrappers import (
@@ -40,30 +67,51 @@ from likewise.losses.wrappers import (
 )
 
 __all__ = [
+    "AdaFaceLoss",
+    "AnglELoss",
     "AngularLoss",
+    "AntiCollapseLoss",
     "ArcFaceLoss",
     "Between",
     "BinomialDevianceLoss",
+    "CSLLoss",
+    "CentroidTripletLoss",
     "CircleLoss",
+    "CoSENTLoss",
     "ContrastiveLoss",
     "CosFaceLoss",
     "CrossBatchMemory",
     "DirectionRegularized",
+    "DynamicSoftMarginLoss",
+    "ElasticArcFaceLoss",
+    "ElasticCosFaceLoss",
     "EmbeddingNorm",
     "FastAPLoss",
     "Gathered",
     "GeneralizedLiftedStructureLoss",
+    "GlobalOrthogonalRegularizationLoss",
+    "GuideMasked",
+    "HAPLoss",
+    "HAPPIERLoss",
+    "HardnessWeightedNTXentLoss",
     "HistogramLoss",
+    "InstanceLoss",
     "IntraPairVarianceLoss",
+    "KoLeoLoss",
     "LanguageGuidance",
+    "LargeMarginSoftmaxLoss",
     "LiftedStructureLoss",
+    "MagFaceLoss",
     "MarginLoss",
     "Matryoshka",
     "MultiSimilarityLoss",
     "NCALoss",
+    "NDCGLoss",
     "NPairsLoss",
     "NTXentLoss",
     "NormalizedSoftmaxLoss",
+    "P2SGradLoss",
+    "PNPLoss",
     "PairLoss",
     "ProxyAnchorLoss",
     "ProxyGMLLoss",
@@ -71,17 +119,26 @@ __all__ = [
     "ProxyNCALoss",
     "ProxyNCAPPLoss",
     "ProxyRepulsionLoss",
+    "ProxySynthesis",
     "QuadrupletLoss",
     "RAWLoss",
+    "ROADMAPLoss",
+    "RankedListLoss",
+    "RecallAtKLoss",
     "SNRContrastiveLoss",
     "ShardedProxies",
+    "SigmoidLoss",
+    "SmoothAPLoss",
     "SoftTripleLoss",
     "SoftmaxLoss",
     "SphereFaceLoss",
     "SubCenterArcFaceLoss",
+    "SupAPLoss",
     "SupConLoss",
+    "ThresholdConsistentMarginLoss",
     "TripletLoss",
     "TupletMarginLoss",
+    "VICRegLoss",
     "WeightedPairLoss",
     "WeightedSum",
     "ZeroMean",

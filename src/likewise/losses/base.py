@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Iterable
 from numbers import Real
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Literal, Self, TypeAlias, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -41,8 +41,15 @@ from likewise.formula import (
 from likewise.losses.constructors import describe, initialize_module, learn_hyperparameters, make_constructor
 from likewise.miners import Miner
 
-_CONSTANT = (int, float, str, type(None), Similarity, Miner, ClassWeighted, Thresholded)
+_CONSTANT = (int, float, str, tuple, type(None), Similarity, Miner, ClassWeighted, Thresholded)
 """Types of attributes that are immutable."""
+
+LabelKind: TypeAlias = Literal["classes", "levels", "scores", "none"]
+"""What the labels of a loss are.
+
+``"classes"``: one class per sample, ``(n,)``.  ``"levels"``: classes, or the levels of a hierarchy, ``(n, L)``; such a loss
+also takes relations with grades.  ``"scores"``: one number per pair of rows.  ``"none"``: labels are not read.
+"""
 
 _IGNORED = {"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")}
 """Attributes that a declaration does not depend on: torch's, and the cached declaration."""
@@ -92,8 +99,17 @@ class PairLoss(nn.Module):
     takes_references: ClassVar[bool] = True
     """Whether the loss takes references."""
 
+    takes_labels: ClassVar[bool] = True
+    """Whether labels change the loss; where they do not, they may be left out."""
+
+    is_stateful: ClassVar[bool] = False
+    """Whether a call in training changes buffers or draws numbers; such a call is not replayed on a GPU."""
+
     similarities: ClassVar[tuple[type[Similarity], ...] | None] = None
     """The similarities that the loss is defined on; ``None``: all."""
+
+    label_kind: ClassVar[LabelKind] = "classes"
+    """What labels are; losses of classes refuse relations with grades."""
 
     def __init_subclass__(cls) -> None:
         """Generate the constructor from the declared hyper-parameters and options."""
@@ -134,6 +150,10 @@ class PairLoss(nn.Module):
         """The reason why the loss cannot be computed from similarities only, or ``None`` if it can."""
         return None
 
+    def ranks_itself(self) -> bool:
+        """Whether an anchor that is among the references is one of its positives."""
+        return False
+
     def forward(
         self,
         embeddings: Tensor,
@@ -147,7 +167,7 @@ class PairLoss(nn.Module):
 
         Args:
             embeddings: the anchors, ``(m, d)``, any float dtype; they need not be normalized.
-            labels: their labels, ``(m,)``, any integer dtype.
+            labels: their labels, ``(m,)``, any integer dtype; ``(m, L)`` for a loss of hierarchies.
             references: what the anchors are compared with, ``(n, d)``; by default the embeddings themselves, where no
                 anchor is its own positive.
             reference_labels: the references' labels, ``(n,)``.
@@ -183,8 +203,17 @@ class PairLoss(nn.Module):
     ) -> PairBatch:
         """Check the arguments of a call and make a batch of them, compared as the loss compares."""
         similarity = as_similarity(self.similarity)
+        if labels is None and relation is None and not self.takes_labels and isinstance(embeddings, Tensor):
+            labels = torch.arange(len(embeddings) if embeddings.ndim else 0, device=embeddings.device)
         return batch_from_embeddings(
-            embeddings, labels, references, reference_labels, relation, similarity, current_group()
+            embeddings,
+            labels,
+            references,
+            reference_labels,
+            relation,
+            similarity,
+            current_group(),
+            levels=self.label_kind == "levels",
         )
 
     def from_similarity(
@@ -203,7 +232,14 @@ class PairLoss(nn.Module):
             raise TypeError(f"{type(self).__name__} cannot be computed from similarities only: {reason}")
         with full_precision(similarities):
             similarity = as_similarity(self.similarity)
-            batch = batch_from_similarities(similarities, relation, similarity, current_group(), labels=labels)
+            batch = batch_from_similarities(
+                similarities,
+                relation,
+                similarity,
+                current_group(),
+                labels=labels,
+                levels=self.label_kind == "levels",
+            )
             return self.value(batch)
 
     def check_references(self, references: Tensor | None) -> None:
@@ -223,6 +259,13 @@ class PairLoss(nn.Module):
             declaration: what to compute in place of `declare`, for a wrapper that changes it.
         """
         miner = self.miner if miner is None else miner
+        if batch.relation.is_graded and self.label_kind != "levels":
+            raise TypeError(
+                f"relation must have positive and negative pairs only for {type(self).__name__}, but it is "
+                f"{type(batch.relation).__name__}, which has grades; likewise.formula.binarize makes pairs of it"
+            )
+        if self.ranks_itself():
+            batch = batch.under(batch.relation.including_itself())
         declaration = cached_declaration(self) if declaration is None else declaration
         return evaluate_declaration(declaration, batch, self.reduction, self.backend, miner)  # type: ignore[arg-type]
 

@@ -40,7 +40,6 @@ from likewise.formula import (
     pair_entries,
     per_triplet,
     s,
-    same_half,
     sort_declaration,
     substitute,
 )
@@ -105,7 +104,7 @@ class DirectionRegularized(nn.Module):
             raise TypeError(f"loss must compare points, but the centers are pooled in {type(self.loss).__name__}")
         by_matrix = declared if isinstance(self.loss, ProxyLoss) else {None: declared}
         term = _DirectionTerm(self.gamma, type(self.loss).__name__)
-        found = {
+        declarations = {
             # a proxy has no positive among other proxies
             between: declaration if between is Between.PROXIES_PROXIES else term.add_to(declaration)
             for between, declaration in by_matrix.items()
@@ -114,7 +113,7 @@ class DirectionRegularized(nn.Module):
             raise TypeError(
                 f"loss must compare anchors with their negatives in formulas, but {type(self.loss).__name__} does not"
             )
-        return found
+        return declarations
 
     def forward(
         self,
@@ -127,6 +126,7 @@ class DirectionRegularized(nn.Module):
     ) -> Tensor:
         """The loss of a batch with its direction term; the arguments are those of the loss."""
         loss = self.loss
+        half = loss.half_of_products(embeddings) if isinstance(loss, ProxyLoss) else None
         with full_precision(embeddings):
             if isinstance(loss, PairLoss):
                 if isinstance(relation, str):
@@ -137,8 +137,7 @@ class DirectionRegularized(nn.Module):
                 batch = loss.make_batch(embeddings, labels, references, reference_labels, relation)
                 return loss.value(batch, declaration=self._declarations()[None])
             loss.check_references(references, reference_labels, relation)
-            checked, half = loss.check_batch(embeddings, labels), same_half(embeddings, loss.proxies)
-            return loss.value(*checked, half=half, declarations=self._declarations())
+            return loss.value(*loss.check_batch(embeddings, labels), half=half, declarations=self._declarations())
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """The parameter groups of the loss."""

@@ -10,15 +10,14 @@ from torch import Tensor, nn
 from likewise._compat import is_inside_func
 from likewise.distributed import current_group
 from likewise.formula import (
-    Labels,
     PairBatch,
     Relation,
     as_similarity,
-    batch_from_embeddings,
     check_classes,
+    check_labels,
     embeddings_of,
     full_precision,
-    labels_of,
+    make_labels,
     same_device,
     whole_number,
 )
@@ -53,7 +52,7 @@ class CrossBatchMemory(nn.Module):
 
     Attributes:
         references: the queue, ``(size, d)``, allocated when the first batch is stored.
-        reference_labels: its labels, ``(size,)``.
+        reference_labels: its labels, ``(size,)`` or ``(size, L)``.
         pointer: the position of the next embedding.
         filled: the number of stored embeddings.
         batches: the number of stored batches.
@@ -113,7 +112,7 @@ class CrossBatchMemory(nn.Module):
 
         Args:
             embeddings: the batch, ``(m, d)``.
-            labels: its labels, ``(m,)``.
+            labels: its labels, ``(m,)``; ``(m, L)`` for a loss of hierarchies.
             references: must be ``None``, as must ``reference_labels`` and ``relation``.
             reference_labels: see ``references``.
             relation: see ``references``.
@@ -127,7 +126,8 @@ class CrossBatchMemory(nn.Module):
             raise TypeError("labels must be given, because the queue stores them")
         with full_precision(embeddings):
             anchors = embeddings_of("embeddings", embeddings)
-            labels = labels_of("labels", labels, len(anchors), anchors.device, "embeddings")
+            levels = self.loss.label_kind == "levels"
+            labels = check_labels("labels", labels, len(anchors), anchors.device, "embeddings", levels=levels)
             if self.training and is_inside_func():
                 raise RuntimeError(
                     "CrossBatchMemory cannot change its queue inside a transform of torch.func; call eval() before, and "
@@ -160,7 +160,7 @@ class CrossBatchMemory(nn.Module):
         """The anchors and the keys of a batch, with their labels."""
         if isinstance(self.loss, ProxyLoss):
             raise TypeError("enqueue must be None for a loss whose anchors are proxies, but it is a mask")
-        if not isinstance(enqueue, Tensor) or enqueue.dtype != torch.bool or enqueue.shape != labels.shape:
+        if not isinstance(enqueue, Tensor) or enqueue.dtype != torch.bool or enqueue.shape != labels.shape[:1]:
             what = (
                 f"of dtype {enqueue.dtype} and shape {tuple(enqueue.shape)}"
                 if isinstance(enqueue, Tensor)
@@ -203,8 +203,9 @@ class CrossBatchMemory(nn.Module):
         """This rank's anchors against the batch, or the keys, of all ranks and the queue."""
         similarity, group = as_similarity(self.loss.similarity), current_group()
         if queue is None:
+            assert isinstance(self.loss, PairLoss)
             others, their_labels = (None, None) if keys is None else keys
-            return batch_from_embeddings(anchors, labels, others, their_labels, None, similarity, group)
+            return self.loss.make_batch(anchors, labels, others, their_labels, None)
         anchors = anchors.to(queue.samples.dtype)
         current, current_labels = (anchors, labels) if keys is None else keys
         rows = group.batch_rows(current) if keys is None else group.rows(current)
@@ -213,14 +214,14 @@ class CrossBatchMemory(nn.Module):
         )
         # no sample is its own positive; keys are other views
         own = torch.arange(len(labels), device=labels.device) + rows.offset if keys is None else None
-        relation = Labels(labels, reference_labels, own=own, valid=valid)
+        relation = make_labels(labels, reference_labels, own=own, valid=valid)
         return PairBatch(relation, similarity, anchors=anchors, references=references, group=group)
 
     def _remember(self, anchors: Tensor, labels: Tensor) -> None:
         anchors, labels = anchors[-self.size :], labels[-self.size :]
         if not self.references.numel():
             self.references = anchors.new_zeros(self.size, anchors.shape[1])
-            self.reference_labels = torch.zeros(self.size, dtype=torch.int64, device=anchors.device)
+            self.reference_labels = labels.new_zeros(self.size, *labels.shape[1:])
             self.pointer, self.filled, self.batches = (
                 x.to(anchors.device) for x in (self.pointer, self.filled, self.batches)
             )

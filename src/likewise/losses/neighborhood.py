@@ -28,6 +28,7 @@ from likewise.formula import (
     sin,
     softplus,
     sqrt,
+    stop_gradient,
 )
 from likewise.losses.base import PairLoss
 
@@ -190,3 +191,58 @@ class NCALoss(PairLoss):
         """``−log(P / (P + N))`` is ``softplus(log N − log P)``, which stays exact where the loss is small."""
         logit = self.scale * s
         return per_anchor(softplus(logsumexp(logit, NEGATIVES) - logsumexp(logit, POSITIVES)))
+
+
+class HardnessWeightedNTXentLoss(PairLoss):
+    r"""NT-Xent in which each negative is weighted by its hardness.
+
+    $$-\log\frac{e^{s_{ij}/\tau}}{e^{s_{ij}/\tau}+\sum_{k\in N_i}e^{\alpha\,\mathrm{sg}(s_{ik})}\,e^{s_{ik}/\tau}}$$
+
+    per positive pair; sg stops the gradient, so a negative is pushed as by `NTXentLoss` on a batch that contains it
+    $e^{\alpha s_{ik}}$ times.  Lan et al. 2025 (LLaVE).
+
+    Args:
+        temperature: the temperature τ.
+        hardness: the strength α; zero is `NTXentLoss`.
+
+    Examples:
+        >>> import torch
+        >>> embeddings = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]])
+        >>> HardnessWeightedNTXentLoss()(embeddings, torch.tensor([0, 0, 1]))
+        tensor(6.7721)
+    """
+
+    temperature: float = hyper(default=0.07, help="temperature", above=0.0, search=(0.01, 1.0), log=True)
+    hardness: float = hyper(default=9.0, help="strength of the weights", at_least=0.0, search=(0.0, 10.0))
+
+    def declare(self) -> Declaration:
+        """The logarithm of a weight is added to the logit of each negative."""
+        logit = s / self.temperature
+        negatives = logsumexp(logit + self.hardness * stop_gradient(s), NEGATIVES)
+        return per_pair(POSITIVES, softplus(negatives - logit), needs=(NEGATIVES,))
+
+
+class InstanceLoss(PairLoss):
+    r"""Instance loss: every sample is its own class, and the samples of the batch are the class vectors.
+
+    $$-\log\frac{e^{\gamma s_{ii}}}{\sum_j e^{\gamma s_{ij}}}$$
+
+    per anchor, over all samples including itself, where $s_{ii}=1$.  Zheng et al. 2020.  Labels are ignored.
+
+    Args:
+        gamma: the scale γ.
+
+    Examples:
+        >>> import torch
+        >>> InstanceLoss(gamma=1.0)(torch.eye(2))
+        tensor(0.3133)
+    """
+
+    gamma: float = hyper(default=64.0, help="scale", above=0.0, search=(1.0, 128.0), log=True)
+    takes_labels: ClassVar[bool] = False
+    takes_references: ClassVar[bool] = False
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
+
+    def declare(self) -> Declaration:
+        """Cross entropy of an anchor's similarities with a positive at a similarity of one."""
+        return per_anchor(softplus(logsumexp(self.gamma * s, BOTH) - self.gamma), needs=())

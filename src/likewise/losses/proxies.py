@@ -30,7 +30,7 @@ class Queue(NamedTuple):
 
     def after(self, samples: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """A batch and then the queue: samples, labels, and which of them exist."""
-        there = torch.ones_like(labels, dtype=torch.bool)
+        there = torch.ones(len(labels), dtype=torch.bool, device=labels.device)
         return (
             torch.cat([samples, self.samples]),
             torch.cat([labels, self.labels]),
@@ -96,8 +96,8 @@ class ProxyTable:
         ).flatten()  # (number · centers,)
         complete = number >= min(len(labels), num_classes)  # no labels are left out
         # transforms of torch.func differentiate and map dense tensors only
-        found = nn.functional.embedding(rows, proxies, sparse=sparse and not is_inside_func())
-        return cls(found, chosen, positions, complete, log_weights if corrected else None)
+        sampled = nn.functional.embedding(rows, proxies, sparse=sparse and not is_inside_func())
+        return cls(sampled, chosen, positions, complete, log_weights if corrected else None)
 
     def cut(self, classes: slice) -> ProxyTable:
         """Some of the classes."""

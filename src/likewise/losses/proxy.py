@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from likewise.distributed import current_group
 from likewise.engines import map_rows
 from likewise.formula import (
+    BOTH,
     NEGATIVES,
     POSITIVES,
     Cosine,
@@ -25,12 +26,15 @@ from likewise.formula import (
     Similarity,
     Term,
     TermValues,
+    add_up,
+    count,
     hyper,
     logsumexp,
     option,
     per_anchor,
     s,
     softplus,
+    square,
     unit,
 )
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
@@ -96,6 +100,28 @@ class ProxyNCAPPLoss(ProxyLoss):
         """A softmax over negative squared distances."""
         logit = s / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
+
+
+class P2SGradLoss(ProxyLoss):
+    r"""P2SGrad: cosines with the proxies should be one for the own class and zero for the others.
+
+    $$\frac1C\sum_c\bigl(\cos(x,w_c)-[c=y]\bigr)^2$$
+
+    per sample.  Zhang et al. 2019, whose gradient (Eq. 11) is that of this squared error up to a constant.
+
+    Examples:
+        >>> import torch
+        >>> loss = P2SGradLoss(num_classes=4, embedding_dim=3)
+        >>> loss(torch.zeros(2, 3), torch.tensor([0, 2])).detach()
+        tensor(0.2500)
+    """
+
+    compares_all: ClassVar[str | None] = "its value is a mean over all classes"
+
+    def declare(self) -> dict[Between, Declaration]:
+        """A squared error over all classes."""
+        errors = add_up(square(s - 1.0), POSITIVES) + add_up(square(s), NEGATIVES)
+        return {Between.SAMPLES_PROXIES: per_anchor(errors / count(BOTH), needs=(POSITIVES,))}
 
 
 def _pull(alpha: float, margin: float) -> Term:
@@ -235,9 +261,9 @@ class ProxyGMLLoss(ProxyLoss):
         # a bonus larger than any cosine ranks the proxies of a sample's class first
         order = S.detach() + 4.0 * own
         nearest = order.topk(min(self.neighbors, S.shape[1]), dim=1).indices
-        kept = own.scatter(1, nearest, True)
-        sums = self._by_class(torch.where(kept, S, 0.0)).sum(dim=2)
-        seen, own_class = (self._by_class(mask).any(dim=2) for mask in (kept, own))
+        compared = own.scatter(1, nearest, True)
+        sums = self._by_class(torch.where(compared, S, 0.0)).sum(dim=2)
+        seen, own_class = (self._by_class(mask).any(dim=2) for mask in (compared, own))
         fold = LogSumExp()
         value = fold.finish(fold.start(sums, seen)) - torch.where(own_class, sums, 0.0).sum(dim=1)
         return [TermValues(value, torch.ones_like(value), value != 0.0)]

@@ -26,24 +26,27 @@ from likewise.formula import (
     Similarity,
     Term,
     as_similarity,
+    batch_from_embeddings,
     check_classes,
     check_hyperparameters,
+    check_labels,
     check_reduction,
     embeddings_of,
     full_precision,
+    half_of_products,
     hyper,
-    labels_of,
     logsumexp,
     one_of,
     option,
     per_anchor,
+    round_table,
     same_device,
-    same_half,
     softplus,
     unit,
     whole_number,
 )
 from likewise.losses.base import (
+    LabelKind,
     cached_declaration,
     parameter_groups,
     state_without_declaration,
@@ -66,6 +69,7 @@ class Between(Enum):
     SAMPLES_CLASSES = "samples against classes, whose proxies are pooled"
     PROXIES_SAMPLES = "proxies against samples"
     PROXIES_PROXIES = "proxies against proxies"
+    SAMPLES_SAMPLES = "samples against samples"
 
 
 SAMPLES_FIRST = (Between.SAMPLES_PROXIES, Between.SAMPLES_CLASSES)
@@ -134,6 +138,10 @@ class ProxyLoss(nn.Module):
     similarity: ClassVar[str] = "cosine"
     """How samples and proxies are compared."""
     takes_references: ClassVar[bool] = False
+    is_stateful: ClassVar[bool] = False
+    """Whether a call in training changes buffers or draws numbers; such a call is not replayed on a GPU."""
+    label_kind: ClassVar[LabelKind] = "classes"
+    """What labels are: classes, or levels of a hierarchy whose finest level has the proxies."""
     compares_all: ClassVar[str | None] = None
     """The reason why the loss needs all classes, if it does."""
     suggested_lr: ClassVar[float | None] = None
@@ -243,8 +251,13 @@ class ProxyLoss(nn.Module):
         replayed = replay(self, embeddings, labels)
         if replayed is not None:
             return replayed
+        half = self.half_of_products(embeddings)
         with full_precision(embeddings):
-            return self.value(*self.check_batch(embeddings, labels), half=same_half(embeddings, self.proxies))
+            return self.value(*self.check_batch(embeddings, labels), half=half)
+
+    def half_of_products(self, embeddings: Tensor) -> torch.dtype | None:
+        """The half-precision dtype in which embeddings are multiplied with the proxies; read it outside `full_precision`."""
+        return half_of_products(embeddings, self.proxies) if isinstance(embeddings, Tensor) else None
 
     def check_references(self, *others: Tensor | RelationLike | None) -> None:
         """Raise an error if references or a relation are given: the references are the proxies."""
@@ -258,9 +271,14 @@ class ProxyLoss(nn.Module):
         samples = self.samples(embeddings)
         if labels is None:
             raise TypeError("labels must be given as class indices from 0")
-        labels = labels_of("labels", labels, len(samples), samples.device, "embeddings")
-        check_classes(labels, self.num_classes, "proxy")
+        levels = self.label_kind == "levels"
+        labels = check_labels("labels", labels, len(samples), samples.device, "embeddings", levels=levels)
+        check_classes(labels if labels.ndim == 1 else labels[:, 0], self.num_classes, "proxy")
         return samples, labels
+
+    def ranks_itself(self) -> bool:
+        """Whether a sample is one of its positives where samples are compared with each other."""
+        return False
 
     def value(
         self,
@@ -274,9 +292,9 @@ class ProxyLoss(nn.Module):
 
         Args:
             samples: in float32 at least.
-            labels: class indices.
+            labels: class indices, or levels of a hierarchy.
             queue: samples of earlier batches.
-            half: the half-precision dtype of samples and proxies, if they had the same one.
+            half: the dtype in which samples and proxies are multiplied, if that is half precision; the proxies are rounded to it.
             declarations: what to compute in place of `declare`, for a wrapper that changes it.
         """
         values = []
@@ -286,6 +304,8 @@ class ProxyLoss(nn.Module):
                 batch = self._among_proxies(samples, queue)
             elif between is Between.PROXIES_SAMPLES:
                 batch = self._proxies_first(samples, labels, queue, half)
+            elif between is Between.SAMPLES_SAMPLES:
+                batch = self._among_samples(samples, labels)
             else:
                 batch, declaration = self._samples_first(between, declaration, samples, labels, half)
             value = evaluate_declaration(declaration, batch, self.reduction, self.backend)
@@ -293,6 +313,12 @@ class ProxyLoss(nn.Module):
                 value = value[current_group().batch_rows(samples).local]
             values.append(value)
         return values[0] if len(values) == 1 else torch.stack(values).sum(dim=0)
+
+    def _among_samples(self, samples: Tensor, labels: Tensor) -> PairBatch:
+        """This rank's samples against the samples of all ranks."""
+        similarity, levels = as_similarity(self.similarity), self.label_kind == "levels"
+        batch = batch_from_embeddings(samples, labels, None, None, None, similarity, current_group(), levels=levels)
+        return batch.under(batch.relation.including_itself()) if self.ranks_itself() else batch
 
     def _samples_first(
         self, between: Between, declaration: Declaration, samples: Tensor, labels: Tensor, half: torch.dtype | None
@@ -302,10 +328,11 @@ class ProxyLoss(nn.Module):
         if self.shard is not None:
             rows = group.batch_rows(samples)
             samples, labels = group.gather(samples, rows), group.gather(labels, rows)
-        table, pooled = self.table(labels), between is Between.SAMPLES_CLASSES
+        classes = labels if labels.ndim == 1 else labels[:, 0].contiguous()
+        table, pooled = self.table(classes), between is Between.SAMPLES_CLASSES
         similarity = as_similarity(self.similarity)
         relation = Labels(
-            labels,
+            classes,
             table.classes if pooled else table.owners(),
             ordered=self.sampled is None,
             positives=table.positives(pooled=pooled),
@@ -314,10 +341,11 @@ class ProxyLoss(nn.Module):
             relation,
             Pooled(similarity, table.centers, self.pool) if pooled else similarity,
             anchors=samples,
-            references=table.rows,
+            references=round_table(table.rows, half),
             group=group if self.shard is None else SINGLE_PROCESS,
             shards=table.shards or SINGLE_PROCESS,
             half=half,
+            labels=labels,
             between=between.value,
             table="references",
         )
@@ -340,7 +368,7 @@ class ProxyLoss(nn.Module):
         return PairBatch(
             Labels(table.owners(), labels, valid=valid),
             as_similarity(self.similarity),
-            anchors=table.rows,
+            anchors=round_table(table.rows, half),
             references=samples,
             group=group,
             half=half,
@@ -450,12 +478,12 @@ class ProxyLoss(nn.Module):
         with torch.no_grad(), full_precision(embeddings):
             samples = self.samples(embeddings)
             best = samples.new_full((len(samples),), -torch.inf)
-            found = torch.zeros(len(samples), dtype=torch.int64, device=samples.device)
+            nearest = torch.zeros(len(samples), dtype=torch.int64, device=samples.device)
             for classes in plan_chunks(self.num_classes, len(samples) * self.proxies_per_class, samples):
                 value, index = self.logits_of(samples, classes).max(dim=1)
-                found = torch.where(value > best, index + classes.start, found)
+                nearest = torch.where(value > best, index + classes.start, nearest)
                 best = torch.maximum(value, best)
-            return found
+            return nearest
 
     def parameter_groups(self, lr: float | None = None) -> list[dict[str, Any]]:
         """The proxies as a group for an optimizer, with their learning rate.

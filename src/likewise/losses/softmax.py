@@ -114,7 +114,7 @@ class NormalizedSoftmaxLoss(ProxyLoss):
 
     def declare(self) -> dict[Between, Declaration]:
         """Logits are cosines over the temperature, times the embedding's length where it is kept."""
-        logit: Formula = s if self.normalize_embeddings else PerAnchor("‖x‖", _norm) * s
+        logit: Formula = s if self.normalize_embeddings else PerAnchor("‖x‖", embedding_norm) * s
         logit = logit / self.temperature
         return {Between.SAMPLES_PROXIES: cross_entropy(logit, logit)}
 
@@ -145,23 +145,73 @@ class SphereFaceLoss(ProxyLoss):
     normalize: bool = option(default=False, kw_only=True, help="drop the embedding's length")
 
     def declare(self) -> dict[Between, Declaration]:
-        """Comparisons of the cosine with cos(jπ/m) select the interval of ψ."""
-        multiple = _chebyshev(self.margin)
-        psi: Formula = multiple
-        for j in range(1, self.margin):
-            branch = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
-            psi = where(s < Number(math.cos(j * math.pi / self.margin)), branch, psi)
+        """The margin replaces the cosine of the class."""
         length: Formula | float = self.scale
         if not self.normalize:
-            length = self.scale * PerAnchor("‖x‖", _norm)
-        return {Between.SAMPLES_PROXIES: cross_entropy(length * psi, length * s)}
+            length = self.scale * PerAnchor("‖x‖", embedding_norm)
+        return {Between.SAMPLES_PROXIES: cross_entropy(length * _psi(self.margin), length * s)}
 
 
-def _norm(batch: PairBatch) -> Tensor:
+class LargeMarginSoftmaxLoss(ProxyLoss):
+    r"""Large-margin softmax: a multiplicative angular margin, with embeddings and proxies of any length.
+
+    $$-\log\frac{e^{\sigma\lVert w_y\rVert\lVert x\rVert\psi(\theta_y)}}
+      {e^{\sigma\lVert w_y\rVert\lVert x\rVert\psi(\theta_y)}+\sum_{c\ne y}e^{\sigma\,w_c\cdot x}},
+      \qquad\psi(\theta)=(-1)^k\cos(m\theta)-2k,\quad\theta\in\bigl[\tfrac{k\pi}{m},\tfrac{(k+1)\pi}{m}\bigr]$$
+
+    Liu et al. 2016.  `SphereFaceLoss` is the same with proxies of unit length.
+
+    Args:
+        margin: the multiple m, a whole number.
+        scale: the scale σ.
+
+    Examples:
+        >>> import torch
+        >>> loss = LargeMarginSoftmaxLoss(num_classes=3, embedding_dim=4)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2])).detach()
+        tensor(1.0986)
+    """
+
+    margin: int = hyper(default=4, help="the multiple of the angle", at_least=1, at_most=8, search=(2, 5))
+    scale: float = hyper(default=1.0, help="scale", above=0.0, search=(1.0, 64.0), log=True)
+
+    def declare(self) -> dict[Between, Declaration]:
+        """Cosines times both lengths."""
+        lengths = self.scale * PerAnchor("‖x‖", embedding_norm) * PerReference("‖w‖", _proxy_norm)
+        return {Between.SAMPLES_PROXIES: cross_entropy(lengths * _psi(self.margin), lengths * s)}
+
+    def logits_of(self, samples: Tensor, classes: slice) -> Tensor:
+        """Inner products."""
+        return samples @ self.proxies[classes].to(samples.dtype).T
+
+
+def embedding_norm(batch: PairBatch) -> Tensor:
+    """The length of each sample.
+
+    Examples:
+        >>> embedding_norm(PairBatch(Labels(torch.tensor([0])), anchors=torch.tensor([[3.0, 4.0]])))
+        tensor([5.])
+    """
     assert batch.anchors is not None
     check_squared_norms("embeddings", batch.anchors)
     norm: Tensor = torch.linalg.vector_norm(batch.anchors, dim=1)
     return norm
+
+
+def _proxy_norm(batch: PairBatch) -> Tensor:
+    assert batch.references is not None
+    norm: Tensor = torch.linalg.vector_norm(batch.references.to(batch.dtype), dim=1)
+    return norm
+
+
+def _psi(m: int) -> Formula:
+    """The multiplicative margin; comparisons of the cosine with cos(jπ/m) select its interval."""
+    multiple = _chebyshev(m)
+    psi: Formula = multiple
+    for j in range(1, m):
+        branch = (multiple if j % 2 == 0 else -multiple) - 2.0 * j
+        psi = where(s < Number(math.cos(j * math.pi / m)), branch, psi)
+    return psi
 
 
 def _chebyshev(m: int) -> Formula:
@@ -325,8 +375,8 @@ class SubCenterArcFaceLoss(ProxyLoss):
             check_classes(labels, self.num_classes, "proxy")
             by_class = unit(self.proxies.to(samples.dtype)).view(self.num_classes, self.centers, -1)
             chunks = plan_chunks(len(samples), self.centers * self.embedding_dim, samples)
-            found = [(by_class[labels[rows]] @ samples[rows, :, None])[:, :, 0] for rows in chunks]
-        return torch.cat(found), labels
+            cosines = [(by_class[labels[rows]] @ samples[rows, :, None])[:, :, 0] for rows in chunks]
+        return torch.cat(cosines), labels
 
 
 class SoftTripleLoss(ProxyLoss):

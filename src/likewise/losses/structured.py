@@ -95,10 +95,9 @@ class AngularLoss(PairLoss):
         )
         near = similarities_at(batch, anchors, positives)
         tangent = math.tan(math.radians(self.alpha)) ** 2
-        pull = PerAnchor("s_ap", lambda _problem: near)
+        pull = PerAnchor("s_ap", lambda _batch: near)
         value = softplus(logsumexp(4.0 * tangent * s, NEGATIVES) - 2.0 * (1.0 + tangent) * pull)
-        part = per_anchor(value, needs=(NEGATIVES,))
-        values = rows.evaluate(part, pairs)
+        values = rows.evaluate(per_anchor(value, needs=(NEGATIVES,)), pairs)
         assert values.units is not None
 
         counted = values.units.long()

@@ -119,10 +119,10 @@ class WeightedPairLoss(PairLoss):
                 )
 
     def _statistics(self) -> Mapping[str, Formula]:
-        given = STATISTICS if self.statistics is None else self.statistics
-        if not isinstance(given, Mapping):
-            raise TypeError(f"statistics must map names to formulas, but it is a {type(given).__name__}")
-        return given
+        statistics = STATISTICS if self.statistics is None else self.statistics
+        if not isinstance(statistics, Mapping):
+            raise TypeError(f"statistics must map names to formulas, but it is a {type(statistics).__name__}")
+        return statistics
 
     def declare(self) -> Declaration:
         """A Python function is not a formula but a function of matrix rows."""
@@ -143,9 +143,9 @@ class WeightedPairLoss(PairLoss):
         S = chunk.similarities
         with torch.no_grad():
             positive, negative = chunk.masks()
-            kept = chunk.batch.under(Masks(positive, negative))
+            batch = chunk.batch.under(Masks(positive, negative))
             formulas = self._statistics()
-            known = compute_folds(list(formulas.values()), DenseEngine(kept), kept, settled)
+            known = compute_folds(list(formulas.values()), DenseEngine(batch), batch, settled)
             statistics = {
                 name: torch.as_tensor(evaluate(formula, known), device=S.device).reshape(-1, 1).expand(len(S), 1)
                 for name, formula in formulas.items()

@@ -4,8 +4,10 @@ Functions take all embeddings at once; `Retrieval`, `Verification` and `Clusteri
 """
 
 from likewise.metrics.clustering import clustering, clustering_scores
+from likewise.metrics.consistency import opis
 from likewise.metrics.ensembles import average_scores, concatenate
 from likewise.metrics.geometry import CollapseWarning, geometry
+from likewise.metrics.graded import graded_retrieval
 from likewise.metrics.intervals import Interval, bootstrap, t_interval
 from likewise.metrics.kmeans import KMeans, kmeans
 from likewise.metrics.labels import encode_labels
@@ -29,7 +31,9 @@ __all__ = [
     "concatenate",
     "encode_labels",
     "geometry",
+    "graded_retrieval",
     "kmeans",
+    "opis",
     "ranks",
     "retrieval",
     "t_interval",

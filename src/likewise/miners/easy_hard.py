@@ -221,20 +221,20 @@ def _find_extreme(S: Tensor, mask: Tensor, *, most_similar: bool) -> tuple[Tenso
 
 def _find_one(S: Tensor, mask: Tensor, other: Tensor, *, most_similar: bool) -> Tensor:
     """The column of each row's extreme; −1 where a row lacks a pair of this or the other side."""
-    chosen, found = _find_extreme(S, mask, most_similar=most_similar)
-    return chosen.where(found & other.any(dim=1), -1)
+    chosen, exists = _find_extreme(S, mask, most_similar=most_similar)
+    return chosen.where(exists & other.any(dim=1), -1)
 
 
 def _choose_one_each(S: Tensor, positive: Tensor, negative: Tensor, positives: str, negatives: str) -> Triplets:
     """One positive and one negative of each anchor; a semi-hard one is chosen after the other."""
     if positives == "semihard":
-        far, found = _find_extreme(S, negative, most_similar=negatives == "hard")
+        far, has_negative = _find_extreme(S, negative, most_similar=negatives == "hard")
         near, exists = _find_extreme(S, positive & S.gt(S.gather(1, far[:, None])), most_similar=False)
     else:
         near, exists = _find_extreme(S, positive, most_similar=positives == "easy")
         below = negative & S.lt(S.gather(1, near[:, None])) if negatives == "semihard" else negative
-        far, found = _find_extreme(S, below, most_similar=negatives != "easy")
-    return Triplets(torch.arange(len(S), device=S.device), near, far, exists & found)
+        far, has_negative = _find_extreme(S, below, most_similar=negatives != "easy")
+    return Triplets(torch.arange(len(S), device=S.device), near, far, exists & has_negative)
 
 
 def _in_range(S: Tensor, bounds: tuple[float, float] | None, similarity: Similarity) -> Tensor:
@@ -289,14 +289,14 @@ def _declare(
         exists = _exists(NEGATIVES, in_negatives)
         far = where(exists, _extreme(NEGATIVES, negatives == "hard", in_negatives), 0.0)
         near = _extreme(POSITIVES, False, _both(far < s, in_positives))
-        found = exists & (near < -LOWEST / 2)
-        return Choice(where(found, near, 0.0), far, found)
+        is_valid = exists & (near < -LOWEST / 2)
+        return Choice(where(is_valid, near, 0.0), far, is_valid)
     if negatives == "semihard":
         exists = _exists(POSITIVES, in_positives)
         near = where(exists, _extreme(POSITIVES, positives == "easy", in_positives), 0.0)
         far = _extreme(NEGATIVES, True, _both(s < near, in_negatives))
-        found = exists & (far > LOWEST / 2)
-        return Choice(near, where(found, far, 0.0), found)
+        is_valid = exists & (far > LOWEST / 2)
+        return Choice(near, where(is_valid, far, 0.0), is_valid)
     if positives == negatives == "all":
         return Choice(s_p, s, _both(_of_positive(in_positives), in_negatives))
     if positives == "all":
@@ -307,10 +307,10 @@ def _declare(
         exists = _exists(POSITIVES, in_positives)
         near = where(exists, _extreme(POSITIVES, positives == "easy", in_positives), 0.0)
         return Choice(near, s, _both(exists, in_negatives))
-    found = _exists(POSITIVES, in_positives) & _exists(NEGATIVES, in_negatives)
+    is_valid = _exists(POSITIVES, in_positives) & _exists(NEGATIVES, in_negatives)
     near = _extreme(POSITIVES, positives == "easy", in_positives)
     far = _extreme(NEGATIVES, negatives == "hard", in_negatives)
-    return Choice(where(found, near, 0.0), where(found, far, 0.0), found)
+    return Choice(where(is_valid, near, 0.0), where(is_valid, far, 0.0), is_valid)
 
 
 def _both(left: Formula | None, right: Formula | None) -> Formula | None:

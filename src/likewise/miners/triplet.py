@@ -45,8 +45,8 @@ def _hardest_below(S: Tensor, negative: Tensor, limit: Tensor) -> tuple[Tensor, 
     # most similar first; of equal ones the first column first
     ordered, index = fill(S.neg(), ~negative, torch.inf).sort(dim=1, stable=True)
     place = torch.searchsorted(ordered, (-limit).contiguous(), right=True)
-    found = (place < S.shape[1]) & (ordered.gather(1, place.clamp_max(S.shape[1] - 1)) < torch.inf)
-    return index.gather(1, place.clamp_max(S.shape[1] - 1)), found
+    exists = (place < S.shape[1]) & (ordered.gather(1, place.clamp_max(S.shape[1] - 1)) < torch.inf)
+    return index.gather(1, place.clamp_max(S.shape[1] - 1)), exists
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ class SemiHardMiner(TripletMiner):
             return _mine_kind(chunk, "semihard", self.margin)
         S, (positive, negative) = chunk.similarities, chunk.masks()
         candidate = chunk.candidates(positive)
-        chosen, found = _hardest_below(S, negative, S.gather(1, candidate))
-        return one_negative_each(candidate, chosen, found & positive.gather(1, candidate))
+        chosen, exists = _hardest_below(S, negative, S.gather(1, candidate))
+        return one_negative_each(candidate, chosen, exists & positive.gather(1, candidate))
 
     def choice(self, similarity: Similarity) -> Choice:
         """For each positive the hardest negative below it, or a condition on all negatives."""
         if self.margin is None:
             hardest = largest(where(s < s_p, s, LOWEST), NEGATIVES)
-            found = hardest > LOWEST / 2
-            return Choice(s_p, where(found, hardest, 0.0), found)
+            exists = hardest > LOWEST / 2
+            return Choice(s_p, where(exists, hardest, 0.0), exists)
         return _choose_kind("semihard", self.margin)
 
     def refine(self, rows: WholeRows) -> Relation:

@@ -1,0 +1,152 @@
+"""Regularizers that spread embeddings, as losses without labels: KoLeo, global orthogonality and anti-collapse."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from likewise.distributed import current_group
+from likewise.formula import (
+    BOTH,
+    Cosine,
+    Declaration,
+    Euclidean,
+    PairBatch,
+    PerAnchor,
+    RelationLike,
+    Similarity,
+    embeddings_of,
+    full_precision,
+    hyper,
+    largest,
+    log,
+    mean_over_batch,
+    per_anchor,
+    relu,
+    s,
+    square,
+    unit,
+)
+from likewise.losses.base import PairLoss, finite_number
+
+
+class KoLeoLoss(PairLoss):
+    r"""KoLeo: the Kozachenko-Leonenko estimate of the entropy, which spreads embeddings evenly.
+
+    $$-\log\bigl(\min_{j\ne i}\lVert e_i-e_j\rVert+\varepsilon\bigr)$$
+
+    per anchor, on unit vectors; the batch must have two samples to have a value.  Sablayrolles et al. 2019.  Labels are
+    ignored.
+
+    Args:
+        eps: the constant ε, which keeps the loss of equal embeddings finite.
+
+    Examples:
+        >>> import torch
+        >>> KoLeoLoss()(torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]))
+        tensor(0.9946)
+    """
+
+    eps: float = hyper(default=1e-8, help="added to the distance", above=0.0, search=(1e-8, 1e-2), log=True)
+    similarity = "euclidean"
+    takes_labels: ClassVar[bool] = False
+    takes_references: ClassVar[bool] = False
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Euclidean,)
+
+    def declare(self) -> Declaration:
+        """The distance is −s, and the nearest sample has the largest s."""
+        return per_anchor(-log(self.eps - largest(s, BOTH)), needs=(BOTH,))
+
+
+class GlobalOrthogonalRegularizationLoss(PairLoss):
+    r"""Global orthogonality: cosines like those of points drawn uniformly from the sphere.
+
+    $$w_1\,\bigl(\mathrm{mean}_{i\ne j}\,s_{ij}\bigr)^2+w_2\,\bigl[\mathrm{mean}_{i\ne j}\,s_{ij}^2-\tfrac1D\bigr]_+$$
+
+    with D the dimension of the embeddings.  Zhang et al. 2017, on all pairs of the batch; labels are ignored.  The value is that
+    of the batch: each anchor has it as its unit.
+
+    Args:
+        mean_weight: the weight w₁ of the first moment.
+        second_moment_weight: the weight w₂ of the second moment.
+
+    Examples:
+        >>> import torch
+        >>> GlobalOrthogonalRegularizationLoss()(torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]))
+        tensor(0.7594)
+    """
+
+    mean_weight: float = hyper(default=1.0, help="weight of the mean", at_least=0.0, search=(0.0, 10.0))
+    second_moment_weight: float = hyper(
+        default=1.0, help="weight of the second moment", at_least=0.0, search=(0.0, 10.0)
+    )
+    takes_labels: ClassVar[bool] = False
+    takes_references: ClassVar[bool] = False
+    similarities: ClassVar[tuple[type[Similarity], ...] | None] = (Cosine,)
+
+    def declare(self) -> Declaration:
+        """Two statistics of the batch."""
+        of_uniform = PerAnchor("1/D", _inverse_dimension)
+        first, second = mean_over_batch(s, BOTH), mean_over_batch(square(s), BOTH)
+        value = self.mean_weight * square(first) + self.second_moment_weight * relu(second - of_uniform)
+        return per_anchor(value, needs=())
+
+    def only_from_embeddings(self) -> str | None:
+        """The dimension is not in the similarities."""
+        return "it needs the dimension of the embeddings"
+
+
+def _inverse_dimension(batch: PairBatch) -> Tensor:
+    assert batch.anchors is not None
+    return torch.full(
+        (len(batch.anchors),), 1.0 / batch.anchors.shape[1], dtype=batch.dtype, device=batch.anchors.device
+    )
+
+
+class AntiCollapseLoss(nn.Module):
+    r"""Anti-collapse: minus the coding rate of the embeddings, which is highest where they fill all dimensions.
+
+    $$-\tfrac12\log\det\Bigl(I+\frac{D}{n\,\varepsilon^2}\,E^\top E\Bigr)$$
+
+    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024.  Add it to another loss with
+    `WeightedSum`, or call it on the proxies of a loss: ``AntiCollapseLoss()(head.proxies)``.  Labels are ignored.
+
+    Args:
+        epsilon: the precision ε of the code.
+
+    Examples:
+        >>> import torch
+        >>> AntiCollapseLoss(epsilon=1.0)(torch.eye(2)), AntiCollapseLoss(epsilon=1.0)(torch.ones(2, 2))
+        (tensor(-0.6931), tensor(-0.5493))
+    """
+
+    def __init__(self, epsilon: float = 0.5) -> None:
+        super().__init__()
+        self.epsilon = finite_number("epsilon", epsilon, None)
+        if not self.epsilon > 0.0:
+            raise ValueError(f"epsilon must be a number > 0, but it is {epsilon!r}")
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: RelationLike | None = None,
+    ) -> Tensor:
+        """Minus the coding rate; the other arguments of losses are accepted and ignored."""
+        with full_precision(embeddings):
+            rows = unit(embeddings_of("embeddings", embeddings))
+            group, dim = current_group(), rows.shape[1]
+            gram, number = group.total(rows.T @ rows), group.total(torch.ones_like(rows[:, 0]).sum())
+            code = torch.eye(dim, dtype=rows.dtype, device=rows.device) + gram * (dim / self.epsilon**2) / number
+            # the matrix is positive definite with eigenvalues of one at least
+            value: Tensor = -torch.linalg.cholesky(code).diagonal().log().sum()
+            return value
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"epsilon={self.epsilon}"
