@@ -1,8 +1,8 @@
 """What a batch costs that goes through the network in chunks: time and memory of a step, beside the plain step.
 
-    python benchmarks/caching.py            EfficientNet-Lite0, 112 px, 512-d, on the CPU; writes results/caching-cpu.json
-    python benchmarks/caching.py --device cuda        the same on a GPU, with larger batches
-    python benchmarks/caching.py --quick    a smoke test with a small network; prints, and writes nothing
+    python -m benchmarks.caching                  EfficientNet-Lite0, 112 px, 512-d, on the CPU; writes results/caching-cpu.json
+    python -m benchmarks.caching --device cuda    the same on a GPU, with larger batches
+    python -m benchmarks.caching --quick          a smoke test with a small network; prints, and writes nothing
 
 Every row is a process of its own, so that the peak of its memory is its own: beyond what is there after a step of two
 images.  Ratios are to the plain step of the same batch in the same run; plain and chunked steps take turns.  With `f`
@@ -12,24 +12,20 @@ for a forward pass and `b` for a backward pass of the whole batch, a plain step 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import resource
 import statistics
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from machine import GIB, MIB, high_water, machine, versions, write
 
+from benchmarks.harness import GIB, MIB, high_water, machine, make_parser, result_path, run_in_child, versions, write
 from likewise.losses import MultiSimilarityLoss
 from likewise.train.step import Meter, Step
 from likewise.trunks import Embedder
 
-RESULTS = Path(__file__).parent / "results"
 Row = dict[str, Any]
 
 
@@ -67,7 +63,7 @@ def taken(call: Callable[[], object], cuda: bool) -> tuple[float, float]:
     return end[0] - begin[0], end[1] - begin[1]
 
 
-def peak_of(options: argparse.Namespace, size: int, chunk: int | None, sender: Connection) -> None:
+def peak_of(options: argparse.Namespace, size: int, chunk: int | None) -> int:
     """Bytes that a step takes at most, beyond what a step of two images has left behind; in a process of its own."""
     torch.set_num_threads(1)
     model, loss, accelerator, optimizer = make(options)
@@ -76,18 +72,11 @@ def peak_of(options: argparse.Namespace, size: int, chunk: int | None, sender: C
     step([(images[:2], labels[:2])])
     before = high_water(options.device, forget=True)
     step([(images, labels)])
-    sender.send(high_water(options.device) - before)
+    return high_water(options.device) - before
 
 
 def peak(options: argparse.Namespace, size: int, chunk: int | None) -> int:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=peak_of, args=(options, size, chunk, sender))
-    child.start()
-    sender.close()
-    found = int(receiver.recv())
-    child.join()
-    return found
+    return int(run_in_child(peak_of, options, size, chunk))
 
 
 def compare(options: argparse.Namespace, size: int, chunks: list[int]) -> Row:
@@ -142,11 +131,8 @@ def compare(options: argparse.Namespace, size: int, chunks: list[int]) -> Row:
 
 def main() -> None:
     """Measure, print, write down."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", help="cpu, or cuda")
+    parser = make_parser(__doc__, device=True, quick="a small network", out="caching")
     parser.add_argument("--turns", type=int, default=5, help="of each way")
-    parser.add_argument("--quick", action="store_true", help="a smoke test, no file")
-    parser.add_argument("--out", type=Path, help="the file to write; by default results/caching-<device>.json")
     options = parser.parse_args()
     torch.set_num_threads(1)
     cuda = options.device != "cpu"
@@ -163,8 +149,7 @@ def main() -> None:
         "time": "wall clock" if cuda else "of one core",
         "rows": [compare(options, size, chunks) for size, chunks in sizes.items()],
     }
-    if not options.quick:
-        write(report, options.out or RESULTS / f"caching-{options.device}.json")
+    write(report, result_path("caching", options))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Heads over many classes on the CPU: block by block, dense, with sampled negatives, and pytorch-metric-learning's.
 
-    python benchmarks/classes.py            10,000 to 100,000 classes; writes results/classes-cpu.json
-    python benchmarks/classes.py --page     writes the table of docs/many-classes.md again
-    python benchmarks/classes.py --quick    a smoke test; prints, and writes nothing
+    python -m benchmarks.classes            10,000 to 100,000 classes; writes results/classes-cpu.json
+    python -m benchmarks.classes --page     writes the table of docs/many-classes.md again
+    python -m benchmarks.classes --quick    a smoke test; prints, and writes nothing
 
 A step is the loss of a batch and all gradients.  All sides of a row take turns in one process, so that what else the
 machine does hits all of them; a ratio is the median over rounds of two times of one round.  Peaks of memory are those of
@@ -13,24 +13,30 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import statistics
 import time
-from collections.abc import Callable
-from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import torch
-from machine import MIB, high_water, machine, versions, write
-from page import fill, table
 from pytorch_metric_learning import losses as theirs
 from torch import nn
 
+from benchmarks.harness import (
+    DOCS,
+    MIB,
+    RESULTS,
+    fill,
+    high_water,
+    machine,
+    make_parser,
+    run_in_child,
+    table,
+    versions,
+    write,
+)
 from likewise import losses as ours
 
-RESULTS = Path(__file__).parent / "results"
-PAGE = Path(__file__).parents[1] / "docs" / "many-classes.md"
+PAGE = DOCS / "many-classes.md"
 HEADS = ("ArcFaceLoss", "NormalizedSoftmaxLoss", "ProxyAnchorLoss")
 SHARE = 0.1
 Row = dict[str, Any]
@@ -92,7 +98,7 @@ def measure(head: str, classes: int, options: argparse.Namespace) -> Row:
         for name in losses
         if name != "chunked"
     }
-    peaks = {name: in_child(peak, head, name, classes, options.batch, options.dim) for name in losses}
+    peaks = {name: run_in_child(peak, head, name, classes, options.batch, options.dim) for name in losses}
     return {"head": head, "classes": classes, "times_of_chunked": ratio, "peak_mib": peaks}
 
 
@@ -106,21 +112,6 @@ def peak(head: str, name: str, classes: int, size: int, dim: int) -> float:
     before = high_water(forget=True)
     step(loss, *batch(size, classes, dim))
     return round((high_water() - before) / MIB, 1)
-
-
-def in_child(task: Callable[..., float], *arguments: Any) -> float:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(sender, task, arguments))
-    child.start()
-    sender.close()
-    result: float = receiver.recv()
-    child.join()
-    return result
-
-
-def _child(sender: Connection, task: Callable[..., float], arguments: tuple[Any, ...]) -> None:
-    sender.send(task(*arguments))
 
 
 def block(rows: list[dict[str, Any]]) -> str:
@@ -146,13 +137,12 @@ def show(report: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, quick="2,000 classes, two rounds")
     parser.add_argument("--classes", type=int, nargs="+", default=[10_000, 50_000, 100_000])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--page", action="store_true", help="fill the page from what was measured before")
     options = parser.parse_args()
     if options.page:
@@ -171,7 +161,7 @@ def main() -> None:
         described["threads"] = options.threads
         arguments = {name: getattr(options, name) for name in ("classes", "batch", "dim", "rounds")}
         report = {"machine": described, "arguments": {**arguments, "share": SHARE}, "rows": rows}
-        write(report, RESULTS / "classes-cpu.json")
+        write(report, RESULTS, run_in_child / "classes-cpu.json")
         show(report)
 
 

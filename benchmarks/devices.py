@@ -1,6 +1,6 @@
 """Every loss and miner on a GPU: equal to the CPU in float64, and whether it ever waits for the device.
 
-    python benchmarks/devices.py        a few seconds on a CUDA machine; writes benchmarks/results/devices-cuda.json
+    python -m benchmarks.devices    a few seconds on a CUDA machine; writes benchmarks/results/devices-cuda.json
 
 Needs torch and the core rooms alone.
 """
@@ -10,17 +10,16 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
-from machine import write
 from torch import Tensor, nn
 
+from benchmarks.harness import RESULTS, write
 from likewise import losses, miners
 from likewise.losses import PairLoss, ProxyLoss
 
-RESULTS = Path(__file__).parent / "results" / "devices-cuda.json"
+RESULT = RESULTS / "devices-cuda.json"
 CLASSES, PER_CLASS, DIM = 32, 4, 64
 
 
@@ -110,7 +109,7 @@ def main() -> None:
     worst = {key: max(row[key] for row in rows.values()) for key in ("value_error", "gradient_error")}
     report = {"machine": machine, "batch": [len(labels), DIM], "worst": worst, "rows": rows}
     print(f"worst: {worst}")
-    write(report, RESULTS)
+    write(report, RESULT)
 
 
 if __name__ == "__main__":

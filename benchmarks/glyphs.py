@@ -1,27 +1,25 @@
 """How hard `Glyphs` is: nearest neighbors by raw pixels, and by a small network after a minute or two of training.
 
-python benchmarks/glyphs.py                 under two minutes on one core; writes benchmarks/results/glyphs.json
-python benchmarks/glyphs.py --steps 100     prints, and writes nothing
+python -m benchmarks.glyphs                under two minutes on one core; writes benchmarks/results/glyphs.json
+python -m benchmarks.glyphs --steps 100    prints, and writes nothing
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
-from machine import machine, versions, write
 from torch import Tensor, nn
 
+from benchmarks.harness import RESULTS, machine, make_parser, versions, write
 from likewise.data.glyphs import Glyphs
 from likewise.data.samplers import PerClassSampler
 from likewise.formula.similarities import Euclidean, SimilarityLike
 from likewise.losses import MultiSimilarityLoss
 from likewise.metrics import retrieval
 
-RESULTS = Path(__file__).parent / "results" / "glyphs.json"
+RESULT = RESULTS / "glyphs.json"
 STEPS = 1500
 IMAGES = 24
 
@@ -30,7 +28,7 @@ Row = dict[str, Any]
 
 def main() -> None:
     """Draw, measure pixels, train, measure again."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--steps", type=int, default=STEPS, help="of training, 32 x 4 images each")
     parser.add_argument("--images-per-class", type=int, default=IMAGES, help="as of Glyphs")
     options = parser.parse_args()
@@ -66,7 +64,7 @@ def main() -> None:
         report["rows"].append(row(split, f"small network, {steps} steps", embeddings, data[split].labels))
     print(f"training took {report['training seconds']} s")
     if (steps, options.images_per_class) == (STEPS, IMAGES):
-        write(report, RESULTS)
+        write(report, RESULT)
 
 
 def row(split: str, what: str, embeddings: Tensor, labels: Tensor, similarity: SimilarityLike = "cosine") -> Row:

@@ -1,8 +1,8 @@
 """What a look at the weights costs: the share of a training's time that `likewise.analysis.Recorder` takes.
 
-    python benchmarks/recorder.py                  Glyphs as `likewise train` trains it; writes results/recorder-cpu.json
-    python benchmarks/recorder.py --device cuda    the same on a GPU, where the steps are replayed as a CUDA graph
-    python benchmarks/recorder.py --quick          a smoke test; prints, and writes nothing
+    python -m benchmarks.recorder                  Glyphs as `likewise train` trains it; writes results/recorder-cpu.json
+    python -m benchmarks.recorder --device cuda    the same on a GPU, where the steps are replayed as a CUDA graph
+    python -m benchmarks.recorder --quick          a smoke test; prints, and writes nothing
 
 One process, one model for each row; blocks of 50 steps with the recorder and without it take turns.  A block with it has one
 look, before and after a step, as a training with `--lens.every 50` has.  `share` is the time of all looks over the time of
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from machine import cores, machine, versions, write
 
+from benchmarks.harness import cores, machine, make_parser, result_path, versions, write
 from likewise.app.build import make_pieces, this_machine
 from likewise.app.configuration import parse_request
 from likewise.app.layers import read_request
@@ -34,12 +34,11 @@ from likewise.train.lens import Looks
 from likewise.train.processes import make_accelerator
 from likewise.train.step import Meter, RecordedStep, Step
 
-RESULTS = Path(__file__).parent / "results"
 EVERY = 50
 BAR = 0.02
 CASES = {
     "MultiSimilarityLoss": [],
-    "MultiSimilarityLoss, beside ContrastiveLoss": ["--lens.beside", "ContrastiveLoss"],
+    "MultiSimilarityLoss, beside ContrastiveLoss": ["--lens.compare_with", "ContrastiveLoss"],
     "ProxyAnchorLoss": ["--loss", "ProxyAnchorLoss"],
     "ContrastiveLoss, memory of 4,096": ["--loss", "ContrastiveLoss", "--memory.size", "4096"],
     "TripletLoss": ["--loss", "TripletLoss"],
@@ -58,7 +57,7 @@ class Bench:
     def __init__(self, words: list[str], device: str) -> None:
         config = parse_request(read_request(["--data", "Glyphs", "--lens.every", str(EVERY), *words]))
         pieces = make_pieces(config, this_machine())
-        accelerator = make_accelerator(pieces.plan, Path(tempfile.mkdtemp()), "cpu" if device == "cpu" else None)
+        accelerator = make_accelerator(pieces.settings, Path(tempfile.mkdtemp()), "cpu" if device == "cpu" else None)
         self.device = accelerator.device
         groups = parameter_groups(pieces.model, pieces.loss, pieces.optimizer)
         model, loss = pieces.model.to(self.device).train(), pieces.loss.to(self.device).train()
@@ -132,12 +131,9 @@ def measure(name: str, words: list[str], options: argparse.Namespace) -> Row:
 
 def main() -> None:
     """Measure, print, write down."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser = make_parser(__doc__, device=True, quick="three steps", out="recorder")
     parser.add_argument("--turns", type=int, default=5, help="blocks of each kind, for each row")
     parser.add_argument("--threads", type=int, default=cores(), help="of a CPU; by default all cores")
-    parser.add_argument("--quick", action="store_true", help="a smoke test, no file")
-    parser.add_argument("--out", type=Path, help="the file to write; by default results/recorder-<device>.json")
     options = parser.parse_args()
     options.steps = 3 if options.quick else EVERY
     if options.device == "cpu":
@@ -156,7 +152,7 @@ def main() -> None:
     if options.quick:
         return
     print(f"at most {worst:.2%} of the time; the bar is {BAR:.0%}")
-    write(report, options.out or RESULTS / f"recorder-{options.device}.json")
+    write(report, result_path("recorder", options))
     if worst >= BAR:
         raise SystemExit(1)
 

@@ -1,10 +1,10 @@
 """What re-ranking and test-time views gain and cost: a small network on characters that it has not seen.
 
-python benchmarks/rerank.py              about five minutes on one core; writes benchmarks/results/rerank.json and
+python -m benchmarks.rerank                         about five minutes on one core; writes benchmarks/results/rerank.json and
                                          the table of docs/look-alikes-rerank.md
-python benchmarks/rerank.py --page       writes the table again
-python benchmarks/rerank.py --choose     one network, more settings, on the validation characters; prints
-python benchmarks/rerank.py --epochs 1 --seeds 1    prints, and writes nothing
+python -m benchmarks.rerank --page                  writes the table again
+python -m benchmarks.rerank --choose                one network, more settings, on the validation characters; prints
+python -m benchmarks.rerank --epochs 1 --seeds 1    prints, and writes nothing
 
 A network is trained on Glyphs' training characters.  Of every test character half of the images are the collection and
 some of the others are queries, so that no query is in the collection.  Options have their defaults; where a row names
@@ -13,36 +13,33 @@ others, `--choose` found them on the validation characters.  Times are the best 
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
 import torch
-from machine import machine, versions, write
 from numpy.typing import NDArray
-from page import fill, number
 from PIL import Image
 from torch import Tensor
 
+from benchmarks.harness import DOCS, RESULTS, fill, machine, make_parser, number, versions, write
 from likewise.data import Glyphs, PerClassSampler
 from likewise.losses import MultiSimilarityLoss
 from likewise.metrics import retrieval
 from likewise.search.encoder import Encoder
-from likewise.search.found import Found, Rerank
 from likewise.search.index import Index
+from likewise.search.matches import Matches, Rerank
 from likewise.search.rerank import KReciprocal, QueryExpansion
-from likewise.train import Data, Optimizer, Plan, train
+from likewise.train import Data, OptimizerConfig, TrainConfig, train
 from likewise.trunks import Embedder
 
-RESULTS = Path(__file__).parent / "results" / "rerank.json"
-PAGE = Path(__file__).parents[1] / "docs" / "look-alikes-rerank.md"
+RESULT = RESULTS / "rerank.json"
+PAGE = DOCS / "look-alikes-rerank.md"
 EPOCHS, STEPS, SEEDS, QUERIES = 6, 100, 3, 1000
 
 Row = dict[str, Any]
@@ -83,7 +80,7 @@ CHOICES = (
 
 def main() -> None:
     """Train, measure, write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--epochs", type=int, default=EPOCHS, help=f"of {STEPS} batches")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--page", action="store_true", help="fill the page from what was measured before")
@@ -99,8 +96,8 @@ def main() -> None:
             report["rows"] += measured(seed, options.epochs)
         if (options.epochs, options.seeds) != (EPOCHS, SEEDS):
             return
-        write(report, RESULTS)
-    fill(PAGE, {"rerank": table(json.loads(RESULTS.read_text()))})
+        write(report, RESULT)
+    fill(PAGE, {"rerank": table(json.loads(RESULT.read_text()))})
 
 
 class Batches:
@@ -130,12 +127,12 @@ def measured(seed: int, epochs: int, part: str = "test", choices: Sequence[Optio
             MultiSimilarityLoss(),
             Data(Batches(Glyphs("train"), model, seed)),
             folder=f"{folder}/run",
-            optimizer=Optimizer("AdamW", lr=2e-3),
-            plan=Plan(epochs=epochs),
+            optimizer=OptimizerConfig("AdamW", lr=2e-3),
+            settings=TrainConfig(epochs=epochs),
             seed=seed,
         )
         print(f"seed {seed}: trained in {time.perf_counter() - begin:.0f} s", flush=True)
-        encoder = Encoder(model, images="glyphs", device="cpu")
+        encoder = Encoder(model, transform="glyphs", device="cpu")
         places = (f"{folder}/{place}.index" for place in range(len(choices)))
         return [measure(option, encoder, seed, place, part) for option, place in zip(choices, places, strict=True)]
 
@@ -186,7 +183,7 @@ def best_of(count: int, function: Callable[[], Any]) -> tuple[Any, float]:
     return result, best
 
 
-def scores(found: Found, owners: NDArray[np.int64], truth: NDArray[np.int64]) -> Row:
+def scores(found: Matches, owners: NDArray[np.int64], truth: NDArray[np.int64]) -> Row:
     """R@1 and MAP@R of what was found; numbers of items are rows of the collection."""
     right = owners[found.ids] == truth[:, None]
     positives = np.bincount(owners)[truth]

@@ -1,9 +1,9 @@
 """A server under load: 100,000 items of 512 numbers, 16 clients at once that ask with vectors.
 
-python benchmarks/serve.py                   ten minutes; writes benchmarks/results/serve-cpu.json
-python benchmarks/serve.py --seconds 60      one minute, written as well
-python benchmarks/serve.py --page            writes the table of docs/serve.md again
-python benchmarks/serve.py --items 10000 --seconds 5 --print    prints, and writes nothing
+python -m benchmarks.serve                                      ten minutes; writes benchmarks/results/serve-cpu.json
+python -m benchmarks.serve --seconds 60                         one minute, written as well
+python -m benchmarks.serve --page                               writes the table of docs/serve.md again
+python -m benchmarks.serve --items 10000 --seconds 5 --print    prints, and writes nothing
 
 ``likewise serve`` runs in a process of its own, as a user starts it; the clients are another process, on the
 same cores.  Each client has its own connection and asks again as soon as it is answered.  Vectors are
@@ -27,13 +27,12 @@ from typing import Any
 
 import numpy as np
 import psutil
-from machine import MIB, machine, versions, write
-from page import fill
 
+from benchmarks.harness import DOCS, MIB, RESULTS, fill, machine, make_parser, versions, write
 from likewise.search import Index
 
-RESULTS = Path(__file__).parent / "results" / "serve-cpu.json"
-PAGE = Path(__file__).parents[1] / "docs" / "serve.md"
+RESULT = RESULTS / "serve-cpu.json"
+PAGE = DOCS / "serve.md"
 DIM, CLIENTS, K, WARM = 512, 16, 10, 3.0
 BODIES = 512
 """Different queries; each client goes through them from a place of its own."""
@@ -51,7 +50,7 @@ class Seen:
 
 def main() -> None:
     """Build, serve, ask, write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=CLIENTS)
@@ -59,7 +58,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="fill the page from what was measured before")
     options = parser.parse_args()
     if options.page:
-        fill(PAGE, {"serve": table(json.loads(RESULTS.read_text()))})
+        fill(PAGE, {"serve": table(json.loads(RESULT.read_text()))})
         return
     with tempfile.TemporaryDirectory() as folder:
         index = build(Path(folder) / "load.index", options.items)
@@ -72,7 +71,7 @@ def main() -> None:
     report = summary(seen, options)
     print(json.dumps(report, indent=1))
     if not options.print:
-        write({"machine": {**machine("cpu"), **versions("torch", "numpy", "fastapi", "uvicorn")}, **report}, RESULTS)
+        write({"machine": {**machine("cpu"), **versions("torch", "numpy", "fastapi", "uvicorn")}, **report}, RESULT)
         fill(PAGE, {"serve": table(report)})
 
 

