@@ -47,7 +47,7 @@ lens: $(DEV) ## Print the losses of the lens page, and make the pictures of docs
 	OMP_NUM_THREADS=1 $(BIN)/python tools/lens_figures.py
 
 bench: $(DEV) ## Measure the losses: speed and memory
-	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python -m benchmarks.losses.measure
 
 catalog: $(DEV) ## Write the table that `likewise losses`, `datasets` and `trunks` print
 	$(BIN)/python tools/write_catalog.py

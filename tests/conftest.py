@@ -1,23 +1,15 @@
-"""The order of all tests, and the scripts that some are about."""
+"""The order of all tests, and the seconds that each package of them takes."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
+from collections import Counter
+from pathlib import PurePosixPath
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A script of benchmarks/ by its name; they find each other by their folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        yield importlib.import_module
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seconds", action="store_true", help="print the seconds of each package of tests as a table")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -35,3 +27,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ordered += first + quick[: max(rest, 0)]
         del quick[: max(rest, 0)]
     items[:] = ordered + quick
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Sum up the durations of setups, calls and teardowns, of all workers."""
+    if not config.getoption("--seconds"):
+        return
+    seconds: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                place = PurePosixPath(report.nodeid.split("::")[0])
+                package = place.parent.as_posix() if len(place.parts) > 2 else place.as_posix()
+                seconds[package] += report.duration
+                tests[package] += report.when == "call"
+    terminalreporter.section("seconds of each package")
+    terminalreporter.write_line("| tests | number | seconds |\n| --- | --: | --: |")
+    for package, total in seconds.most_common():
+        terminalreporter.write_line(f"| `{package}` | {tests[package]:,} | {total:,.0f} |")
+    terminalreporter.write_line(f"| all | {tests.total():,} | {sum(seconds.values()):,.0f} |")

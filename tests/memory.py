@@ -9,6 +9,6 @@ GIVES_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536"}
 
 HIGH_WATER = f"""
 import sys
-sys.path.append({str(Path(__file__).parents[1] / "benchmarks")!r})
-from machine import high_water
+sys.path.append({str(Path(__file__).parents[1])!r})
+from benchmarks.harness import high_water
 """

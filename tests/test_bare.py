@@ -72,6 +72,8 @@ def test_layer_1_needs_torch_and_numpy(bare: Path):
     )
     assert result.returncode == 0, result.stderr
     assert "MAP@R" in result.stdout
+    linear = run(bare, "import likewise.linear")
+    assert linear.stderr.endswith("likewise.linear needs scikit-learn and scipy: pip install 'likewise[linear]'\n")
     testing = run(bare, "import likewise.testing")
     assert testing.stderr.endswith("likewise.testing needs pytest and hypothesis: pip install 'likewise[testing]'\n")
 

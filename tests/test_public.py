@@ -23,6 +23,7 @@ ROOMS = (
     "engines",
     "losses",
     "functional",
+    "linear",
     "miners",
     "metrics",
     "data",
@@ -32,6 +33,7 @@ ROOMS = (
     "search",
     "report",
     "protocols",
+    "app",
     "cli",
     "testing",
 )
@@ -43,7 +45,8 @@ def exports() -> list[Any]:
     for room in ROOMS:
         module = importlib.import_module(f"likewise.{room}")
         assert list(module.__all__) == sorted(module.__all__, key=_isort_key), f"likewise.{room}.__all__ is sorted"
-        found += [pytest.param(getattr(module, name), id=f"{room}.{name}") for name in module.__all__]
+        names = [*module.__all__, *(name for names in getattr(module, "FACES", {}).values() for name in names)]
+        found += [pytest.param(getattr(module, name), id=f"{room}.{name}") for name in names]
     return found
 
 
@@ -161,3 +164,13 @@ def test_inheritance_is_flat(loss: type):
 
 def test_sides_print_themselves():
     assert [side.value for side in Side] == ["positives", "negatives", "both", "each positive"]
+
+
+def test_a_loss_author_needs_few_names():
+    """`likewise.formula` shows at most thirty; each other public name is defined in the module that documents it."""
+    formula = importlib.import_module("likewise.formula")
+    assert len(formula.__all__) <= 30
+    for place, names in formula.FACES.items():
+        module = importlib.import_module(f"likewise.formula.{place}")
+        assert all(getattr(formula, name) is vars(module)[name] for name in names)
+        assert not set(names) & set(formula.__all__)

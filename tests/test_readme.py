@@ -88,7 +88,7 @@ def test_the_demo(tmp_path: Path):
     recipe = re.search(r"^demo:.*\n\t(.+)$", (ROOT / "Makefile").read_text(), re.M)
     assert recipe is not None
     words = shlex.split(recipe[1].replace("$(BIN)/", ""))  # what make runs, into a folder of our own
-    said = run([*words, "--epochs", "2", "--images", "6"], tmp_path, OMP_NUM_THREADS="1")
+    said = run([*words, "--epochs", "2", "--images-per-class", "6"], tmp_path, OMP_NUM_THREADS="1")
     found = {name.strip(): float(value) for name, value in re.findall(r"^  (\S.*?)\s{2,}(\d+\.\d) ±", said, re.M)}
     best = re.search(r"best on validation: (.+?)\. ", said)
     assert best is not None

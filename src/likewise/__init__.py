@@ -21,6 +21,7 @@ __all__ = [
     "engines",
     "formula",
     "functional",
+    "linear",
     "losses",
     "metrics",
     "miners",

@@ -331,6 +331,10 @@ class TorchProcessGroup(ProcessGroup):
         sums: Tensor = _Total.apply(stacked, self._wire, joins)  # type: ignore[no-untyped-call]
         return [total.to(number.dtype) for total, number in zip(sums, local, strict=True)]
 
+    def for_other_batch(self) -> TorchProcessGroup:
+        """The same processes for another batch."""
+        return TorchProcessGroup(self._wire.group)
+
     def forget(self) -> None:
         """Clear the cache of gathered rows."""
         self._gathered.clear()
@@ -383,3 +387,21 @@ def distributed_batch(group: Any = None, *, sizes: Sequence[int] | None = None) 
         _current.group = before
         if processes is not None:
             processes.forget()
+
+
+@contextmanager
+def extended_batch() -> Iterator[ProcessGroup]:
+    """Compute losses over more samples than the current batch has, on the same processes, inside this block.
+
+    Examples:
+        >>> with extended_batch() as group:
+        ...     group.size
+        1
+    """
+    before = _current.group
+    if isinstance(before, TorchProcessGroup):
+        _current.group = before.for_other_batch()
+    try:
+        yield _current.group
+    finally:
+        _current.group = before

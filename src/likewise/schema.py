@@ -52,6 +52,9 @@ class Change:
 
 
 CHANGES = (
+    Change("plan", "train"),
+    Change("images", "transform"),
+    Change("lens.beside", "compare_with"),
     Change("hold", "cache_on", values={"device": "gpu", "memory": "ram"}),
     Change("loss.neighbours", "neighbors", of="ProxyGMLLoss"),
     Change("loss.backend", values={"streamed": "chunked", "fused": "triton"}),
@@ -194,7 +197,7 @@ def _upgrade_tree(tree: Mapping[str, Any], words: tuple[str, ...], owner: str | 
 def _canonical(words: Sequence[str]) -> str:
     """The key of a setting, with every loss in the place of the outermost."""
     left = list(words)
-    if left[:2] == ["lens", "beside"]:
+    if len(left) > 2 and left[:2] == ["lens", "beside"]:
         left[:2] = ["loss"]
     while left[:2] == ["loss", "loss"]:
         left[:2] = ["loss"]

@@ -9,7 +9,7 @@ import pytest
 
 from likewise import app
 
-TINY = {"data": "Glyphs", "data.images_per_class": 4, "plan.epochs": 1, "sampler.classes": 64, "model.dim": 8}
+TINY = {"data": "Glyphs", "data.images_per_class": 4, "train.epochs": 1, "sampler.classes": 64, "model.dim": 8}
 
 
 def test_a_training_is_four_calls(tmp_path: Path):
@@ -33,12 +33,12 @@ def test_a_training_is_four_calls(tmp_path: Path):
 
 def test_settings_win_over_files(tmp_path: Path):
     (tmp_path / "a.yaml").write_text("loss: {class_path: CircleLoss, init_args: {gamma: 32}}\nseed: 3\n")
-    settings = {"data": "ImageFolder", "data.root": tmp_path, "loss.margin": 0.3, "plan.trackers": ("a",)}
+    settings = {"data": "ImageFolder", "data.root": tmp_path, "loss.margin": 0.3, "train.trackers": ("a",)}
     config = app.configure(
         {**settings, "cache_on": "ram", "optimizer": {"lrs": {"trunk": 1}}}, files=[tmp_path / "a.yaml"]
     )
     assert (config["seed"], config["cache_on"], config["optimizer"]["lrs"]) == (3, "ram", {"trunk": 1.0})
-    assert (config["data"]["init_args"]["root"], config["plan"]["trackers"]) == (str(tmp_path), ["a"])
+    assert (config["data"]["init_args"]["root"], config["train"]["trackers"]) == (str(tmp_path), ["a"])
     assert {name: config["loss"]["init_args"][name] for name in ("gamma", "margin")} == {"gamma": 32.0, "margin": 0.3}
 
 

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from likewise.app.execution import Execution
 from likewise.app.trials import run_trial
 from likewise.cli import main
-from likewise.cli.executing import Execution
 from likewise.protocols.executor import Executor, SerialExecutor, reporter
 from likewise.protocols.study import Study
 
 CLASSES, EACH, SIDE = 12, 6, 36
 
 QUICK = """
-images: glyphs
+transform: glyphs
 model: {trunk: convnet, dim: 8, weights: null, freeze_bn: false}
 sampler: {class_path: PerClassSampler, init_args: {classes: 4, per_class: 3}}
 optimizer: {lr: 0.003}
-plan: {epochs: 2, log_every: 1}
+train: {epochs: 2, log_every: 1}
 cache_on: ram
 """
 
@@ -64,15 +64,15 @@ def here(session_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return tmp_path
 
 
-def run_serially(folder: Path, study: Study, how: Execution, metric: str) -> Executor:
-    """Trials run in this process: takes the place of `likewise.cli.executing.make_executor`."""
+def run_serially(folder: Path, study: Study, execution: Execution, metric: str) -> Executor:
+    """Trials run in this process: takes the place of `likewise.app.execution.make_executor`."""
     return SerialExecutor(partial(run_trial, folder=folder, metric=metric), reporter(study))
 
 
 @pytest.fixture
 def serial(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands about studies run trials in this process."""
-    monkeypatch.setattr("likewise.cli.executing.make_executor", run_serially)
+    monkeypatch.setattr("likewise.app.execution.make_executor", run_serially)
 
 
 TRAIN = ("train", "--config", "quick.yaml", "--data", "ImageFolder", "--data.root", "photos")

@@ -36,10 +36,10 @@ def configured(*words: str) -> dict[str, Any]:
             "[0, 0.9]",
         ],
         ["--loss", "ProxyAnchorLoss", "--optimizer.lrs.proxies", "0.01", "--memory.size", "100"],
-        ["--loss", "MarginLoss", "--loss.num_classes", "7", "--plan.precision", "no", "--plan.graph", "false"],
-        ["--loss", "Matryoshka", "--loss.loss", "CircleLoss", "--loss.dims", "[8, 64]", "--plan.clip", "1"],
+        ["--loss", "MarginLoss", "--loss.num_classes", "7", "--train.precision", "no", "--train.graph", "false"],
+        ["--loss", "Matryoshka", "--loss.loss", "CircleLoss", "--loss.dims", "[8, 64]", "--train.clip", "1"],
         ["--model.trunk", "resnet18", "--model.weights", "null"],
-        ["--lens.every", "50", "--lens.beside", "ContrastiveLoss", "--lens.beside.negative_margin", "0.3"],
+        ["--lens.every", "50", "--lens.compare_with", "ContrastiveLoss", "--lens.compare_with.negative_margin", "0.3"],
         [
             "--loss",
             "SoftTripleLoss",
@@ -63,15 +63,15 @@ def test_a_printed_configuration_gives_itself(words: list[str], here: Path, caps
 
 
 def test_what_was_written_down_gives_itself():
-    config = configured(*GLYPHS, "--loss", "ProxyNCALoss", "--plan.trackers", "[]")
+    config = configured(*GLYPHS, "--loss", "ProxyNCALoss", "--train.trackers", "[]")
     assert check(yaml.safe_load(yaml.safe_dump(config))) == config
 
 
 def test_flags_win_over_files_and_later_files_over_earlier_ones(here: Path):
     (here / "a.yaml").write_text("data: Glyphs\nseed: 1\nmodel: {dim: 16, pool: gem}\nplan: {epochs: 7}")
     (here / "b.yaml").write_text("seed: 2\nmodel: {dim: 32}")
-    config = configured("--seed", "3", "--config", "a.yaml", "--config=b.yaml", "--plan.epochs=9")
-    assert (config["seed"], config["plan"]["epochs"]) == (3, 9)
+    config = configured("--seed", "3", "--config", "a.yaml", "--config=b.yaml", "--train.epochs=9")
+    assert (config["seed"], config["train"]["epochs"]) == (3, 9)
     assert (config["model"]["dim"], config["model"]["pool"]) == (32, "gem")
 
 
@@ -142,7 +142,7 @@ def test_the_same_class_keeps_its_arguments(here: Path):
 def test_defaults_depend_on_what_was_chosen(words: list[str], expected: tuple[object, ...]):
     config = configured(*words)
     model = config["model"]
-    found = (config["images"], model["trunk"], model["weights"], model["dim"], model["freeze_bn"])
+    found = (config["transform"], model["trunk"], model["weights"], model["dim"], model["freeze_bn"])
     assert (*found, config["optimizer"]["lr"]) == expected
 
 
@@ -171,7 +171,7 @@ MISTAKES = {
     "--model.trnk x": "there is no option --model.trnk; did you mean --model.trunk?",
     "--model.dim x": "--model.dim must be a whole number or null, but it is 'x'",
     "--model.normalize maybe": "--model.normalize must be true or false, but it is 'maybe'",
-    "--images cub": "--images must be one of 'cub128', 'cub176', 'glyphs', 'reality-check', 'reality-check-code', 'thesis', "
+    "--transform cub": "--transform must be one of 'cub128', 'cub176', 'glyphs', 'reality-check', 'reality-check-code', 'thesis', "
     "'unified-view', but it is 'cub'; did you mean cub176?",
     "--optimizer.name adamw": "--optimizer.name must be one of 'AdamW', 'Adam', 'RMSprop', 'SGD', but it is 'adamw'; "
     "did you mean AdamW?",
@@ -181,14 +181,14 @@ MISTAKES = {
     "--memory 3": "--memory must be null, or given by its options: --memory.size, --memory.warmup",
     "--lens.every often": "--lens.every must be a whole number, but it is 'often'",
     "--lens.every -1": "--lens: every must be a whole number ≥ 0, but it is -1",
-    "--lens.beside CircleLoss": "--lens: every must be given together with beside, such as 50, but it is 0",
-    "--lens.every 5 --lens.beside CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
-    "--lens.every 5 --lens.beside CircleLoss --lens.beside.gama 3": "there is no option --lens.beside.gama; "
-    "did you mean --lens.beside.gamma?",
-    "--lens.every 5 --lens.beside ProxyAnchorLoss": "--lens: beside must be a loss that learns nothing, for nobody "
-    "trains it, but it is ProxyAnchorLoss",
-    "--lens.every 5 --lens.beside MarginLoss": "--lens: beside must be a loss that learns nothing, for nobody "
-    "trains it, but it is MarginLoss",
+    "--lens.compare_with CircleLoss": "--lens: every must be given together with compare_with, such as 50, but it is 0",
+    "--lens.every 5 --lens.compare_with CircelLoss": "there is no loss CircelLoss; did you mean CircleLoss?",
+    "--lens.every 5 --lens.compare_with CircleLoss --lens.compare_with.gama 3": "there is no option --lens.compare_with.gama; "
+    "did you mean --lens.compare_with.gamma?",
+    "--lens.every 5 --lens.compare_with ProxyAnchorLoss": "--lens: compare_with must be a loss that learns nothing, because "
+    "it is not trained, but it is ProxyAnchorLoss",
+    "--lens.every 5 --lens.compare_with MarginLoss": "--lens: compare_with must be a loss that learns nothing, because "
+    "it is not trained, but it is MarginLoss",
     "--loss.margin 1": "there is no option --loss.margin; MultiSimilarityLoss has alpha, beta, base, similarity, miner, "
     "reduction, backend",
     "--loss.similarity.x 1": "--loss.similarity must be a text or a Similarity, but it is {'x': '1'}",
@@ -206,16 +206,16 @@ MISTAKES = {
     "--seed.x 1": "there is no option --seed.x; --seed has a single value",
     "--seed 1.5": "--seed must be a whole number, but it is '1.5'",
     "--optimizer.lrs.proxies x": "--optimizer.lrs.proxies must be a number, but it is 'x'",
-    "--plan.trackers tensorboard": "--plan.trackers must be a list of texts such as [a, b], but it is 'tensorboard'",
+    "--train.trackers tensorboard": "--train.trackers must be a list of texts such as [a, b], but it is 'tensorboard'",
     "--data.split test": "there is no option --data.split: it follows from the rest of the configuration",
-    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.beside have a help",
+    "--model.help x": "there is no option --model.help; data, loss, loss.miner, sampler and lens.compare_with have a help",
     "--seed": "--seed must be followed by a value",
     "photos": "'photos' must follow an option, such as --config photos",
     "--loss null": "--loss must be given, such as --loss CircleLoss; `likewise losses` lists what there is",
     "--config nowhere.yaml": "--config: there is no file nowhere.yaml",
     "--config": "--config must be followed by the name of a file",
     "--resume": "--resume must be followed by the folder of a run",
-    "--resume a --seed 3": "--resume must be given alone: the configuration is the run's own, in its run.yaml",
+    "--resume a --seed 3": "--resume must be given alone, or with --allow and --allow-changes: the configuration is the run's own, in its run.yaml",
     "--resume nowhere": "nowhere must be the folder of a run, but it has no run.yaml",
     "--optimizer.lr -1": "--optimizer: lr must be a number > 0, but it is -1.0",
     "--loss.help": "--loss.help must be followed by the name of a loss",
@@ -226,17 +226,17 @@ MISTAKES = {
 def test_a_second_loss_is_given_like_the_first(here: Path):
     """By its name, in files and flags; another class keeps nothing of the one before."""
     (here / "lens.yaml").write_text(
-        "lens: {every: 50, beside: {class_path: ContrastiveLoss, init_args: {negative_margin: 0.3}}}"
+        "lens: {every: 50, compare_with: {class_path: ContrastiveLoss, init_args: {negative_margin: 0.3}}}"
     )
     given = [*GLYPHS, "--config", "lens.yaml"]
-    beside = configured(*given)["lens"]["beside"]
+    beside = configured(*given)["lens"]["compare_with"]
     assert beside["class_path"] == "likewise.losses.ContrastiveLoss"
     assert beside["init_args"]["negative_margin"] == 0.3
-    lens = configured(*given, "--lens.beside", "TripletLoss", "--lens.beside.miner", "RandomMiner")["lens"]
+    lens = configured(*given, "--lens.compare_with", "TripletLoss", "--lens.compare_with.miner", "RandomMiner")["lens"]
     assert lens["every"] == 50
-    assert lens["beside"]["class_path"] == "likewise.losses.TripletLoss"
-    assert lens["beside"]["init_args"]["miner"]["class_path"] == "likewise.miners.RandomMiner"
-    assert "negative_margin" not in lens["beside"]["init_args"]
+    assert lens["compare_with"]["class_path"] == "likewise.losses.TripletLoss"
+    assert lens["compare_with"]["init_args"]["miner"]["class_path"] == "likewise.miners.RandomMiner"
+    assert "negative_margin" not in lens["compare_with"]["init_args"]
     recorder = make_lens({"lens": lens}, CircleLoss())
     assert recorder is not None
     assert recorder.every == 50
@@ -262,7 +262,7 @@ IN_FILES = {
     "data: {clas_path: Glyphs}": "data must have class_path and init_args, but it has clas_path; "
     "did you mean class_path?",
     "data: Glyphs\nloss: {class_path: CircelLoss}": "there is no loss CircelLoss; did you mean CircleLoss?",
-    "data: Glyphs\nplan: {precision: no}": "--plan.precision must be one of 'no', 'bf16', 'fp16', but it is False "
+    "data: Glyphs\nplan: {precision: no}": "--train.precision must be one of 'no', 'bf16', 'fp16', but it is False "
     "(a plain no is false in YAML: write 'no')",
     "data: Glyphs\noptimizer: {lr: fast}": "--optimizer.lr must be a number, but it is 'fast'",
     "data: Glyphs\nseed: true": "--seed must be a whole number, but it is True",
@@ -308,7 +308,7 @@ def test_help_of_a_command_is_readable(capsys: pytest.CaptureFixture[str]):
         "--loss",
         "--model.trunk",
         "--optimizer.lr",
-        "--plan.epochs",
+        "--train.epochs",
         "--split.test",
         "--cache-on",
     ):

@@ -17,8 +17,10 @@ import pytest
 import torch
 from PIL import Image
 
+from likewise.app import embedding
 from likewise.app.errors import UserError
 from likewise.cli import embed, main
+from likewise.search.embedding import Embedding
 from likewise.trunks import Embedder
 from tests.cli.conftest import draw
 
@@ -113,9 +115,9 @@ def test_nothing_but_broken_images_is_a_failure(run: Path, here: Path):
 def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(embed, "PART", 10)
+    monkeypatch.setattr(embedding, "CHUNK", 10)
     assert main(["embed", "run", "photos", "-o", "whole.npz", "--batch", "10"]) == 0
-    real, seen = embed._Embedding._embedded, []
+    real, seen = Embedding._embed, []
 
     def fails(self: Any, images: list[Any]) -> Any:
         if len(seen) == 3:
@@ -123,35 +125,33 @@ def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
         seen.append(len(images))
         return real(self, images)
 
-    monkeypatch.setattr(embed._Embedding, "_embedded", fails)
+    monkeypatch.setattr(Embedding, "_embed", fails)
     assert main(["embed", "run", "photos", "-o", "e.npz", "--batch", "10"]) == 130
     assert capsys.readouterr().err == "stopped; the same command goes on from here\n"
     assert not Path("e.npz").exists()
-    assert len(list(Path("e.npz.parts").glob("*.npz"))) == 3
-    monkeypatch.setattr(
-        embed._Embedding, "_embedded", lambda self, images: seen.append(len(images)) or real(self, images)
-    )
+    assert len(list(Path("e.npz.chunks").glob("*.npz"))) == 3
+    monkeypatch.setattr(Embedding, "_embed", lambda self, images: seen.append(len(images)) or real(self, images))
     assert main(["embed", "run", "photos", "-o", "e.npz", "--batch", "10"]) == 0
-    assert "note: going on after 3 parts of 10 images" in capsys.readouterr().err
+    assert "note: going on after 3 chunks of 10 images" in capsys.readouterr().err
     assert sum(seen) == 72
-    assert not Path("e.npz.parts").exists()
+    assert not Path("e.npz.chunks").exists()
     assert all(np.array_equal(content()[name], each) for name, each in content("whole.npz").items())
 
 
 def test_parts_of_something_else_are_not_mixed_in(run: Path, here: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(embed, "PART", 10)
-    monkeypatch.setattr(embed._Embedding, "_embedded", lambda self, images: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(embedding, "CHUNK", 10)
+    monkeypatch.setattr(Embedding, "_embed", lambda self, images: (_ for _ in ()).throw(KeyboardInterrupt))
     assert main(["embed", "run", "photos", "-o", "e.npz"]) == 130
     draw(here / "others", classes=2)
     monkeypatch.undo()
     monkeypatch.chdir(here)
-    for words in (["run", "others"], ["run/model.safetensors", "photos", "--images", "thesis"]):
-        with pytest.raises(UserError, match=r"e\.npz\.parts holds parts of another model or other images"):
+    for words in (["run", "others"], ["run/model.safetensors", "photos", "--transform", "thesis"]):
+        with pytest.raises(UserError, match=r"e\.npz\.chunks holds chunks of another model or other images"):
             embed.run([*words, "-o", "e.npz"])
 
 
 def test_batches_become_smaller_when_memory_runs_out(run: Path, monkeypatch: pytest.MonkeyPatch):
-    real, sizes = embed._Embedding._embedded, []
+    real, sizes = Embedding._embed, []
 
     def small(self: Any, images: list[Any]) -> Any:
         sizes.append(len(images))
@@ -159,7 +159,7 @@ def test_batches_become_smaller_when_memory_runs_out(run: Path, monkeypatch: pyt
             raise torch.OutOfMemoryError("no memory")
         return real(self, images)
 
-    monkeypatch.setattr(embed._Embedding, "_embedded", small)
+    monkeypatch.setattr(Embedding, "_embed", small)
     assert main(["embed", "run", "photos", "-o", "e.npz", "--batch", "32"]) == 0
     assert len(content()["embeddings"]) == 72
     assert sizes[:4] == [32, 16, 8, 4]
@@ -169,7 +169,7 @@ def test_a_model_on_its_own_is_shown_what_its_card_says(run: Path, here: Path, c
     shutil.copy(run / "best.safetensors", here / "alone.safetensors")
     assert main(["embed", "alone.safetensors", "photos", "-o", "e.npz"]) == 0
     assert "shorter side 37, the middle 32 x 32, as the model's card says" in capsys.readouterr().out
-    assert main(["embed", "alone.safetensors", "photos", "-o", "g.npz", "--images", "glyphs"]) == 0
+    assert main(["embed", "alone.safetensors", "photos", "-o", "g.npz", "--transform", "glyphs"]) == 0
     assert main(["embed", "run", "photos", "-o", "r.npz"]) == 0
     assert np.array_equal(content("g.npz")["embeddings"], content("r.npz")["embeddings"])
     assert not np.array_equal(content("e.npz")["embeddings"], content("r.npz")["embeddings"])
@@ -180,7 +180,7 @@ def test_a_model_on_its_own_is_shown_what_its_card_says(run: Path, here: Path, c
     [
         (["nowhere", "photos", "-o", "e.npz"], "there is no model nowhere: give a file that ends in .safetensors"),
         (["run", "nowhere", "-o", "e.npz"], "there is no folder or table nowhere"),
-        (["run", "photos", "-o", "e.txt"], "-o must be a file that ends in .npz, but it is e.txt"),
+        (["run", "photos", "-o", "e.txt"], "--out must be a file that ends in .npz, but it is e.txt"),
         (["run", "photos"], "the following arguments are required: -o/--out"),
         (["run", "run", "-o", "e.npz"], "run must have images (.avif "),
         (["run", "quick.yaml", "-o", "e.npz"], "quick.yaml must be a folder, or a table (.csv, .tsv, .parquet)"),
@@ -209,15 +209,17 @@ def test_killed_for_good_it_goes_on(run: Path, here: Path):
     """SIGKILL while parts are being written: what is there is whole, and the rest is made."""
     program = (
         "import sys, time\n"
+        "from likewise.app import embedding\n"
         "from likewise.cli import embed\n"
-        "embed.PART = 4\n"
-        "real = embed._Embedding._embedded\n"
-        "embed._Embedding._embedded = lambda self, images: (time.sleep(0.05), real(self, images))[1]\n"
+        "from likewise.search.embedding import Embedding\n"
+        "embedding.CHUNK = 4\n"
+        "real = Embedding._embed\n"
+        "Embedding._embed = lambda self, images: (time.sleep(0.05), real(self, images))[1]\n"
         "sys.exit(embed.run(['run', 'photos', '-o', 'e.npz', '--batch', '4']))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while len(list(here.glob("e.npz.parts/*.npz"))) < 3 and time.monotonic() < deadline:
+    while len(list(here.glob("e.npz.chunks/*.npz"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -225,14 +227,14 @@ def test_killed_for_good_it_goes_on(run: Path, here: Path):
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
     assert main(["embed", "run", "photos", "-o", "whole.npz", "--batch", "4"]) == 0
     assert np.array_equal(content()["embeddings"], content("whole.npz")["embeddings"])
-    assert not list(here.glob("*.parts"))
+    assert not list(here.glob("*.chunks"))
 
 
 def test_parts_are_embedded_in_other_processes_and_resumed(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """The same file as in one process; a part that is there already is not embedded again."""
-    monkeypatch.setattr("likewise.cli.embed.PART", 16)
+    monkeypatch.setattr("likewise.app.embedding.CHUNK", 16)
     assert main(["embed", "run", "photos", "-o", "one.npz"]) == 0
     assert main(["embed", "run", "photos", "-o", "several.npz", "--workers", "2"]) == 0
     one, several = content("one.npz"), content("several.npz")
@@ -242,7 +244,7 @@ def test_parts_are_embedded_in_other_processes_and_resumed(
             np.testing.assert_allclose(several[name], value, atol=1e-5)
         else:
             assert np.array_equal(several[name], value), name
-    assert not Path("several.npz.parts").exists()
+    assert not Path("several.npz.chunks").exists()
     capsys.readouterr()
     assert main(["embed", "run", "photos", "-o", "e.npz", "--on", "local"]) == 2
     assert "--on: address must be auto or host:port, but it is 'local'" in capsys.readouterr().err

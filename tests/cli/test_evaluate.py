@@ -105,7 +105,7 @@ def test_a_run_that_was_made_in_python_has_no_data_to_measure_on(here: Path, cap
 
 def test_data_without_a_test_part(here: Path, capsys: pytest.CaptureFixture[str]):
     flags = ["--config", "quick.yaml", "--data", "ImageFolder", "--data.root", "photos", "--split.test", "0"]
-    assert main(["train", *flags, "--plan.epochs", "1", "--out", "run"]) == 0
+    assert main(["train", *flags, "--train.epochs", "1", "--out", "run"]) == 0
     assert "likewise evaluate" not in capsys.readouterr().out
     assert main(["evaluate", "run", "--test"]) == 2
     assert capsys.readouterr().err == "likewise: run has no test part: nothing was sealed when it was trained\n"

@@ -28,12 +28,12 @@ def test_a_run_as_everything(run: Path, here: Path, capsys: pytest.CaptureFixtur
     card = (here / "out" / "README.md").read_text()
     assert "\n# Stripes\n" in card
     assert "- data: " in card
-    assert "shown to it as in the recipe glyphs" in card
+    assert "Preprocessing: the transform glyphs" in card
 
 
 def test_with_preprocessing(here: Path, capsys: pytest.CaptureFixture[str]):
     Embedder("convnet", 8).save(here / "m.safetensors")
-    assert export_command(["m.safetensors", "-o", "out", "--with-preprocessing", "--images", "glyphs"]) == 0
+    assert export_command(["m.safetensors", "-o", "out", "--with-preprocessing", "--transform", "glyphs"]) == 0
     assert "levels of our evaluation's" in capsys.readouterr().out
     told = json.loads((here / "out" / "export.json").read_text())["onnx"]
     assert told["takes"].startswith("images (B, H, W, 3) in uint8")

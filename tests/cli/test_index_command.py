@@ -15,11 +15,11 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from likewise.cli import index as command
+from likewise.app import indexing
+from likewise.app.collection import infer_types
 from likewise.cli import main
-from likewise.cli.collection import typed
 from likewise.search import Encoder, Index, list_versions
-from likewise.search.encoder import Embedding
+from likewise.search.embedding import Embedding
 
 
 def paths(index: Index) -> list[str]:
@@ -51,7 +51,7 @@ def test_a_folder_becomes_an_index(run: Path, capsys: pytest.CaptureFixture[str]
     by_hand = Encoder.load("run/best.safetensors", "glyphs").embed(files)
     assert np.allclose(index.vectors(), by_hand, atol=1e-5)
     assert index.model is not None
-    assert (index.model.name, index.model.images) == ("best.safetensors", "glyphs")
+    assert (index.model.name, index.model.transform) == ("best.safetensors", "glyphs")
     small = index.thumbnail(5)
     assert small is not None
     assert Image.open(BytesIO(small)).size == (36, 36)  # never larger than it was
@@ -80,20 +80,20 @@ def test_a_table_keeps_its_columns(run: Path, here: Path):
 def test_columns_have_names_of_their_own(run: Path, here: Path, capsys: pytest.CaptureFixture[str]):
     (here / "t.csv").write_text("path,year,year\nphotos/c00/0.png,2001,2002\n")
     assert main(["index", "run", "t.csv", "-o", "t.index"]) == 2
-    assert "t.csv must have a name of its own for every column, but two are called 'year'" in capsys.readouterr().err
+    assert "t.csv must name each column once, but it names 'year' twice" in capsys.readouterr().err
     assert not Path("t.index").exists()
 
 
 def test_types_of_columns():
-    assert typed(["true", "FALSE", ""]) == [True, False, None]
-    assert typed(["1e3", "2"]) == [1000.0, 2.0]
-    assert typed(["0", "-3"]) == [0, -3]
-    assert typed(["007"]) == ["007"]
-    assert typed([str(2**70)]) == [float(2**70)]
-    assert typed([1, 2.5, None]) == [1, 2.5, None]
-    assert typed([[1], None]) == ["[1]", None]
-    assert typed([float("nan"), True]) == [None, True]
-    assert typed(["", ""]) == [None, None]
+    assert infer_types(["true", "FALSE", ""]) == [True, False, None]
+    assert infer_types(["1e3", "2"]) == [1000.0, 2.0]
+    assert infer_types(["0", "-3"]) == [0, -3]
+    assert infer_types(["007"]) == ["007"]
+    assert infer_types([str(2**70)]) == [float(2**70)]
+    assert infer_types([1, 2.5, None]) == [1, 2.5, None]
+    assert infer_types([[1], None]) == ["[1]", None]
+    assert infer_types([float("nan"), True]) == [None, True]
+    assert infer_types(["", ""]) == [None, None]
 
 
 def test_broken_images_are_left_out_and_listed(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
@@ -113,9 +113,9 @@ def test_broken_images_are_left_out_and_listed(run: Path, some: Path, capsys: py
 def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(command, "PART", 10)
+    monkeypatch.setattr(indexing, "CHUNK", 10)
     assert main(["index", "run", "photos", "-o", "whole.index", "--batch", "10"]) == 0
-    real, seen = Embedding._embedded, []
+    real, seen = Embedding._embed, []
 
     def fails(self: Any, images: list[Any]) -> Any:
         if len(seen) == 3:
@@ -123,15 +123,15 @@ def test_stopped_anywhere_it_goes_on_and_embeds_nothing_twice(
         seen.append(len(images))
         return real(self, images)
 
-    monkeypatch.setattr(Embedding, "_embedded", fails)
+    monkeypatch.setattr(Embedding, "_embed", fails)
     assert main(["index", "run", "photos", "-o", "a.index", "--batch", "10"]) == 130
     assert "stopped; the same command goes on from here" in capsys.readouterr().err
     assert not Path("a.index").exists()
-    monkeypatch.setattr(Embedding, "_embedded", lambda self, images: seen.append(len(images)) or real(self, images))
+    monkeypatch.setattr(Embedding, "_embed", lambda self, images: seen.append(len(images)) or real(self, images))
     assert main(["index", "run", "photos", "-o", "a.index", "--batch", "10"]) == 0
-    assert "going on after 3 parts of 10 images" in capsys.readouterr().err
+    assert "going on after 3 chunks of 10 images" in capsys.readouterr().err
     assert sum(seen) == 72
-    assert not Path("a.index.parts").exists()
+    assert not Path("a.index.chunks").exists()
     one, other = Index.open("a.index"), Index.open("whole.index")
     assert np.array_equal(one.vectors(), other.vectors())
     assert [one.thumbnail(each) for each in one.ids] == [other.thumbnail(each) for each in other.ids]
@@ -179,11 +179,11 @@ def test_update_from_another_folder_leaves_the_first_alone(run: Path, some: Path
     assert len(Index.open("a.index")) == 7
 
 
-def test_slices_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]):
+def test_shards_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "photos", "-o", "whole.index"]) == 0
     for part in (1, 2, 3):
         assert main(["index", "run", "photos", "-o", f"{part}.index", "--shard", f"{part}/3"]) == 0
-    assert "24 in photos, slice 3/3" in capsys.readouterr().out
+    assert "24 in photos, shard 3/3" in capsys.readouterr().out
     for part in (1, 2, 3):
         Index.open(f"{part}.index").calibrated({"threshold": 0.5})
     assert main(["index", "--merge", "1.index", "2.index", "3.index", "-o", "all.index"]) == 0
@@ -251,7 +251,7 @@ def test_a_published_network_makes_an_index(
         (["run", "photos", "-o", "a.index", "--shard", "100/100"], "--shard 100/100 has none of the 72 images"),
         (["run", "photos", "-o", "a.index", "--thumbnails", "-1"], "--thumbnails must be a side in pixels"),
         (["--update", "photos", "-o", "a.index"], "the index: there is no index a.index"),
-        (["--merge", "a.index", "-o", "b.index"], "likewise index --merge needs two indexes or more"),
+        (["--merge", "a.index", "-o", "b.index"], "--merge needs two indexes or more"),
         (["run", "photos", "-o", "a.index", "--storage", "int4"], "argument --storage: invalid choice"),
         (
             ["run", "photos", "-o", "a.index", "--store", "birds"],
@@ -288,7 +288,7 @@ def test_a_folder_of_photographs_is_never_replaced(run: Path, some: Path, capsys
     before = sorted(some.rglob("*"))
     assert main(["index", "run", "some", "-o", "some", "--overwrite"]) == 2
     assert main(["index", "--merge", "some", "some", "-o", "some", "--overwrite"]) == 2
-    assert capsys.readouterr().err.count("some is there already and is no index: choose another -o") == 2
+    assert capsys.readouterr().err.count("some is there already and is no index: choose another --out") == 2
     assert sorted(some.rglob("*")) == before
 
 
@@ -370,7 +370,7 @@ def test_options_may_stand_between_places(run: Path, some: Path):
     assert main(["search", "a.index", "-k", "2", "some/c0/0.png"]) == 0
 
 
-def test_a_slice_never_takes_the_others_for_gone(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_shard_never_takes_the_others_for_gone(run: Path, some: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
     assert main(["index", "--update", "some", "-o", "a.index", "--prune", "--shard", "1/2"]) == 2
     assert "--prune needs all images: leave --shard and --vectors out" in capsys.readouterr().err
@@ -390,7 +390,7 @@ def test_a_disk_that_is_full(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as here:
-        here.setattr("likewise.cli.slices.np.savez", full)
+        here.setattr("likewise.app.chunks.np.savez", full)
         assert main(["index", "run", "some", "-o", "a.index"]) == 2
     assert capsys.readouterr().err.endswith("a.index cannot be written: No space left on device\n")
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
@@ -403,7 +403,7 @@ def test_nothing_is_left_where_nothing_came_of_it(run: Path, here: Path, some: P
     assert main(["index", "run", "some", "-o", "a.index"]) == 0
     Index.create("other.index", dim=3).add(np.eye(3), ["x", "y", "z"])
     assert main(["index", "--merge", "a.index", "other.index", "-o", "all.index"]) == 2
-    assert not [*here.glob("*.parts"), *here.glob("all.index*"), *here.glob("bad.index*")]
+    assert not [*here.glob("*.chunks"), *here.glob("all.index*"), *here.glob("bad.index*")]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names are bytes there alone")
@@ -428,9 +428,9 @@ def test_the_hint_names_an_image_that_can_be_read(run: Path, some: Path, capsys:
 
 
 def test_codes_are_no_numbers():
-    assert typed(["12_34", "5"]) == ["12_34", "5"]
-    assert typed(["1_0.5", "2.5"]) == ["1_0.5", "2.5"]
-    assert typed(["٣", "4"]) == ["٣", "4"]
+    assert infer_types(["12_34", "5"]) == ["12_34", "5"]
+    assert infer_types(["1_0.5", "2.5"]) == ["1_0.5", "2.5"]
+    assert infer_types(["٣", "4"]) == ["٣", "4"]
 
 
 def test_an_old_file_that_broke_is_not_counted_against_a_new_one(

@@ -12,7 +12,7 @@ from tools.write_catalog import collect
 from likewise.app import build
 from likewise.app.configuration import parse_request
 from likewise.app.errors import UserError
-from likewise.app.layers import read_request
+from likewise.app.layers import allowed_by, read_request
 from likewise.app.objects import KINDS, imported, make, resolve
 from likewise.cli.catalog import FILE, entries
 from likewise.trunks import TRUNKS
@@ -21,6 +21,7 @@ MORE = {
     "DirectionRegularized": ["--loss.loss", "ProxyNCALoss"],
     "LanguageGuidance": ["--loss.loss", "ContrastiveLoss"],
     "Matryoshka": ["--loss.loss", "ContrastiveLoss", "--loss.dims", "[4, 8]"],
+    "ProxySynthesis": ["--loss.loss", "NormalizedSoftmaxLoss"],
 }
 ROOTED = {"ImageTable": ["--data.path", "table.csv"], "Glyphs": []}
 
@@ -103,7 +104,8 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "        return self.strength * embeddings.square().mean()\n"
         "def pull(embeddings, labels): ...\n"
     )
-    config = parse_request(read_request(["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]))
+    words = ["--data", "Glyphs", "--loss", "mine_own.Pull", "--loss.strength", "3"]
+    config = parse_request(read_request(words), allowed_by(words))
     assert config["loss"] == {"class_path": "mine_own.Pull", "init_args": {"strength": 3.0}}
     loss = make(KINDS["loss"], config["loss"], {"num_classes": 5, "embedding_dim": 8})
     assert (loss.classes, loss.strength) == (5, 3.0)
@@ -115,7 +117,7 @@ def test_a_class_of_ones_own_in_the_current_folder(here: Path):
         "but it is the class Glyphs",
     }.items():
         with pytest.raises(UserError) as mistake:
-            parse_request(read_request(["--data", "Glyphs", "--loss", wrong]))
+            parse_request(read_request(["--data", "Glyphs", "--loss", wrong]), [wrong])
         assert str(mistake.value) == sentence
     sys.modules.pop("mine_own")
 
@@ -129,8 +131,8 @@ def test_a_class_whose_options_cannot_be_known_is_left_to_the_parser(here: Path)
         "        super().__init__()\n"
     )
     asked = ["--data", "Glyphs", "--loss", "mine_loose.Loose"]
-    config = parse_request(read_request([*asked, "--loss.weights", "[1, 2]", "--loss.when", "3"]))
+    config = parse_request(read_request([*asked, "--loss.weights", "[1, 2]", "--loss.when", "3"]), ["mine_loose"])
     assert config["loss"]["init_args"] == {"weights": [1, 2], "when": 3}
     with pytest.raises(UserError, match=r"^the configuration is not valid: [^\n]*zebra[^\n]*$"):
-        parse_request(read_request([*asked, "--loss.zebra", "3"]))
+        parse_request(read_request([*asked, "--loss.zebra", "3"]), ["mine_loose"])
     sys.modules.pop("mine_loose")

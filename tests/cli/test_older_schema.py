@@ -17,9 +17,9 @@ from safetensors.torch import save_file
 
 from likewise.app.configuration import check, parse_request
 from likewise.app.layers import read_request
+from likewise.app.study_io import read_study
+from likewise.app.study_table import begin_study, open_study
 from likewise.cli import main
-from likewise.cli.study import read_study
-from likewise.cli.study_table import begin, open_study
 from likewise.losses import ProxyGMLLoss
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
@@ -98,6 +98,9 @@ def make_older(run: Path) -> None:
     said = yaml.safe_load((run / "run.yaml").read_text())
     assert said.pop("schema") == said["config"].pop("schema") == SCHEMA
     assert said["config"].pop("cache_on") == "ram"
+    said["plan"] = said.pop("train")
+    said["config"] |= {"plan": said["config"].pop("train"), "images": said["config"].pop("transform")}
+    said["config"]["lens"] = {"every": 0, "beside": said["config"]["lens"].pop("compare_with")}
     assert {**said["config"], "out": None, "loss": None, "hold": "memory"} == {**old(), "loss": None}
     said["config"] |= {"loss": old()["loss"], "hold": "memory"}
     (run / "run.yaml").write_text(yaml.safe_dump(said, sort_keys=False))
@@ -217,7 +220,7 @@ def test_an_index_is_read(here: Path):
         assert index.search(vectors[1:2], 1).of(0) == [(1, pytest.approx(1.0))]
         assert (index.item(1).label, index.thumbnail(1), index.thumbnail(2)) == ("wren", None, b"three")
         assert index.model is not None
-        assert (index.model.name, index.model.images) == ("best.safetensors", "glyphs")
+        assert (index.model.name, index.model.transform) == ("best.safetensors", "glyphs")
         assert sorted(each.name for each in folder.iterdir()) == [".lock", "version-000001"]
     assert index.add(vectors[:1], ["e"]).tolist() == [4]
 
@@ -275,7 +278,7 @@ def test_a_study_that_is_begun_again_is_the_same(here: Path):
     (here / "old.yaml").write_text(STUDY)
     study = read_study(here / "old.yaml")
     for _ in range(2):
-        with begin(here / "study", study) as table:
+        with begin_study(here / "study", study) as table:
             assert table.counts()["missing"] == 2
     assert yaml.safe_load((here / "study" / "study.yaml").read_text())["schema"] == SCHEMA
     assert read_study(here / "study" / "study.yaml").to_dict() == study.to_dict()

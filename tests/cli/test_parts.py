@@ -79,13 +79,13 @@ class Watched(ImageFolder):
 def test_the_test_part_is_not_even_listed_before_it_is_opened(here: Path):
     (here / "watched.py").write_text(WATCHED)
     flags = ["--data", "watched.Watched", "--data.root", "photos", "--out", "run"]
-    assert main(["train", "--config", "quick.yaml", *flags, "--plan.epochs", "1"]) == 0
+    assert main(["train", "--config", "quick.yaml", *flags, "--train.epochs", "1"]) == 0
     asked = sys.modules["watched"].ASKED
     assert "test" not in asked
     assert {"train", "val"} == set(asked)  # it has no val, and says so
-    assert main(["evaluate", "run"]) == 0
+    assert main(["evaluate", "run", "--allow", "watched"]) == 0
     assert "test" not in asked
-    assert main(["evaluate", "run", "--test"]) == 0
+    assert main(["evaluate", "run", "--test", "--allow", "watched"]) == 0
     assert asked.count("test") == 1
     sys.modules.pop("watched")
 
@@ -98,7 +98,7 @@ def test_sealed_images_of_a_folder_are_not_read_before_they_are_opened(here: Pat
         for file in (here / "sealed" / names[number]).iterdir():
             file.write_bytes(b"no image")
     flags = ["--config", "quick.yaml", "--data", "ImageFolder", "--data.root", "sealed", "--out", "run"]
-    assert main(["train", *flags, "--plan.epochs", "1"]) == 0
+    assert main(["train", *flags, "--train.epochs", "1"]) == 0
     assert main(["evaluate", "run"]) == 0
     assert "cannot be read" not in capsys.readouterr().err
     assert main(["evaluate", "run", "--test"]) == 2

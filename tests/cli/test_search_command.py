@@ -166,7 +166,10 @@ def test_clusters(birds: Index, capsys: pytest.CaptureFixture[str]):
         (["birds.index", "photos"], "many queries need a place for what is found: -o found.csv, --json or --sheet"),
         (["birds.index", "photos", "photos/c00/0.png"], "photos must stand alone"),
         (["birds.index", "photos/c00/0.png", "-k", "0"], "-k must be a whole number ≥ 1, but it is 0"),
-        (["birds.index", "photos/c00/0.png", "-o", "a.txt"], "-o must be a file that ends in .csv, .parquet, .jsonl"),
+        (
+            ["birds.index", "photos/c00/0.png", "-o", "a.txt"],
+            "--out must be a file that ends in .csv, .parquet, .jsonl",
+        ),
         (
             ["birds.index", "photos/c00/0.png", "--where", "yaer > 1"],
             "where must name columns of the index (id, label, ",

@@ -17,7 +17,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 from likewise.app.errors import UserError
-from likewise.cli import index as index_command
+from likewise.app.serving import SERVING_MODEL
 from likewise.cli import serve as command
 from likewise.search import Encoder, Index
 from likewise.trunks import Embedder, build
@@ -37,7 +37,7 @@ def vectors(here: Path) -> Path:
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would be served, without a server."""
     calls: list[Any] = []
-    monkeypatch.setattr(command, "_serve", lambda *given: calls.append(given) or 0)
+    monkeypatch.setattr(command, "serve", lambda index, **options: calls.append((index, options["token"])))
     return calls
 
 
@@ -61,11 +61,11 @@ def test_it_answers_and_ends(vectors: Path, serve: Callable[..., Process]):
 
 
 def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callable[..., Process]):
-    started = serve(str(vectors), "--host", "0.0.0.0")
+    started = serve(str(vectors), "--host", "0.0.0.0", "--behind-proxy")
     port = started.address.rsplit(":", 1)[1]
     assert asked(f"http://127.0.0.1:{port}api/about")["items"] == 4
     said = started.stop()
-    assert "note: whoever reaches this machine can look at these images: --token lets in only those" in said
+    assert "note: every machine that reaches this one can look at these images: --token requires a token" in said
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,12 @@ def test_other_hosts_only_when_told_and_with_advice(vectors: Path, serve: Callab
         (["postgresql:/me:s3cret@host/db"], "there is no index and no folder of pictures of that name"),
         (["host=h password=s3cret"], "there is no index and no folder of pictures of that name"),
         (["birds.index", "--port", "70000"], "--port must be from 0 to 65535, but it is 70000"),
-        (["birds.index", "--host", "no.such.host.invalid"], "--host must be an address of this machine"),
+        (["birds.index", "--host", "no.such.host.invalid"], "--host must be an address of this machine alone"),
+        (
+            ["birds.index", "--host", "no.such.host.invalid", "--behind-proxy"],
+            "--host must be an address of this machine",
+        ),
+        (["birds.index", "--host", "0.0.0.0"], "--host must be an address of this machine alone"),
         (["birds.index", "--token", "two words"], "--token must be letters, digits and signs of ASCII without spaces"),
         (["birds.index", "--upload", "0"], "--upload: upload must be a whole number ≥ 1, but it is 0"),
         (["birds.index", "--prot", "1"], "there is no option --prot; did you mean --port?"),
@@ -116,13 +121,13 @@ def test_tokens(vectors: Path, served: list[Any], monkeypatch: pytest.MonkeyPatc
         assert command.run(["birds.index", "--port", "0", *words]) == 0
     monkeypatch.setenv("LIKEWISE_TOKEN", "from-outside")
     command.run(["birds.index", "--port", "0"])
-    none, given, made, other, outside = (each[2] for each in served)
+    none, given, made, other, outside = (token for _, token in served)
     assert (none, given, outside) == (None, "abc", "from-outside")
     assert len(made) >= 12
     assert made != other
 
 
-def test_a_folder_of_pictures_is_indexed_beside_it_and_brought_up_to_date(
+def test_a_folder_of_pictures_is_indexed_next_to_it_and_brought_up_to_date(
     here: Path, served: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """With a small network in place of the published one, which takes longer."""
@@ -132,7 +137,7 @@ def test_a_folder_of_pictures_is_indexed_beside_it_and_brought_up_to_date(
         (folder / f"{number}.png").write_bytes(path.read_bytes())
     monkeypatch.setattr(Encoder, "load", classmethod(_small(Encoder.load)))
     assert command.run(["mine", "--port", "0"]) == 0
-    assert "mine is a folder of pictures: its index is made beside it, mine.index, with efficientnet_lite0" in (
+    assert "mine is a folder of pictures: its index is made next to it, mine.index, with efficientnet_lite0" in (
         capsys.readouterr().err
     )
     index = served[0][0]
@@ -149,7 +154,7 @@ def test_a_folder_of_pictures_is_indexed_beside_it_and_brought_up_to_date(
 
 def _small(real: Any) -> Any:
     def load(_cls: type, model: Any, images: Any = None, device: Any = None) -> Encoder:
-        if str(model) != command.MODEL:
+        if str(model) != SERVING_MODEL:
             return real(model, images, device)  # type: ignore[no-any-return]
         return Encoder(Embedder(build("convnet", in_channels=3), None, head="none"))
 
@@ -166,6 +171,9 @@ def test_a_folder_without_the_published_network_says_how_to_get_it(
 
 
 def test_an_index_that_fails_is_not_served(here: Path, served: list[Any], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(index_command, "run", lambda words: 130)
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "index_next_to", interrupt)
     assert command.run(["photos", "--port", "0"]) == 130
     assert served == []

@@ -22,9 +22,10 @@ import torch
 import yaml
 from pyarrow import parquet
 
+from likewise.app.study_file import StudyFile
+from likewise.app.study_io import find_presets, read_study
+from likewise.app.study_table import open_study
 from likewise.cli import main
-from likewise.cli.study import StudyFile, presets, read_study
-from likewise.cli.study_table import open_study
 from likewise.protocols.combine import concatenated
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result
@@ -34,11 +35,11 @@ from tests.cli.conftest import run_serially
 
 BASE: dict[str, Any] = {
     "data": {"class_path": "ImageFolder", "init_args": {"root": "photos"}},
-    "images": "glyphs",
+    "transform": "glyphs",
     "model": {"trunk": "convnet", "dim": 8},
     "sampler": {"class_path": "PerClassSampler", "init_args": {"classes": 4, "per_class": 3, "steps": 4}},
     "optimizer": {"lr": 0.003},
-    "plan": {"epochs": 2, "log_every": 1},
+    "train": {"epochs": 2, "log_every": 1},
     "cache_on": "ram",
 }
 METHODS = {"contrastive": {"loss": "ContrastiveLoss"}, "circle": {"loss": "CircleLoss"}}
@@ -72,7 +73,7 @@ def finished(session_folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(session_folder)
         patch.setenv("LIKEWISE_CACHE", str(session_folder / "cache"))
-        patch.setattr("likewise.cli.executing.make_executor", run_serially)
+        patch.setattr("likewise.app.execution.make_executor", run_serially)
         assert main(["tournament", write("done.yaml"), "--out", "done"]) == 0
     return session_folder / "done"
 
@@ -178,7 +179,7 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("leaderboard photos", "photos must be the folder of a study or of a run, but it is neither"),
         ("tune DATA --search optimizer.lr=1e-5:1e-2:lgo", "there is no scale lgo"),
         ("tune DATA --search optimizer.lr=1e-5", "must be LOW:HIGH or LOW:HIGH:log, but it is 1e-5"),
-        ("tune DATA --search loss.alhpa", "loss.alhpa has no range of its own; did you mean loss.alpha?"),
+        ("tune DATA --search loss.alhpa", "loss.alhpa has no declared range; did you mean loss.alpha?"),
         ("tune DATA --search loss.alhpa=1:2", "there is no option --loss.alhpa; did you mean --loss.alpha?"),
         ("tune DATA --search nope.x=1:2", "nope.x must name a setting of the configuration"),
         ("tune DATA --search loss.alpha=-5:2", "--search: loss.alpha must be a number > 0, but -5.0 is not"),
@@ -192,6 +193,8 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("repeat DATA --shard 3/2", "--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is 3/2"),
         ("repeat DATA --per-gpu 0", "--per-gpu must be a whole number ≥ 1, but it is 0"),
         ("tune DATA --minutes 0", "--minutes must be a number > 0, but it is 0"),
+        ("tune DATA --minutes nan", "--minutes must be a number > 0, but it is nan"),
+        ("train DATA --out quick.yaml", "--out must be a folder that can be made, but quick.yaml is a file"),
         ("tune DATA --shard 1/2", "there is no option --shard"),
         ("repeat DATA --on local --out out", "--on: address must be auto or host:port, but it is 'local'"),
         ("study merge nowhere", "there is no study nowhere/study.yaml"),
@@ -208,9 +211,9 @@ def test_a_wrong_command_is_refused(command: str, words: str, capsys: pytest.Cap
 
 
 def test_the_presets_can_be_planned():
-    counts = {name: len(read_study(path).trials()) for name, path in presets().items()}
+    counts = {name: len(read_study(path).trials()) for name, path in find_presets().items()}
     assert counts == {"smoke": 20, "tiny": 4}
-    smoke = read_study(presets()["smoke"])
+    smoke = read_study(find_presets()["smoke"])
     assert (len(smoke.methods), len(smoke.seeds), smoke.vary) == (5, 2, {"model.dim": [32, 64]})
 
 
@@ -276,7 +279,10 @@ def test_planning_only(here: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["tournament", write(), *OUT, "--workers", "0"]) == 0
     assert open_study(Path("study")).counts()["missing"] == 4, "planned again, it is the same plan"
     assert main(["tournament", write(seeds=[2]), *OUT, "--workers", "0"]) == 2
-    assert "study must hold the same study, but its study.yaml is another one" in capsys.readouterr().err
+    assert (
+        "study must hold the same study, but its study.yaml differs in seeds: [0, 1] there and [2] here"
+        in capsys.readouterr().err
+    )
 
 
 # ---- what comes out
@@ -308,7 +314,7 @@ def test_csv_and_parquet_are_the_same_table(study: Path):
 
 
 def test_columns_of_several_kinds_can_be_stored(here: Path):
-    from likewise.cli.tournament import write_rows
+    from likewise.app.study_report import write_rows
 
     rows = [{"a": 1, "b": 1, "c": True, "d": None}, {"a": "x", "b": 1.5, "c": None, "d": None}]
     write_rows(here, rows)
@@ -487,9 +493,24 @@ def test_nothing_done_is_nothing_to_rank(capsys: pytest.CaptureFixture[str]):
     assert "nothing is done yet" in capsys.readouterr().err
 
 
+def test_fresh_runs_are_compared_on_validation_classes(run: Path, capsys: pytest.CaptureFixture[str]):
+    """The commands do not ask for the test set, which stays sealed, and say what they compare."""
+    shutil.copytree("run", "other")
+    description = yaml.safe_load(Path("other/run.yaml").read_text())
+    description["config"]["loss"] = {"class_path": "likewise.losses.CircleLoss", "init_args": {}}
+    Path("other/run.yaml").write_text(yaml.safe_dump(description, sort_keys=False))
+    for command in ("compare", "leaderboard"):
+        assert main([command, "run", "other"]) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        assert "Compared on validation classes, because 2 of 2 trainings are not measured on the test set" in printed
+        assert "MAP@R on validation classes" in printed
+    assert main(["compare", "run", "other", "--metric", "test MAP@R"]) == 2
+    assert not Path("run/openings.jsonl").exists()
+
+
 # ---- one method: repeats and a search
 
-SMALL = ["--config", "quick.yaml", *DATA, "--plan.epochs", "1"]
+SMALL = ["--config", "quick.yaml", *DATA, "--train.epochs", "1"]
 
 
 def test_repeats(serial: None, capsys: pytest.CaptureFixture[str]):
@@ -535,24 +556,22 @@ def test_a_search_over_folds_and_one_in_which_all_fails(serial: None, capsys: py
     assert "no setting could be trained: the sampler, for" in capsys.readouterr().out
 
 
-def test_default_batches_are_shrunk_to_the_data(serial: None):
+SHORT = ("--transform", "glyphs", "--model.trunk", "convnet", "--model.dim", "8", "--train.epochs", "1")
+
+
+@pytest.mark.parametrize("command", ["repeat --seeds 1", "tune --how random --rounds 1"])
+def test_default_batches_are_shrunk_to_the_data(command: str, serial: None, capsys: pytest.CaptureFixture[str]):
     """Ten classes are left for training and validation, and the default is 32 in a batch; `likewise train` does the same."""
-    words = [
-        "repeat",
-        "--images",
-        "glyphs",
-        "--model.trunk",
-        "convnet",
-        "--model.dim",
-        "8",
-        *DATA,
-        "--plan.epochs",
-        "1",
-    ]
-    assert main([*words, "--seeds", "1", *OUT]) == 0
+    words = [*command.split(), *SHORT]
+    assert main([*words, *DATA, *OUT]) == 0
     [row] = rows_of("study")
     sampler = Run(Path("study") / row["run"]).description["config"]["sampler"]["init_args"]
     assert sampler["classes"] < 12
+    capsys.readouterr()
+    assert main([*words, *DATA, "--sampler.classes", "33", "--out", "asked"]) == 1, "what was asked for is not changed"
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "first failure: multisimilarity, " in printed
+    assert "classes must be" in printed
 
 
 def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.CaptureFixture[str]):
@@ -564,6 +583,20 @@ def test_a_trial_is_scored_by_what_was_trained(serial: None, capsys: pytest.Capt
     assert row["note"].startswith("no epoch is better than the model before training: ")
     assert "note: circle, dim 8, seed 0: no epoch is better" in " ".join(capsys.readouterr().out.split())
     assert Run(Path("study") / row["run"]).chosen["epoch"] > 0
+    words = [
+        "--model.freeze_bn",
+        "true",
+        "--search",
+        "optimizer.lr=1e-12:1e-11:log",
+        "--how",
+        "random",
+        "--rounds",
+        "1",
+    ]
+    assert main(["tune", *SMALL, "--loss", "CircleLoss", *words, "--out", "tuned"]) == 0
+    [row] = rows_of("tuned")
+    assert Run(Path("tuned") / row["run"]).chosen["epoch"] > 0
+    assert "note: 1 of 1 trainings have no epoch that is better than their start" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -725,7 +758,7 @@ def until(there: Callable[[], bool], process: subprocess.Popen[bytes], seconds: 
 LONG = {
     **BASE,
     "sampler": {"class_path": "PerClassSampler", "init_args": {"classes": 4, "per_class": 3, "steps": 30}},
-    "plan": {"epochs": 2, "checkpoint_minutes": 0, "log_every": 5},
+    "train": {"epochs": 2, "checkpoint_minutes": 0, "log_every": 5},
 }
 
 
@@ -755,7 +788,7 @@ def undisturbed(session_folder: Path) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.chdir(session_folder)
         patch.setenv("LIKEWISE_CACHE", str(session_folder / "cache"))
-        patch.setattr("likewise.cli.executing.make_executor", run_serially)
+        patch.setattr("likewise.app.execution.make_executor", run_serially)
         assert main(["tournament", write("long.yaml", base=LONG, seeds=[0]), "--out", "long"]) == 0
         return numbers("long")
 
@@ -829,9 +862,11 @@ def test_processes_that_cannot_begin_are_said(monkeypatch: pytest.MonkeyPatch, c
 
 @pytest.mark.slow
 def test_killing_the_whole_tournament_changes_nothing(here: Path):
-    program = Path(__file__).parents[2] / "benchmarks" / "tournament_kills.py"
+    options = ("--preset", "tiny", "--kills", "1", "--seed", "3", "--workers", "1")
+    places = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, str(program), "--preset", "tiny", "--kills", "1", "--seed", "3", "--workers", "1"],
+        [sys.executable, "-m", "benchmarks.tournament_kills", *options],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
         capture_output=True,
         text=True,
         timeout=300,

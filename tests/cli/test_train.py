@@ -40,8 +40,8 @@ def test_a_run_is_complete(trained: Path):
 
 
 def test_the_screen_says_where_everything_is(here: Path, capsys: pytest.CaptureFixture[str]):
-    assert main([*TRAIN, "--plan.epochs", "1"]) == 0
-    assert main([*TRAIN, "--plan.epochs", "1", "--split.validation", "0"]) == 0
+    assert main([*TRAIN, "--train.epochs", "1"]) == 0
+    assert main([*TRAIN, "--train.epochs", "1", "--split.validation", "0"]) == 0
     out = capsys.readouterr().out
     for number in (1, 2):
         assert f"run         runs/photos-convnet-multisimilarity-{number}\n" in out
@@ -61,10 +61,10 @@ def _numbers(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_a_lens_looks_and_touches_nothing(trained: Path):
-    assert main([*TRAIN, "--out", "seen", "--lens.every", "2", "--lens.beside", "ContrastiveLoss"]) == 0
+    assert main([*TRAIN, "--out", "seen", "--lens.every", "2", "--lens.compare_with", "ContrastiveLoss"]) == 0
     looks = Run("seen").metrics("lens")
     assert [line["step"] for line in looks][:3] == [1, 2, 4]
-    assert {line["beside"] for line in looks} == {"ContrastiveLoss"}
+    assert {line["compare_with"] for line in looks} == {"ContrastiveLoss"}
     assert [line for line in _numbers(Path("seen")) if line["kind"] != "lens"] == _numbers(trained)
     seen, plain = (load_file(folder / "best.safetensors") for folder in (Path("seen"), trained))
     assert seen.keys() == plain.keys()
@@ -93,9 +93,13 @@ def test_stopped_and_resumed_it_ends_with_the_same_numbers(
 ):
     (here / "interrupting.py").write_text(INTERRUPTING)
     assert main([*TRAIN, "--loss", "interrupting.Interrupting", "--out", "run"]) == 130
-    assert capsys.readouterr().err.splitlines()[-1] == "stopped; go on with: likewise train --resume run"
+    again = "likewise train --resume run --allow interrupting.Interrupting"
+    assert capsys.readouterr().err.splitlines()[-1] == f"stopped; go on with: {again}"
     assert not Run("run").finished
-    assert main(["train", "--resume", "run"]) == 0
+    assert Run("run").description["allowed"] == ["interrupting.Interrupting"]  # for information, not as permission
+    assert main(["train", "--resume", "run"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"if you trust it: {again}"
+    assert main(again.split()[1:]) == 0
     assert _numbers(Path("run")) == _numbers(trained)
     capsys.readouterr()
     assert main(["train", "--resume", "run"]) == 0
@@ -112,7 +116,7 @@ def test_default_batches_fit_the_classes_there_are(here: Path, capsys: pytest.Ca
     (here / "quick.yaml").write_text(
         "\n".join(x for x in Path("quick.yaml").read_text().splitlines() if "sampler" not in x)
     )
-    assert main([*TRAIN, "--plan.epochs", "1", "--out", "run"]) == 0
+    assert main([*TRAIN, "--train.epochs", "1", "--out", "run"]) == 0
     assert "note: batches are of 8 classes x 4 images: there are only 8 training classes" in capsys.readouterr().err
     assert Run("run").description["config"]["sampler"]["init_args"]["classes"] == 8
 
@@ -141,7 +145,7 @@ def test_weights_in_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch, c
         (["--model.trunk", "resnet19"], "the model: name must be one of 'convnet', "),
         (["--model.pool", "median"], "the model: pool must be one of 'avg', "),
         (["--loss", "NTXentLoss", "--loss.temperature", "0"], "the loss: NTXentLoss: temperature must be a number > 0"),
-        (["--plan.metric", "R@3"], "the training: metric must be one of "),
+        (["--train.metric", "R@3"], "the training: metric must be one of "),
         (["--optimizer.lrs.proxis", "1"], "the training: lrs must name groups among "),
         (["--memory.size", "64", "--loss", "ProxyNCALoss"], "the loss: loss must be a pair loss that takes references"),
         (["--split.validation", "1.5"], "--split.validation: share must be between 0 and 1"),
@@ -191,7 +195,7 @@ def test_no_number_ends_a_training(here: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.slow
 def test_ctrl_c_from_outside(here: Path):
     """A real process, a real signal: one sentence, exit code 130, and a run that can go on."""
-    command = [sys.executable, "-m", "likewise.cli", *TRAIN, "--plan.epochs", "5000", "--plan.validate_every", "0"]
+    command = [sys.executable, "-m", "likewise.cli", *TRAIN, "--train.epochs", "5000", "--train.validate_every", "0"]
     process = subprocess.Popen([*command, "--out", "run"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -214,8 +218,8 @@ def test_ctrl_c_from_outside(here: Path):
 def test_two_processes_make_one_run(here: Path):
     """What torchrun starts agrees on a folder; one of them speaks."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    command = [*launch, "-m", "likewise.cli", *TRAIN, "--loss", "ProxyAnchorLoss", "--plan.epochs", "1"]
-    command += ["--lens.every", "1", "--lens.beside", "ContrastiveLoss"]
+    command = [*launch, "-m", "likewise.cli", *TRAIN, "--loss", "ProxyAnchorLoss", "--train.epochs", "1"]
+    command += ["--lens.every", "1", "--lens.compare_with", "ContrastiveLoss"]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert result.returncode == 0, result.stderr

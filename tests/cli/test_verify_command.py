@@ -29,11 +29,11 @@ def with_threshold(model: Path, threshold: float) -> None:
     write_model(model, read_tensors(model), replace(read_card(model), calibration=learned.as_dict()))
 
 
-PAIR = ["photos/c00/0.png", "photos/c06/1.png", "--images", "glyphs"]
+PAIR = ["photos/c00/0.png", "photos/c06/1.png", "--transform", "glyphs"]
 
 
 def test_same_or_not(model: Path, capsys: pytest.CaptureFixture[str]):
-    first, second = Encoder.load(model, images="glyphs", device="cpu").embed(PAIR[:2])
+    first, second = Encoder.load(model, transform="glyphs", device="cpu").embed(PAIR[:2])
     similarity = float(first @ second)
     for threshold, verdict in ((similarity - 0.01, "the same"), (similarity + 0.01, "not the same")):
         with_threshold(model, threshold)
@@ -46,7 +46,7 @@ def test_same_or_not(model: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_an_image_is_the_same_as_itself(model: Path, capsys: pytest.CaptureFixture[str]):
     with_threshold(model, 0.999)
-    assert verify_command(["m.safetensors", PAIR[0], PAIR[0], "--images", "glyphs", "--prior", "0.2"]) == 0
+    assert verify_command(["m.safetensors", PAIR[0], PAIR[0], "--transform", "glyphs", "--prior", "0.2"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("the same\n")
     assert f"{0.2 * 0.99 / (0.2 * 0.99 + 0.8 * 0.01):.4f} that they are, if 0.2" in said
@@ -59,6 +59,6 @@ def test_mistakes(model: Path, here: Path):
     with pytest.raises(UserError, match=r"far must be one of the calibrated rates \(0.01\), but it is 0.2"):
         verify_command(["m.safetensors", *PAIR, "--far", "0.2"])
     with pytest.raises(UserError, match=r"cannot read the image photos/none.png: there is no such file"):
-        verify_command(["m.safetensors", "photos/none.png", PAIR[0], "--images", "glyphs"])
+        verify_command(["m.safetensors", "photos/none.png", PAIR[0], "--transform", "glyphs"])
     with pytest.raises(UserError, match=r"prior must be between 0 and 1"):
         verify_command(["m.safetensors", *PAIR, "--prior", "1"])

@@ -16,17 +16,17 @@ from PIL import Image
 from likewise.data.augment import PLAIN, Augment, Draw, Normalize
 from likewise.data.color import CHANGES, ColorJitter
 from likewise.data.crops import CenterCrop, RandomResizedCrop
-from likewise.data.recipes import (
+from likewise.data.resample import PackedImages, resample_batch
+from likewise.data.transforms import (
     CUB128,
     CUB176,
     GLYPHS,
     REALITY_CHECK,
     REALITY_CHECK_CODE,
-    RECIPES,
     THESIS,
+    TRANSFORMS,
     UNIFIED_VIEW,
 )
-from likewise.data.resample import PackedImages, resample_batch
 from tests.data.test_resample import picture
 
 
@@ -212,9 +212,9 @@ def test_the_other_recipes_are_their_papers():
     assert GLYPHS.train.flip == 0.0
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", TRANSFORMS)
 def test_every_recipe_runs_on_what_it_stores(name):
-    recipe = RECIPES[name].using(Normalize(), dtype=torch.bfloat16, channels_last=True)
+    recipe = TRANSFORMS[name].using(Normalize(), dtype=torch.bfloat16, channels_last=True)
     images = [picture(recipe.cache, recipe.cache * 4 // 3, seed=i) for i in range(3)]
     for augment in (recipe.train, recipe.test):
         batch = augment(images, seeded())

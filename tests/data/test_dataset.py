@@ -159,6 +159,17 @@ def test_progress_is_silent_off_a_terminal(
     assert capfd.readouterr() == ("", "")
 
 
+def test_progress_is_a_line_a_minute_off_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    seconds = iter([0.0, 30.0, 61.0, 90.0, 122.0])
+    monkeypatch.setattr(sys.modules["likewise.data.progress"].time, "monotonic", lambda: next(seconds))
+    with progress("embedding", 4000, "img", done=1000) as advance:
+        for _ in range(4):
+            advance(500)
+    assert capsys.readouterr().err == "embedding: 2,000 of 4,000 img\nembedding: 3,000 of 4,000 img\n"
+
+
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -368,3 +368,35 @@ def test_what_cannot_be_taken_over():
 def test_an_adapted_data_set_can_be_sent_to_a_worker():
     sent = pickle.loads(pickle.dumps(from_dataset([(shade(5), "b")])))
     assert sent.image(0).getpixel((0, 0)) == (5, 5, 5)
+
+
+def test_several_label_columns_and_a_list_column(tmp_path: Path):
+    for name in "abc":
+        draw(tmp_path / f"{name}.png")
+    rows = [
+        ("a.png", "robin", "Turdidae", "red; small"),
+        ("b.png", "wren", "Troglodytidae", ""),
+        ("c.png", "thrush", "Turdidae", "small"),
+    ]
+    text = "\n".join(",".join(row) for row in [("path", "label", "family", "tags"), *rows])
+    (tmp_path / "birds.csv").write_text(text)
+    columns: dict[str, Any] = {
+        name: list(cells) for name, cells in zip(("path", "label", "family"), zip(*rows, strict=True), strict=False)
+    }
+    columns["tags"] = [["red", "small"], None, ["small"]]
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "birds.parquet")
+    for file in ("birds.csv", "birds.parquet"):
+        birds = ImageTable(tmp_path / file, levels=["family"], tags="tags")
+        assert birds.levels is not None
+        assert birds.levels.tolist() == [[0, 1], [2, 0], [1, 1]]
+        assert birds.tags is not None
+        assert birds.tags.tolist() == [[True, True], [False, False], [False, True]]
+        assert birds.tag_names == ("red", "small")
+        some = birds.of_classes([1, 2])  # the class is relabeled, the family stays
+        assert some.levels is not None
+        assert some.levels.tolist() == [[1, 0], [0, 1]]
+    assert ImageTable(tmp_path / "birds.csv").levels is None
+    with pytest.raises(ValueError, match="must have a column 'order'"):
+        ImageTable(tmp_path / "birds.csv", levels=["order"])
+    with pytest.raises(TypeError, match="levels must be a list of columns, but it is the text 'family'"):
+        ImageTable(tmp_path / "birds.csv", levels="family")

@@ -24,7 +24,9 @@ from likewise.data.samplers import (
     RandomBatchSampler,
     ResumableSampler,
 )
+from likewise.data.tag_sampler import MultiLabelSampler
 
+TAGS = torch.rand(120, 24, generator=torch.Generator().manual_seed(2)) < 0.15
 LABELS = torch.arange(24).repeat_interleave(5)[torch.randperm(120, generator=torch.Generator().manual_seed(0))]
 EMBEDDINGS = torch.randn(120, 8, generator=torch.Generator().manual_seed(1))
 
@@ -50,6 +52,7 @@ MAKERS: dict[str, Callable[..., ResumableSampler]] = {
     "per class": lambda **options: PerClassSampler(LABELS, classes=8, per_class=2, **options),
     "pairs": lambda **options: PairSampler(LABELS, classes=8, **options),
     "hierarchical": hierarchical,
+    "several labels": lambda **options: MultiLabelSampler(TAGS, classes=8, per_class=2, **options),
     "hard batches": hard_batches,
     "hard pairs": hard_pairs,
 }
@@ -440,3 +443,18 @@ def refused(**change: object) -> None:
 def test_one_sentence(call: Callable[[], object], message: str):
     with pytest.raises((ValueError, TypeError, RuntimeError), match=message):
         call()
+
+
+def test_several_labels() -> None:
+    """Each group of a batch shares a label, no image comes twice, and labels are dealt like cards."""
+    sampler = MultiLabelSampler(TAGS, classes=8, per_class=3)
+    for batch in islice(sampler, 5):
+        assert len(set(batch)) == 24
+        assert all(TAGS[batch[first : first + 3]].all(dim=0).any() for first in range(0, 24, 3))
+    few = torch.tensor([[True, False], [True, False], [True, True], [False, True]])
+    batch = next(iter(MultiLabelSampler(few, classes=2, per_class=3)))
+    assert set(batch) == {0, 1, 2, 3}  # too few images: one comes again
+    with pytest.raises(ValueError, match="classes must be at most 2, the number of classes with two images or more"):
+        MultiLabelSampler(few, classes=3)
+    with pytest.raises(TypeError, match=r"tags must be booleans of shape \(n, C\)"):
+        MultiLabelSampler(few.long(), classes=1)

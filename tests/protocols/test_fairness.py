@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from likewise.app.conditions import read_conditions
 from likewise.app.configuration import parse_request
 from likewise.app.layers import read_request
 from likewise.losses import ProxyAnchorLoss
-from likewise.protocols.conditions import UNKNOWN, feedback
-from likewise.protocols.fairness import Difference, described, in_words, unfair_differences
-from likewise.train import Data, Optimizer, Plan, Run, Schedule
+from likewise.protocols.conditions import NOT_RECORDED, RULES, Conditions
+from likewise.protocols.fairness import Difference, in_words, unfair_differences
+from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, TrainConfig
 from likewise.train.description import describe
 from likewise.train.groups import parameter_groups
 from likewise.trunks import Embedder
@@ -27,7 +28,8 @@ def _base() -> dict[str, Any]:
     words = ["--data", "Glyphs", "--loss", "ProxyAnchorLoss", "--optimizer.lrs.proxies", "0.01", "--sampler.steps", "5"]
     config = parse_request(read_request(words))
     optimizer, schedule, plan = (
-        kind(**config[name]) for kind, name in ((Optimizer, "optimizer"), (Schedule, "schedule"), (Plan, "plan"))
+        kind(**config[name])
+        for kind, name in ((OptimizerConfig, "optimizer"), (ScheduleConfig, "schedule"), (TrainConfig, "train"))
     )
     model, loss = Embedder("convnet", 64), ProxyAnchorLoss(num_classes=3, embedding_dim=64)
     groups = parameter_groups(model, loss, optimizer)
@@ -58,13 +60,23 @@ def changed(path: str, value: Any, said: dict[str, Any] | None = None) -> dict[s
     return said
 
 
+def differences(descriptions: dict[str, Any]) -> list[Difference]:
+    """What differs between trainings, by their descriptions."""
+    return unfair_differences(
+        {
+            name: read_conditions(each) if isinstance(each, dict) else [read_conditions(one) for one in each]
+            for name, each in descriptions.items()
+        }
+    )
+
+
 def found(*several: Any, severity: str | None = None) -> dict[str, Difference]:
     named = dict(zip("abcdefgh", several, strict=False))
-    return {each.what: each for each in unfair_differences(named) if severity in (None, each.severity)}
+    return {each.what: each for each in differences(named) if severity in (None, each.severity)}
 
 
 def test_equal_runs_have_no_difference():
-    assert unfair_differences({"a": base(), "b": base()}) == []
+    assert differences({"a": base(), "b": base()}) == []
 
 
 UNFAIR = {
@@ -77,7 +89,7 @@ UNFAIR = {
     "config.model.layer_norm": (True, {"layer norm"}),
     "config.model.freeze_bn": (True, {"frozen batch norm"}),
     "config.model.in_channels": (1, {"input channels"}),
-    "config.images": ("cub128", {"augmentation", "crop size"}),
+    "config.transform": ("cub128", {"augmentation", "crop size"}),
     "optimizer.name": ("Adam", {"optimizer"}),
     "optimizer.weight_decay": (0.01, {"optimizer"}),
     "optimizer.betas": ([0.5, 0.999], {"optimizer"}),
@@ -87,14 +99,14 @@ UNFAIR = {
     "schedule.floor": (0.1, {"schedule"}),
     "config.sampler.init_args.classes": (16, {"batch size"}),
     "config.sampler.init_args.steps": (50, {"budget"}),
-    "plan.epochs": (40, {"budget"}),
-    "plan.metric": ("R@1", {"model selection"}),
-    "plan.validate_every": (2, {"model selection"}),
-    "plan.patience": (3, {"model selection"}),
-    "plan.trunk_warmup": (1, {"learning-rate multipliers"}),
-    "plan.accumulate": (4, {"batch size"}),
-    "plan.chunk": (8, {"images at once"}),
-    "plan.clip": (10.0, {"gradient clipping"}),
+    "train.epochs": (40, {"budget"}),
+    "train.metric": ("R@1", {"model selection"}),
+    "train.validate_every": (2, {"model selection"}),
+    "train.patience": (3, {"model selection"}),
+    "train.trunk_warmup": (1, {"learning-rate multipliers"}),
+    "train.accumulate": (4, {"batch size"}),
+    "train.chunk": (8, {"images at once"}),
+    "train.clip": (10.0, {"gradient clipping"}),
     "data.train.fingerprint": ("cc", {"training images"}),
     "data.val.fingerprint": ("cc", {"validation images"}),
     "data.test.description": ("40 of the 200 classes", {"test set"}),
@@ -157,8 +169,8 @@ def test_no_setting_of_a_configuration_slips_through(path: str):
     if short.startswith("split.validation"):
         place["validation"] = 0.3
     told = found(one, other)
-    told.pop(UNKNOWN, None)
-    ignored = path.startswith(IGNORED) or short in UNUSED or short in {f"plan.{each}" for each in ENGINE}
+    told.pop(NOT_RECORDED, None)
+    ignored = path.startswith(IGNORED) or short in UNUSED or short in {f"train.{each}" for each in ENGINE}
     assert bool(told) != ignored, (path, list(told))
 
 
@@ -223,7 +235,7 @@ def test_batches_of_the_same_size_may_be_made_differently():
     one, other = base(), base()
     one["config"]["sampler"]["init_args"] |= {"classes": 8, "per_class": 4}
     other["config"]["sampler"]["init_args"] |= {"classes": 32, "per_class": 1}
-    [told] = unfair_differences({"contrastive": one, "arcface": other})
+    [told] = differences({"contrastive": one, "arcface": other})
     assert (told.what, told.severity) == ("batch composition", "note")
     pairs = base()
     pairs["config"]["sampler"] = {"class_path": "likewise.data.PairSampler", "init_args": {"classes": 16, "steps": 5}}
@@ -245,7 +257,7 @@ def test_the_same_images_split_in_other_words_are_the_same():
 
 
 def test_checksums_are_not_compared_where_pixels_are_stored_in_other_sizes():
-    other = changed("config.images", "cub128")
+    other = changed("config.transform", "cub128")
     other["data"]["train"]["fingerprint"] = other["data"]["val"]["fingerprint"] = "cc"
     told = found(base(), other)
     assert told["training images"].severity == "note"
@@ -257,7 +269,7 @@ def test_checksums_are_not_compared_where_pixels_are_stored_in_other_sizes():
 def test_where_the_files_lie_is_no_difference():
     one, other = ({"config": base()["config"]} for _ in range(2))
     one["config"]["data"]["init_args"]["root"], other["config"]["data"]["init_args"]["root"] = "/a", "/b"
-    assert set(found(one, other)) == {UNKNOWN}
+    assert set(found(one, other)) == {NOT_RECORDED}
 
 
 @pytest.mark.parametrize(
@@ -268,13 +280,13 @@ def test_where_the_files_lie_is_no_difference():
         ({"openings": [{"finished": True}]}, ()),
         ({"openings": 3}, ()),
         ({"data": {"train": {}, "val": None}}, ("no validation",)),
-        ({"plan": {"validate_every": 0}}, ("no validation",)),
+        ({"train": {"validate_every": 0}}, ("no validation",)),
         ({"config": {"split": {"validation": 0}}, "data": None}, ("no validation",)),
         ({"config": {"split": {"validation": 0, "folds": 4}}, "data": None}, ()),
     ],
 )
 def test_test_set_feedback(change: dict[str, Any], expected: tuple[str, ...]):
-    assert feedback(base() | change) == expected
+    assert read_conditions(base() | change).test_set_feedback == expected
 
 
 def test_a_run_that_looked_at_the_test_set_is_not_like_one_that_did_not():
@@ -299,7 +311,7 @@ def test_surroundings_are_notes(key: str, value: Any, what: str):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "what"), [("plan.precision", "bf16", "precision"), ("plan.ema", 0.99, "averaged weights")]
+    ("path", "value", "what"), [("train.precision", "bf16", "precision"), ("train.ema", 0.99, "averaged weights")]
 )
 def test_precision_and_averages_are_notes(path: str, value: Any, what: str):
     [told] = found(base(), changed(path, value)).values()
@@ -311,10 +323,10 @@ def several(seeds: int, **more: Any) -> list[dict[str, Any]]:
 
 
 def test_methods_are_repeated_equally_often():
-    told = unfair_differences({"a": several(5), "b": several(5), "c": several(3)})
+    told = differences({"a": several(5), "b": several(5), "c": several(3)})
     assert [str(each) for each in told] == ["number of seeds: 5 (a, b), 3 (c)"]
-    assert unfair_differences({"a": several(5), "b": several(5)}) == []
-    [shifted] = unfair_differences({"a": several(2), "b": several(3)[1:]})
+    assert differences({"a": several(5), "b": several(5)}) == []
+    [shifted] = differences({"a": several(2), "b": several(3)[1:]})
     assert (shifted.what, shifted.severity) == ("seeds", "note")
 
 
@@ -329,7 +341,7 @@ def folds(numbers: Any) -> list[dict[str, Any]]:
 
 
 def test_folds_of_a_method_differ_among_themselves_but_not_from_those_of_another():
-    assert unfair_differences({"a": folds(range(4)), "b": folds([3, 1, 0, 2])}) == []
+    assert differences({"a": folds(range(4)), "b": folds([3, 1, 0, 2])}) == []
     told = found(folds(range(4)), folds(range(3)))
     assert set(told) == {"folds", "training images", "validation images"}
 
@@ -350,12 +362,12 @@ def test_what_only_some_record_counts_as_different():
     del other["config"]["model"]["pool"], other["search"]
     told = found(base(), other, severity="unfair")
     assert set(told) == {"pooling", "search budget"}
-    assert told["pooling"].values == {"a": "avg", "b": UNKNOWN}
+    assert told["pooling"].values == {"a": "avg", "b": NOT_RECORDED}
 
 
 def test_what_nobody_records_is_noted():
-    [told] = unfair_differences({"a": {"seed": 0}, "b": {"seed": 0}})
-    assert (told.what, told.severity) == (UNKNOWN, "note")
+    [told] = differences({"a": {"seed": 0}, "b": {"seed": 0}})
+    assert (told.what, told.severity) == (NOT_RECORDED, "note")
     assert "trunk" in str(told)
     assert "test-set feedback" in str(told)
 
@@ -364,7 +376,7 @@ def test_a_run_of_the_library_is_compared_by_what_it_has():
     """Without a configuration: the network by its size, rates by group, batches by their number."""
     one, other = (base() | {"config": None} for _ in range(2))
     one["data"] = other["data"] = {"train": {"batches": 7}, "val": None, "test": None}
-    assert set(found(one, other)) == {UNKNOWN}
+    assert set(found(one, other)) == {NOT_RECORDED}
     other["model"] = {**other["model"], "parameters": 5}
     other["data"] = {"train": {"batches": 9}, "val": None, "test": None}
     assert set(found(one, other, severity="unfair")) == {"network as built", "budget"}
@@ -376,26 +388,32 @@ def test_values_are_compared_as_numbers():
 
 
 def test_unfair_differences_come_first():
-    other = changed("config.model.dim", 512, changed("plan.precision", "bf16"))
-    assert [each.severity for each in unfair_differences({"a": base(), "b": other | {"commit": "x"}})] == [
+    other = changed("config.model.dim", 512, changed("train.precision", "bf16"))
+    assert [each.severity for each in differences({"a": base(), "b": other | {"commit": "x"}})] == [
         "unfair",
         "note",
         "note",
     ]
 
 
-def test_described_reads_a_run(tmp_path: Path):
+def test_conditions_are_read_from_a_run(tmp_path: Path):
     run = Run.create(tmp_path / "run", base())
     run.log("val", step=0, epoch=0.0)
     run.record_opening("too early", "best")
-    said = described(run.folder, rounds=20, searched=["loss.alpha"])
-    assert feedback(said) == ("test set opened before the end of training",)
-    assert (said["ended"], said["search"]["rounds"], said["seed"]) == (False, 20, 0)
+    conditions = read_conditions(run.folder, rounds=20, searched=["loss.alpha", "optimizer.lr"])
+    assert conditions.test_set_feedback == ("test set opened before the end of training",)
+    assert (conditions.is_finished, conditions.search_budget, conditions.seed) == (False, 20, 0)
+    assert conditions.searched == {"learning rate"}
 
 
-@pytest.mark.parametrize("wrong", [{}, {"a": "run.yaml"}, {"a": []}, {"a": [3]}, {"a": None}])
+def test_every_condition_has_a_reason_with_its_source():
+    assert all(rule.why.endswith(").") for rule in RULES.values())
+    assert {rule.fallback for rule in RULES.values()} - {None} <= set(vars(Conditions()))
+
+
+@pytest.mark.parametrize("wrong", [{}, {"a": "run.yaml"}, {"a": []}, {"a": [3]}, {"a": None}, {"a": {"config": {}}}])
 def test_bad_input_is_one_sentence(wrong: Any):
-    with pytest.raises((TypeError, ValueError), match=r"^descriptions\S* must "):
+    with pytest.raises((TypeError, ValueError), match=r"^conditions\S* must "):
         unfair_differences(wrong)
 
 

@@ -13,23 +13,27 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from likewise.app.comparisons import collect_trainings
+from likewise.app.conditions import read_conditions
+from likewise.app.run_rows import read_row
+from likewise.protocols import leaderboard
 from likewise.protocols.fairness import unfair_differences
-from likewise.protocols.leaderboard import Unfair, leaderboards, rank, run_row
-from likewise.protocols.published import published
+from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards
 from likewise.protocols.trial import Result, Trial
 from likewise.train import Run
+from studies.published import published
 
 METRIC = "test MAP@R"
 CONFIG: dict[str, Any] = {
     "data": {"class_path": "likewise.data.CUB200", "init_args": {"root": "birds"}},
     "split": {"validation": 0.1, "test": 0.2, "seed": 0},
-    "images": "thesis",
+    "transform": "thesis",
     "model": {"trunk": "resnet50", "weights": "imagenet", "dim": 512, "pool": "avg", "head": "linear"},
     "loss": {"class_path": "likewise.losses.ContrastiveLoss", "init_args": {}},
     "sampler": {"class_path": "likewise.data.PerClassSampler", "init_args": {"classes": 8, "per_class": 4, "steps": 9}},
     "optimizer": {"name": "AdamW", "lr": 1e-4, "lrs": {}, "weight_decay": 1e-4},
     "schedule": {"name": "constant", "warmup": 0.0},
-    "plan": {"epochs": 2, "validate_every": 1, "metric": "MAP@R", "patience": None},
+    "train": {"epochs": 2, "validate_every": 1, "metric": "MAP@R", "patience": None},
 }
 CONFIG["model"] |= {"normalize": True, "layer_norm": False, "freeze_bn": True}
 
@@ -46,6 +50,12 @@ def results(method: str, values: Any, *, config: dict[str, Any] | None = None, *
         Result(Trial(method, config, seed=seed), test={"MAP@R": value}, openings=1, **more)
         for seed, value in enumerate(values)
     ]
+
+
+def rank(trainings: Any, metric: str = METRIC, **options: Any) -> Leaderboard:
+    """Rank results, runs or rows with their conditions, as commands do."""
+    table = collect_trainings(trainings)
+    return leaderboard.rank(table.rows, metric, conditions=table.conditions, **options)
 
 
 def row(method: str, seed: int | None, value: float | None, **more: Any) -> dict[str, Any]:
@@ -181,14 +191,15 @@ def test_rows_alone_cannot_vouch_for_equality():
     assert "was not checked" in board.text()
 
 
-def test_descriptions_can_be_given_beside_rows():
+def test_conditions_can_be_given_with_rows():
     rows = [row("a", 0, 0.5), row("b", 0, 0.4)]
-    equal = {name: {"config": configured(), "seed": 0} for name in "ab"}
-    assert rank(rows, descriptions=equal).checked
+    one, other = (read_conditions({"config": configured(pool=pool), "seed": 0}) for pool in ("avg", "gem"))
+    assert leaderboard.rank(rows, conditions=[one, one]).checked
+    assert not leaderboard.rank(rows, conditions=[one, None]).checked
     with pytest.raises(Unfair, match="pooling"):
-        rank(rows, descriptions={**equal, "b": {"config": configured(pool="gem"), "seed": 0}})
-    with pytest.raises(ValueError, match="descriptions must name every line of the table, but 'b' is missing"):
-        rank(rows, descriptions={"a": equal["a"]})
+        leaderboard.rank(rows, conditions=[one, other])
+    with pytest.raises(ValueError, match="conditions must have an entry for each of 2 rows, but it has 1"):
+        leaderboard.rank(rows, conditions=[one])
 
 
 def searched(method: str, rounds: int, option: str = "loss.alpha") -> list[Result]:
@@ -311,7 +322,7 @@ def make_run(
 
 
 def test_a_run_is_a_row(tmp_path: Path):
-    found = run_row(make_run(tmp_path / "run", 3, 0.5))
+    found = read_row(make_run(tmp_path / "run", 3, 0.5))
     expected = {"method": "ContrastiveLoss", "data": "CUB200", "trunk": "resnet50", "dim": 512, "seed": 3, "fold": 0}
     expected |= {"status": "done", "val MAP@R": 0.3, METRIC: 0.5, "openings": 2, "tuned_on_test": False}
     assert {key: found[key] for key in expected} == expected
@@ -341,20 +352,22 @@ def test_a_run_that_opened_the_test_set_early_is_told(tmp_path: Path):
 
 def test_a_run_that_has_not_ended_is_no_result(tmp_path: Path):
     run = Run.create(tmp_path / "run", {"seed": 0, "loss": "TripletLoss()"})
-    assert (run_row(run)["status"], run_row(run, "mine")["method"]) == ("failed", "mine")
-    with pytest.raises(ValueError, match="given must hold a setting with a complete seed"):
-        rank([run_row(run) | {METRIC: None}])
+    assert (read_row(run)["status"], read_row(run, "mine")["method"]) == ("failed", "mine")
+    with pytest.raises(ValueError, match="rows must hold a setting with a complete seed"):
+        rank([read_row(run) | {METRIC: None}])
 
 
-@pytest.mark.parametrize("wrong", [[3], ["runs/1"], [None]])
+@pytest.mark.parametrize("wrong", [[3], [None]])
 def test_bad_input_is_one_sentence(wrong: Any):
-    with pytest.raises(TypeError, match=r"^given must hold rows, results or runs, but entry 0 is a"):
+    with pytest.raises(TypeError, match=r"^trainings must hold folders, runs, results or rows, but entry 0 is a"):
         rank(wrong)
+    with pytest.raises(TypeError, match=r"^rows must hold a dict for each training, but entry 0 is a"):
+        leaderboard.rank(wrong)
 
 
 def test_the_refusal_holds_what_the_check_found():
-    one, other = {"config": configured(), "seed": 0}, {"config": configured(dim=64), "seed": 0}
+    one, other = (read_conditions({"config": configured(dim=dim), "seed": 0}) for dim in (512, 64))
     expected = [each for each in unfair_differences({"a": one, "b": other}) if each.severity == "unfair"]
     with pytest.raises(Unfair) as refusal:
-        rank([row("a", 0, 0.5), row("b", 0, 0.4)], descriptions={"a": one, "b": other})
+        leaderboard.rank([row("a", 0, 0.5), row("b", 0, 0.4)], conditions=[one, other])
     assert list(refusal.value.differences) == expected

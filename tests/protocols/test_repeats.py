@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from likewise.protocols.pairs import NoPairs, compare, compare_all, compare_sides
-from likewise.protocols.published import published
 from likewise.protocols.repeats import name_of, per_cent, shared_labels, summarize
 from likewise.protocols.significance import flip_p, holm, paired_p
+from studies.published import published
 
 METRIC = "test MAP@R"
 
@@ -258,7 +258,7 @@ def test_sentences():
     half = (noise.difference.high - noise.difference.low) / 2
     assert str(noise).startswith("A and B are not distinguishable by MAP@R (A is ")
     assert str(noise).endswith(
-        f", 5 pairs; with 5 pairs a difference of about {100 * half:.1f} would be seen every other time)"
+        f", 5 pairs; with 5 pairs a difference of about {100 * half:.1f} would be detected with 50% power)"
     )
     assert "one pair: how far others would scatter is not known" in str(compare(table(A=(0.5,), B=(0.4,)), "A", "B"))
     assert "on validation classes" in str(compare([{"method": m, "val R@1": 0.5} for m in "ab"], "a", "b", "val R@1"))

@@ -13,7 +13,8 @@ from PIL import Image
 from threadpoolctl import threadpool_limits
 
 from likewise.metrics import Interval
-from likewise.report.charts import Line, histogram, interval_bars, line_chart, thin, ticks
+from likewise.report.axes import fit_axis, ticks
+from likewise.report.charts import Entry, Line, histogram, line_chart, row_chart, scatter, thin
 from likewise.report.layout import check_layout, lay_out
 from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import between, duration, moment, percent, short
@@ -108,16 +109,16 @@ def test_a_chart_on_paper():
     """From (0, 2) to (4, 0) on axes 0…4 and 0…2: from the top left of the field to its bottom right."""
     chart = line_chart("Loss", [Line("loss", [0.0, 4.0], [2.0, 0.0])])
     assert chart is not None
-    assert chart.lines[0].path == "M46,12 368,202"
+    assert chart.series[0].path == "M46,12 368,202"
     assert [tick.text for tick in chart.x_ticks] == ["0", "1", "2", "3", "4"]
     assert chart.y_ticks[0].at == 202.0
-    assert chart.lines[0].points[1][2:] == ["4", "0"]
+    assert chart.series[0].values[1][2:] == ("4", "0")
 
 
 def test_what_is_not_finite_is_left_out():
     chart = line_chart("Loss", [Line("loss", [0.0, 1.0, 2.0], [1.0, float("nan"), 3.0])])
     assert chart is not None
-    assert len(chart.lines[0].points) == 2
+    assert len(chart.series[0].values) == 2
     assert line_chart("Rate", [Line("rate", [0.0], [0.0])], log=True) is None
 
 
@@ -127,10 +128,10 @@ def test_one_point_and_a_flat_line_are_drawn():
         Line("flat", [0.0, 1.0], [0.0, 0.0]),
         Line("flat", [1.0, 2.0], [-3.0, -3.0]),
     ):
-        for own_scale in (False, True):
-            chart = line_chart("Loss", [line], own_scale=own_scale)
+        for separate_scales in (False, True):
+            chart = line_chart("Loss", [line], separate_scales=separate_scales)
             assert chart is not None
-            assert "nan" not in chart.lines[0].path
+            assert "nan" not in chart.series[0].path
 
 
 def test_a_long_line_is_thinned_to_means():
@@ -147,18 +148,45 @@ def test_ticks_are_few_and_go_round(low: float, high: float):
     assert 2 <= len(values) <= 12
 
 
-def test_the_taller_histogram_reaches_the_top():
-    drawn = histogram([-1.0, 0.0, 0.5, 1.0], [0, 0, 8], [5, 5, 0], (0.8, -0.1))
-    assert " V12 " in drawn.positive
-    assert " V12 " not in drawn.negative
-    assert drawn.negative.count("V107") == 2  # half as high
+def test_the_tallest_histogram_reaches_the_top():
+    counts = [("two classes", 7, [5, 5, 0]), ("one class", 0, [0, 0, 8])]
+    negative, positive = histogram("s", [-1.0, 0.0, 0.5, 1.0], counts, x_name="cosine").series
+    assert " V12 " in positive.path
+    assert " V12 " not in negative.path
+    assert negative.path.count("V107") == 2  # half as high
 
 
-def test_bars_begin_at_zero():
-    figure = interval_bars("R@1", [("one", Interval(0.5, 0.4, 0.6, 0.95, 9), 0, False), ("pixels", 0.2, 0, True)])
-    assert [(row.at, row.low, row.high) for row in figure.rows] == [(50.0, 40.0, 60.0), (20.0, 20.0, 20.0)]
-    alone = interval_bars("R@1", [("one", Interval(0.5, float("-inf"), float("inf"), 0.95, 1), 0, False)])
-    assert (alone.rows[0].low, alone.rows[0].high) == (50.0, 50.0)
+def test_a_scatter_has_an_axis_that_fits():
+    """From 0.01 to 1 on a logarithmic axis of 42 to 244: 0.1 is in the middle; names are side by side."""
+    points = [(0.01, 0.2, ""), (0.1, 0.6, ""), (1.0, None, "failed")]
+    chart = scatter("margin", points, color=0, summary="")
+    assert [(point.x, point.kind) for point in chart.series[0].points] == [(42, "dot"), (143, "best"), (244, "cross")]
+    assert chart.note == "logarithmic"
+    named = scatter("optimizer", [("adam", 0.2, ""), ("sgd", 0.2, "")], color=0, summary="")
+    assert [tick.text for tick in named.x_ticks] == ["adam", "sgd"]
+    assert [point.kind for point in named.series[0].points] == ["best", "dot"]  # the first of equals
+
+
+def test_bars_begin_at_zero_and_intervals_do_not():
+    entries = [Entry("one", 0, 0.5, 0.4, 0.6), Entry("pixels", 0, 0.45, is_baseline=True)]
+    bars, intervals = (row_chart("R@1", entries, kind=kind) for kind in ("bars", "intervals"))
+    assert [(row.at, row.low, row.high) for row in bars.rows] == [(50.0, 40.0, 60.0), (45.0, None, None)]
+    assert [(row.at, row.low, row.high) for row in intervals.rows] == [(50.0, 0.0, 100.0), (25.0, None, None)]
+    endless = row_chart("R@1", [Entry("one", 0, 0.5, float("-inf"), float("inf"), "no interval")])
+    assert (endless.rows[0].low, endless.rows[0].small) == (None, "no interval")
+
+
+@pytest.mark.parametrize("values", [[0.0], [1.0], [0.99, 1.0], [0.0, 0.001], []])
+def test_an_axis_of_fractions_stays_between_0_and_100(values: list[float]):
+    chart = row_chart("R@1", [Entry(str(x), 0, x) for x in values])
+    assert all(0.0 <= float(tick.text) <= 100.0 for tick in chart.ticks)
+    assert all(0.0 <= row.at <= 100.0 for row in chart.rows if row.at is not None)
+
+
+def test_an_axis_ends_at_its_values_or_at_ticks():
+    loose, tight = (fit_axis([0.13, 0.87], 0, 100, about=4, round_ends=each) for each in (True, False))
+    assert (loose.low, loose.high, tight.low, tight.high) == (0.0, 1.0, 0.13, 0.87)
+    assert [tick.text for tick in tight.ticks] == ["0.2", "0.4", "0.6", "0.8"]
 
 
 def test_numbers_are_written_plainly():

@@ -1,293 +1,83 @@
-"""The page as a file: what it says, what it must never do, and how it is written."""
+"""The page stack: what holds for the report of a run and for the page of a study alike."""
 
 from __future__ import annotations
 
-import json
 import re
-from html.parser import HTMLParser
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
-import torch
 from PIL import Image
 
-from likewise.metrics import Interval
-from likewise.report import Compared, Part, write_report
-from likewise.report.curves import training_charts, weight_charts, weights_note
-from likewise.report.record import differences, read_run
+from likewise.protocols import rank, tournament
+from likewise.report import Compared, Study, StudyFigure, StudyTable, write_report, write_study
+from likewise.report.blocks import Cell, Table, Text
+from likewise.report.page import render
+from tests.report.pages import NASTY, Elements, chromium, needs_browser, without_time
 from tests.report.runs import lines, make_part, make_run, open_test
-
-NASTY = "<b>&\"'</script></style><img src=x onerror=alert(1)>{{ 7*7 }}"
-
-
-class Elements(HTMLParser):
-    """The elements, their attributes and the text of a page."""
-
-    def __init__(self, page: str):
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.text: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_data(self, data: str) -> None:
-        if self.tags[-1:] not in (["script"], ["style"]):
-            self.text.append(data)
+from tests.report.studies import make_study
 
 
-def text_of(page: str) -> str:
-    return " ".join(" ".join(Elements(page).text).split())
-
-
-def without_time(page: str) -> str:
-    return re.sub(r"<time.*?</time>", "", page)
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    return make_run(tmp_path / "run")
-
-
-def test_the_whole_page(run: Path):
+def write_run_page(folder: Path) -> Path:
+    run = make_run(folder / "run")
     open_test(run)
-    parts = [make_part("validation", seed=1), make_part("test", noise=1.2)]
-    page = write_report(run, parts, baselines={"raw pixels": {"R@1": 0.25}}, layout="pca").read_text()
-    text = text_of(page)
-    assert "RAWLoss with convnet on Glyphs" in text
-    assert re.search(
-        r"On test, the nearest neighbor is of the right class for [\d.]+% of 72 queries \(95% interval", text
-    )
-    assert re.search(r"[\d.]+ points (above|below) raw pixels\.", text)
-    assert "over the 12 classes of test, the 12 classes of validation" in text
-    assert "The test set was opened once, after training had ended." in text
-    assert "the final number" in text
-    assert "likewise train --config recipe.yaml --out 'runs/a b'" in text
-    assert "class_path: RAWLoss" in text
-    assert "torch 2.13.0" in text
-    assert "a cpu" in text
-    for kind in ("Best", "Worst", "Random"):
-        assert f"{kind} queries" in text
+    parts = [make_part("validation", classes=4), make_part("test", noise=1.0)]
+    return write_report(run, parts, comparison=[Compared("this", {"R@1": 0.6}, run)], layout="pca")
 
 
-def test_nothing_is_fetched(run: Path):
-    page = write_report(run, [make_part()], layout="pca").read_text()
+def write_study_page(folder: Path) -> Path:
+    return write_study(folder / "study.html", make_study())
+
+
+def write_empty_run_page(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return write_report(folder)
+
+
+def write_empty_study_page(folder: Path) -> Path:
+    return write_study(folder / "study.html", Study("s", planned=4))
+
+
+both = pytest.mark.parametrize("write", [write_run_page, write_study_page])
+
+
+def test_blocks_are_escaped():
+    assert render(Text("a < b")) == '<p class="note">a &lt; b</p>'
+    table = str(render(Table("Scores", ["<i>"], [["a", Cell("<b>", title='"')]])))
+    assert "&lt;i&gt;" in table
+    assert 'title="&#34;"' in table
+    assert "<b>" not in table
+
+
+@both
+def test_nothing_is_fetched(write: Callable[[Path], Path], tmp_path: Path):
+    page = write(tmp_path).read_text()
     found = Elements(page)
     for tag, name, value in found.attributes:
         if name in ("src", "srcset", "poster", "action", "data", "xlink:href", "background"):
-            pytest.fail(f"<{tag} {name}={value[:40]}>")
+            assert value.startswith("data:image/"), f"<{tag} {name}={value[:40]}>"
         if name == "href":
-            assert value.startswith(("#", "data:,")), value
+            assert value.startswith(("#", "data:,", "data:text/csv;")), value[:40]
     assert not {"iframe", "object", "embed", "base", "form"} & set(found.tags)
-    assert [value[:5] for value in re.findall(r"url\((.*?)\)", page)] == ["data:"] * len(re.findall(r"url\(", page))
+    assert all(value.startswith("data:") for value in re.findall(r"url\((.*?)\)", page))
     assert "@import" not in page
-    assert "http://" not in page
-    assert "https://" not in page
+    assert "://" not in page
     policy = next(value for _, name, value in found.attributes if name == "content" and "default-src" in value)
-    assert "default-src 'none'" in policy
+    assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-")
+    names = [value for _, name, value in found.attributes if name == "id"]
+    assert len(names) == len(set(names))
+    assert {value[1:] for _, name, value in found.attributes if name == "href" and value[0] == "#"} <= set(names)
 
 
-def test_names_from_data_are_harmless(tmp_path: Path):
-    run = make_run(tmp_path / "run", loss=NASTY)
-    lines(run / "openings.jsonl", [{"opened": NASTY, "why": NASTY, "model": NASTY, "step": NASTY, "finished": True}])
-    lines(run / "evaluations.jsonl", [{"part": NASTY, "time": NASTY, "model": NASTY, "opening": 1, "metrics": NASTY}])
-    part = make_part(NASTY, classes=4, names=[NASTY + str(n) for n in range(4)], noise=2.0)
-    compared = [Compared(NASTY, {"R@1": 0.5, NASTY: 0.1}, run), Compared("other", {"R@1": 0.4})]
-    page = write_report(
-        run, [part], baselines={NASTY: {"R@1": 0.1}}, comparison=compared, layout="pca", title=NASTY
-    ).read_text()
-    found = Elements(page)
-    assert not {"b", "img"} & set(found.tags)
-    assert found.tags.count("script") == 2  # the page's own and the map's data
-    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
-    assert NASTY in " ".join(found.text)
-    assert "49" not in found.text[0]
+@both
+def test_the_same_input_gives_the_same_bytes(write: Callable[[Path], Path], tmp_path: Path):
+    first, second = (without_time(write(tmp_path / name).read_text()) for name in ("a", "b"))
+    assert first == second
 
 
-def test_the_same_input_gives_the_same_bytes(run: Path, tmp_path: Path):
-    pages = [
-        without_time(write_report(run, [make_part(noise=1.0)], seed=seed, out=tmp_path / "page.html").read_text())
-        for seed in (0, 0, 1)
-    ]
-    assert pages[0] == pages[1]
-    assert pages[0] != pages[2]
-
-
-def test_an_empty_folder_is_said_in_words(tmp_path: Path):
-    text = text_of(write_report(tmp_path).read_text())
-    for sentence in (
-        "Nothing has been measured yet.",
-        "The test set was never opened.",
-        "No curves yet: nothing has been recorded.",
-        "There is no run.yaml",
-        "The command that makes it again is not on record.",
-        "No part was embedded for this report",
-    ):
-        assert sentence in text
-
-
-def test_a_run_without_parts_shows_its_validation(run: Path):
-    text = text_of(write_report(run).read_text())
-    assert "On validation, R@1 is 70.0% and MAP@R is 42.0% at the best epoch, 4" in text
-    assert "Training finished after 4 epochs, 120 steps, 1 min 15 s." in text
-
-
-def test_opening_before_the_end_is_loud(run: Path):
-    open_test(run, finished=False)
-    open_test(run)
-    page = write_report(run, [make_part()], layout="pca").read_text()
-    assert page.count("The test set was opened once before training had ended") == 2  # at the top and at the record
-    assert 'role="alert"' in page
-    assert "opened twice" in text_of(page)
-
-
-def test_test_numbers_without_an_opening_are_loud(run: Path):
-    text = text_of(write_report(run, [make_part("test")], layout="pca").read_text())
-    assert "no opening of the test set is on record" in text
-    text = text_of(write_report(run, [make_part("validation")], layout="pca").read_text())
-    assert "no opening of the test set is on record" not in text
-
-
-def test_an_unfinished_and_a_torn_record(tmp_path: Path):
-    run = make_run(tmp_path / "run", finished=False)
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write('{"kind": "train", "step": 150, "ep')
-    text = text_of(write_report(run).read_text())
-    assert "Training has not ended: the record goes to epoch 4." in text
-    assert "1 line of metrics.jsonl could not be read" in text
-
-
-@pytest.mark.parametrize(("reason", "words"), [("collapsed", "embeddings collapsed"), ("not finite", "was not finite")])
-def test_a_training_that_went_wrong_is_loud(tmp_path: Path, reason: str, words: str):
-    run = make_run(tmp_path / "run", finished=False)
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write(f'{{"kind": "end", "epoch": 2.0, "reason": "{reason}", "message": "See batch.pt."}}\n')
-    page = write_report(run).read_text()
-    assert words in text_of(page)
-    assert "See batch.pt." in text_of(page)
-    assert 'class="alarm"' in page
-
-
-def test_records_of_any_shape_do_no_harm(tmp_path: Path):
-    """What other versions may have written: missing keys, other types."""
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / "run.yaml").write_text("config: null\ncreated: 2026-03-01\nversions: [1]\ndata: null\nloss: null\n")
-    lines(run / "metrics.jsonl", [{"kind": "train"}, {"kind": "val", "epoch": None}, {"kind": "end"}, {}])
-    lines(run / "openings.jsonl", [{}])
-    lines(run / "evaluations.jsonl", [{}, {"metrics": {"R@1": 0.5}}])
-    text = text_of(write_report(run).read_text())
-    assert "It was started from Python" in text
-    (run / "run.yaml").write_text("{")
-    assert "run.yaml cannot be read as YAML." in text_of(write_report(run).read_text())
-
-
-def test_runs_side_by_side(tmp_path: Path):
-    ours, theirs = make_run(tmp_path / "ours"), make_run(tmp_path / "theirs", loss="TripletLoss()", scale=50.0)
-    score = {"R@1": Interval(0.61, 0.58, 0.64, 0.95, 12), "MAP@R": Interval(0.3, 0.28, 0.33, 0.95, 12)}
-    compared = [
-        Compared("raw", score, ours),
-        Compared("triplet", {"R@1": 0.5}, theirs),
-        Compared("paper", {"R@1": 0.7}),
-    ]
-    page = write_report(ours, [make_part()], comparison=compared, layout="pca").read_text()
-    text = text_of(page)
-    assert "3 runs on test, in the order they were given, not ranked." in text
-    assert "58.0–64.0" in text
-    assert "What differs between the runs: 2 settings" in text
-    assert "Below are 2 runs, a color each." in text
-    assert text.count("this run") == 1
-    charts = training_charts([("raw", 0, read_run(ours)), ("triplet", 1, read_run(theirs))])
-    assert [chart.title for chart in charts][:3] == ["Loss", "Validation MAP@R", "Validation R@1"]
-    assert all(len(chart.lines) == 2 for chart in charts)
-    assert charts[0].lines[0].path == charts[0].lines[1].path  # the same shape, on scales of their own
-    assert charts[0].lines[1].points[0][3] == "50"
-    assert [line.name for line in charts[3].lines] == ["all runs: trunk, head", "all runs: proxies"]
-
-
-def looks(folder: Path, *, beside: str | None = None, below: float = 0.0, anchors: int = 8) -> Path:
-    """The lines of a recorder, added to a run's record: the weight moves to fewer and fewer pairs."""
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    for step in (1, 60, 120):
-        share = step / 120
-        row = {"kind": "lens", "step": step, "epoch": step / 30, "samples": 8, "anchors": anchors, "seconds": 0.25}
-        row |= {"positives": 8, "negatives": 48, "zero_positives": 0.0, "zero_negatives": share, "below_zero": below}
-        row |= {"weight_positives": 1.0, "weight_negatives": 3.0, "heaviest_1": 0.2, "heaviest_10": 0.5 + share / 2}
-        row |= {
-            "half": round(30 - 25 * share),
-            "gradient": 10.0 / step,
-            "classes": {"quantiles": [1, 2, 3, 4, 5.0 / step]},
-        }
-        row |= {} if beside is None else {"beside": beside, "agreement": -share, "ratio": 2.0}
-        rows.insert(-1, row)
-    lines(folder / "metrics.jsonl", rows)
-    return folder
-
-
-def test_weights_are_shown_where_they_were_recorded(run: Path):
-    assert "Weights" not in text_of(write_report(run).read_text())
-    text = text_of(write_report(looks(run, beside="NTXentLoss")).read_text())
-    assert "3 steps looked at, in 1.0% of the time." in text
-    charts = {chart.title: chart for chart in weight_charts([("this run", 0, read_run(run))])}
-    assert list(charts) == [
-        "Pairs without weight",
-        "Weight of the heaviest pairs",
-        "Weight on positives",
-        "Pairs that carry half of the weight",
-        "Gradient",
-        "Agreement",
-    ]
-    assert charts["Pairs without weight"].summary == "positives: from 0.0% to 0.0%. negatives: from 0.8% to 100.0%."
-    assert charts["Weight on positives"].summary == "positives: from 25.0% to 25.0%."
-    assert charts["Pairs that carry half of the weight"].note == "of 56"
-    assert charts["Pairs that carry half of the weight"].summary == "pairs: from 30 to 5."
-    gradient = charts["Gradient"]
-    assert [line.name for line in gradient.lines][1:] == ["largest class", "median class", "all classes, NTXentLoss"]
-    assert gradient.note == "norm of what turns embeddings, logarithmic"
-    assert [line.points[0][3] for line in gradient.lines] == ["10", "5", "3", "20"]
-    assert charts["Agreement"].note == "cosine with the gradient of NTXentLoss"
-    assert charts["Agreement"].y_ticks[0].text == "-1"
-    assert all(title in text for title in charts)
-
-
-def test_weights_of_several_runs(run: Path, tmp_path: Path):
-    looks(run, below=0.1, anchors=4)
-    other, without = looks(make_run(tmp_path / "other")), make_run(tmp_path / "without")
-    runs = [(folder.name, n, read_run(folder)) for n, folder in enumerate((run, other, without))]
-    charts = {chart.title: chart for chart in weight_charts(runs)}
-    assert "Positives without weight" in charts
-    assert "Weight of the heaviest 10%" in charts
-    assert [line.name for line in charts["Pairs of negative weight"].lines] == ["run", "other"]
-    assert all(len(chart.lines) == 2 for chart in charts.values())
-    assert weights_note(runs) == "6 steps looked at, in 1.0% of the time; 4 anchors of 8 stand for a batch."
-    assert weights_note([]) == ""
-
-
-def test_differences_leave_out_what_always_differs():
-    one = {"created": "now", "command": "x", "config": {"out": "a", "plan": {"epochs": 3}}, "loss": "A"}
-    two = {"created": "then", "command": "y", "config": {"out": "b", "plan": {"epochs": 4}}, "loss": "A"}
-    assert differences({"one": one, "two": two}) == [("config.plan.epochs", ["3", "4"])]
-
-
-def test_a_part_with_nothing_to_find(run: Path):
-    part = Part("odd", torch.randn(4, 3), torch.arange(4), list("abcd"), lambda i: Image.new("L", (8, 8)))
-    text = text_of(write_report(run, [part], layout="pca").read_text())
-    assert "No query of odd has another image of its class" in text
-    assert "there is nothing to find" in text
-
-
-def test_queries_and_gallery(run: Path):
-    text = text_of(write_report(run, [make_part(roles=True)], layout="pca").read_text())
-    assert "nearest neighbors in the gallery" in text
-    assert "24 queries and a gallery of 48" in text
-
-
-def test_the_old_page_stays_until_the_new_one_is_whole(run: Path, monkeypatch: pytest.MonkeyPatch):
-    page = write_report(run, title="old")
+def test_the_old_page_stays_until_the_new_one_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    page = write_empty_study_page(tmp_path)
     before = page.read_bytes()
 
     def fail(handle: int) -> None:
@@ -295,33 +85,94 @@ def test_the_old_page_stays_until_the_new_one_is_whole(run: Path, monkeypatch: p
 
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(OSError, match="the disk is full"):
-        write_report(run, title="new")
+        write_study(page, Study("new"))
     assert page.read_bytes() == before
-    assert [path.name for path in run.iterdir() if "report" in path.name] == ["report.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["study.html"]
 
 
-def test_bad_arguments_are_refused_in_a_sentence(run: Path):
-    with pytest.raises(ValueError, match="folder must be a run folder, but there is no folder"):
-        write_report(run / "elsewhere")
-    with pytest.raises(ValueError, match="parts must have different names, but they are 'test', 'test'"):
-        write_report(run, [make_part(), make_part()], layout="pca")
-    with pytest.raises(ValueError, match="seed must be a whole number"):
-        write_report(run, seed=-1)
-    with pytest.raises(ValueError, match="layout must be one of"):
-        write_report(run, [make_part()], layout="mds")
+def test_names_in_a_run_are_harmless(tmp_path: Path):
+    run = make_run(tmp_path / "run", loss=NASTY)
+    lines(run / "openings.jsonl", [{"opened": NASTY, "why": NASTY, "model": NASTY, "step": NASTY, "finished": True}])
+    lines(run / "evaluations.jsonl", [{"part": NASTY, "time": NASTY, "model": NASTY, "opening": 1, "metrics": NASTY}])
+    part = make_part(NASTY, classes=4, names=[NASTY + str(n) for n in range(4)], noise=2.0)
+    compared = [Compared(NASTY, {"R@1": 0.5, NASTY: 0.1}, run), Compared("other", {"R@1": 0.4})]
+    page = write_report(run, [part], baselines={NASTY: {"R@1": 0.1}}, comparison=compared, layout="pca", title=NASTY)
+    check_nasty(page, scripts=2, images=0)  # the page's script and the map's data
 
 
-@pytest.mark.slow
-def test_five_thousand_images_stay_below_ten_megabytes(run: Path):
-    """The worst case: noise, which no encoder makes small."""
-    labels = torch.arange(5000) // 10
-    points = torch.nn.functional.one_hot(labels).float() + 0.05 * torch.randn(5000, 500)
-    noise = np.random.default_rng(0).integers(0, 256, (5100, 96, 3), dtype=np.uint8)
+def test_names_in_a_study_are_harmless(tmp_path: Path):
+    rows: list[dict[str, Any]] = [
+        {
+            "method": NASTY + str(n),
+            NASTY: NASTY,
+            "seed": 0,
+            "stage": "final",
+            "status": "done",
+            "test MAP@R": 0.5 - n / 10,
+        }
+        | {"run": NASTY, "command": NASTY, "openings": 1}
+        for n in range(3)
+    ]
+    broken = {**rows[0], "seed": 1, "status": "failed", "error": NASTY}
+    pair = {"a": rows[0]["method"], "b": rows[1]["method"], "sentence": NASTY, "mean": 0.1, "low": 0.05, "high": 0.2}
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script><text>{NASTY}</text></svg>".encode()
+    study = Study(
+        NASTY,
+        NASTY,
+        rows=[*rows, broken],
+        protocol={"name": NASTY, "sentence": NASTY, "source": NASTY, "tuned_on_test": True},
+        tournament=tournament(rows, "test MAP@R", experiment=(NASTY,), notes=(NASTY,)).to_dict(),
+        leaderboard={NASTY: [{**row, "marks": NASTY} for row in rank(rows).rows()]},
+        comparisons=[{**pair, "pairs": 3, "verdict": NASTY}],
+        comparison_note=NASTY,
+        fairness=[{"what": NASTY, "values": {NASTY: {NASTY: [NASTY]}}, "why": NASTY, "severity": "unfair"}],
+        search={
+            NASTY: [{"point": {NASTY: n, "x": NASTY + str(n)}, "value": n / 10, "status": "done"} for n in range(3)]
+        },
+        tables={NASTY: StudyTable([NASTY, NASTY], [[NASTY, NASTY]], NASTY, NASTY, words=True)},
+        figures={NASTY: StudyFigure(svg, NASTY, NASTY)},
+        openings=[{"run": NASTY, "opened": NASTY, "why": NASTY, "finished": False}],
+        command=NASTY,
+        versions=NASTY,
+        hardware=NASTY,
+    )
+    check_nasty(write_study(tmp_path / "study.html", study), scripts=1, images=1)  # nothing can run in an image
 
-    def image(row: int) -> Image.Image:
-        return Image.fromarray(noise[row : row + 96])
 
-    page = write_report(run, [Part("test", points, labels, [f"class {n}" for n in range(500)], image)], layout="pca")
-    assert page.stat().st_size < 10_000_000
-    said = "2,000 of the 5,000 images are on the map, of 200 classes, drawn at random; 3,000 are left out."
-    assert said in text_of(page.read_text())
+def check_nasty(page: Path, *, scripts: int, images: int) -> None:
+    found = Elements(page.read_text())
+    assert "b" not in found.tags
+    assert found.tags.count("script") == scripts
+    assert found.tags.count("img") == images
+    assert not [name for _, name, _ in found.attributes if name.startswith("on")]
+    assert NASTY in " ".join(found.text)
+    assert "49" not in found.text[0]
+
+
+# ---- in a browser
+
+
+@needs_browser
+@pytest.mark.parametrize("write", [write_run_page, write_study_page, write_empty_run_page, write_empty_study_page])
+@pytest.mark.parametrize(("scheme", "ground"), [("1", (250, 250, 248)), ("0", (19, 21, 24))])
+def test_the_console_stays_silent_in_light_and_dark(
+    write: Callable[[Path], Path], scheme: str, ground: tuple[int, int, int], tmp_path: Path
+):
+    """The unchanged page, under its policy."""
+    picture = tmp_path / "page.png"
+    flags = (f"--screenshot={picture}", "--window-size=1000,800", f"--blink-settings=preferredColorScheme={scheme}")
+    result = chromium(tmp_path, write(tmp_path / "page"), *flags)
+    assert "CONSOLE" not in result.stderr
+    with Image.open(picture) as image:
+        colors = image.convert("RGB").getcolors(2**20) or []
+    assert len(colors) > 20  # something is drawn
+    assert max(colors)[1] == ground
+
+
+@needs_browser
+@both
+def test_it_prints(write: Callable[[Path], Path], tmp_path: Path):
+    paper = tmp_path / "page.pdf"
+    result = chromium(tmp_path, write(tmp_path / "page"), f"--print-to-pdf={paper}", "--no-pdf-header-footer")
+    assert "CONSOLE" not in result.stderr
+    assert len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes())) >= 3

@@ -42,7 +42,7 @@ def by_hand(model: Embedder, image: Image.Image) -> np.ndarray:
 
 
 def test_files_bytes_and_pictures_are_the_same(model: Embedder, tmp_path: Path):
-    encoder, image = Encoder(model, images="glyphs"), picture(0, (32, 32))
+    encoder, image = Encoder(model, transform="glyphs"), picture(0, (32, 32))
     image.save(tmp_path / "a.png")
     found = encoder.embed([tmp_path / "a.png", str(tmp_path / "a.png"), (tmp_path / "a.png").read_bytes(), image])
     assert found.shape == (4, 8)
@@ -53,7 +53,7 @@ def test_files_bytes_and_pictures_are_the_same(model: Embedder, tmp_path: Path):
 
 
 def test_flips_average_an_image_and_its_mirror_image(model: Embedder):
-    encoder, image = Encoder(model, images="glyphs"), picture(1)
+    encoder, image = Encoder(model, transform="glyphs"), picture(1)
     mirrored = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     both = encoder.embed([image, mirrored]).sum(axis=0)
     assert np.allclose(encoder.embed([image], flips=True)[0], both / np.linalg.norm(both), atol=2e-3)
@@ -62,14 +62,14 @@ def test_flips_average_an_image_and_its_mirror_image(model: Embedder):
 def test_five_crops_are_the_middle_and_the_corners(model: Embedder):
     """The card says 37 and then 32: corners are 32 x 32 of an image that is 37 high."""
     encoder, image = Encoder(model), picture(2, (37, 37))
-    assert encoder.shown.cache == 37
+    assert encoder.transform.cache == 37
     places = [(2, 2), (0, 0), (5, 0), (0, 5), (5, 5)]
     views = np.stack([by_hand(model, image.crop((x, y, x + 32, y + 32))) for x, y in places])
     mean = views.mean(axis=0)
     found = encoder.embed([image], crops=5)[0]
     assert found @ (mean / np.linalg.norm(mean)) > 0.999
     assert not np.allclose(found, encoder.embed([image])[0], atol=1e-3)
-    whole = Encoder(model, images="glyphs")  # shows everything: its corners are somewhat smaller
+    whole = Encoder(model, transform="glyphs")  # shows everything: its corners are somewhat smaller
     assert not np.allclose(whole.embed([image], crops=5), whole.embed([image]), atol=1e-3)
     with pytest.raises(ValueError, match="crops must be 1 or 5, but it is 3"):
         encoder.embed([image], crops=3)
@@ -88,8 +88,8 @@ def test_maps_pool_to_the_embedding_and_know_their_box(model: Embedder):
 
 def test_an_index_finds_images_by_its_own_copy_of_the_model(file: Path, tmp_path: Path, model: Embedder):
     pictures = [picture(number) for number in range(6)]
-    index = Index.create(tmp_path / "a.index", dim=8, model=file, images="glyphs")
-    index.add(Encoder(model, images="glyphs").embed(pictures), [str(number) for number in range(6)])
+    index = Index.create(tmp_path / "a.index", dim=8, model=file, transform="glyphs")
+    index.add(Encoder(model, transform="glyphs").embed(pictures), [str(number) for number in range(6)])
     file.unlink()
     index = Index.open(tmp_path / "a.index")
     assert index.model_card is not None
@@ -103,11 +103,11 @@ def test_an_index_finds_images_by_its_own_copy_of_the_model(file: Path, tmp_path
 
 
 def test_an_encoder_is_a_model_too(tmp_path: Path, model: Embedder):
-    index = Index.create(tmp_path / "a.index", dim=8, model=Encoder(model, images="glyphs"))
+    index = Index.create(tmp_path / "a.index", dim=8, model=Encoder(model, transform="glyphs"))
     assert index.model is not None
-    assert (index.model.name, index.model.images) == ("convnet", "glyphs")
+    assert (index.model.name, index.model.transform) == ("convnet", "glyphs")
     image = picture(0)
-    assert np.allclose(index.encoder().embed([image]), Encoder(model, images="glyphs").embed([image]), atol=1e-6)
+    assert np.allclose(index.encoder().embed([image]), Encoder(model, transform="glyphs").embed([image]), atol=1e-6)
     with pytest.raises(ValueError, match="dim must be the model's 8, but it is 9"):
         Index.create(tmp_path / "b.index", dim=9, model=Encoder(model))
 

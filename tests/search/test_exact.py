@@ -84,8 +84,8 @@ def test_few_rows_are_copied_and_many_are_struck_out():
     passed = np.arange(10) < 3
     few, many = Part.of(Vectors(units(10, 2)), passed), Part.of(Vectors(units(10, 2)), ~passed)
     assert (few.rows is not None, many.rows is None) == (True, True)
-    assert few.chosen.tolist() == [0, 1, 2]
-    assert many.chosen.tolist() == [3, 4, 5, 6, 7, 8, 9]
+    assert few.selected_rows.tolist() == [0, 1, 2]
+    assert many.selected_rows.tolist() == [3, 4, 5, 6, 7, 8, 9]
     assert (len(few), len(many)) == (3, 7)
 
 

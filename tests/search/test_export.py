@@ -1,4 +1,4 @@
-"""Exported models: every trunk agrees with torch, preprocessing inside agrees with Pillow, and nothing wrong is left."""
+"""ExportedModel models: every trunk agrees with torch, preprocessing inside agrees with Pillow, and nothing wrong is left."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 import yaml
 from PIL import Image
 
-from likewise.data import RECIPES, Augment, CenterCrop
+from likewise.data import TRANSFORMS, Augment, CenterCrop
 from likewise.data.shards import Shape
 from likewise.search import export as room
-from likewise.search.encoder import Shown, shown_to
+from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export import _Graph, _write_graph, export_model
 from likewise.search.export_card import preprocessor, readme
 from likewise.search.export_onnx import onnx_runner
@@ -65,7 +65,7 @@ def test_every_trunk_as_onnx(name: str, tmp_path: Path):
     embedder = lively(Embedder(name, 16, pool="gem" if first else "avg+max", layer_norm=first))
     scale = embedder.preprocessing
     assert scale is not None
-    shown = Shown("small", 40, Augment(36, CenterCrop(36), resize=40, normalize=scale))
+    shown = EvalTransform("small", 40, Augment(36, CenterCrop(36), resize=40, normalize=scale))
     done = _write_graph(_Graph(embedder, shown, False), "onnx", tmp_path, embedder.card())
     assert done.difference <= 1e-4
     run = onnx_runner(tmp_path / "model.onnx")
@@ -90,17 +90,17 @@ def by_hand(image: np.ndarray, side: int, size: int) -> np.ndarray:
 def test_preprocessing_is_pillows():
     """Wide images, which Pillow resizes in the same order, to the byte."""
     chance = np.random.default_rng(0)
-    pixels = Pixels(RECIPES["cub128"].test, 128)
+    pixels = Pixels(TRANSFORMS["cub128"].test, 128)
     for height, width in ((128, 128), (300, 400), (375, 500), (200, 401), (141, 187)):
         image = chance.integers(0, 256, (height, width, 3), np.uint8)
         found = pixels(torch.from_numpy(image)[None])[0].permute(1, 2, 0).numpy() * 255.0
         assert np.array_equal(np.rint(found).astype(np.uint8), by_hand(image, 128, 112)), (height, width)
 
 
-@pytest.mark.parametrize("recipe", sorted(RECIPES))
+@pytest.mark.parametrize("recipe", sorted(TRANSFORMS))
 def test_preprocessing_is_the_evaluations(recipe: str):
     """Long, tall, tiny and whole images; within one level of a byte for each of the two resamplings."""
-    chance, shown = np.random.default_rng(0), RECIPES[recipe]
+    chance, shown = np.random.default_rng(0), TRANSFORMS[recipe]
     pixels = Pixels(shown.test, shown.cache)
     for height, width in ((300, 400), (400, 300), (90, 700), (700, 90), (31, 33), (2, 5), (1, 1), (257, 255)):
         image = chance.integers(0, 256, (height, width, 3), np.uint8)
@@ -122,19 +122,19 @@ def test_orders_and_scales():
 
 def test_chance_is_no_part_of_a_graph():
     with pytest.raises(ValueError, match=r"augment must show the middle of an image and leave nothing to chance"):
-        Pixels(RECIPES["thesis"].train, 256)
+        Pixels(TRANSFORMS["thesis"].train, 256)
 
 
 def test_with_preprocessing_inside(model: Path, tmp_path: Path):
     """Both graphs take bytes of any size and any batch, and give what the encoder gives."""
     from likewise.search.encoder import Encoder
 
-    done = export_model(model, tmp_path / "out", formats=["onnx", "torch"], preprocessing=True, images="glyphs")
+    done = export_model(model, tmp_path / "out", formats=["onnx", "torch"], preprocessing=True, transform="glyphs")
     assert [each.files for each in done] == [("model.onnx",), ("model.pt2",)]
     assert all(each.levels is not None and each.levels <= 2.01 for each in done)
     program = torch.export.load(tmp_path / "out" / "model.pt2").module()
     run = onnx_runner(tmp_path / "out" / "model.onnx")
-    encoder = Encoder.load(model, images="glyphs", device="cpu")
+    encoder = Encoder.load(model, transform="glyphs", device="cpu")
     chance = np.random.default_rng(1)
     for count, height, width in ((1, 32, 32), (3, 50, 80), (2, 33, 200)):
         images = chance.integers(0, 256, (count, height, width, 3), np.uint8)
@@ -144,7 +144,7 @@ def test_with_preprocessing_inside(model: Path, tmp_path: Path):
 
 
 def test_a_program_for_torch_alone(model: Path, tmp_path: Path):
-    [done] = export_model(model, tmp_path / "out", formats=["torch"], images="glyphs")
+    [done] = export_model(model, tmp_path / "out", formats=["torch"], transform="glyphs")
     assert done.difference <= done.tolerance
     texts = {"likewise": ""}
     program = torch.export.load(tmp_path / "out" / "model.pt2", extra_files=texts)
@@ -157,7 +157,7 @@ def test_a_program_for_torch_alone(model: Path, tmp_path: Path):
 def test_onnx_says_what_it_is(model: Path, tmp_path: Path):
     import onnx
 
-    export_model(model, tmp_path / "out", formats=["onnx"], images="glyphs")
+    export_model(model, tmp_path / "out", formats=["onnx"], transform="glyphs")
     read = onnx.load(tmp_path / "out" / "model.onnx")
     onnx.checker.check_model(read)
     [images], [embeddings] = read.graph.input, read.graph.output
@@ -173,7 +173,7 @@ def test_onnx_says_what_it_is(model: Path, tmp_path: Path):
 def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The old file stays, and what differs goes."""
     out = tmp_path / "out"
-    export_model(model, out, formats=["torch"], images="glyphs")
+    export_model(model, out, formats=["torch"], transform="glyphs")
     before, told = (out / "model.pt2").read_bytes(), (out / "export.json").read_text()
 
     def off_by_a_little(path: Path):
@@ -183,7 +183,7 @@ def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pyte
     _torch_runner = room._torch_runner
     monkeypatch.setattr(room, "_torch_runner", off_by_a_little)
     with pytest.raises(ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; it was not kept"):
-        export_model(model, out, formats=["torch"], images="glyphs")
+        export_model(model, out, formats=["torch"], transform="glyphs")
     assert {each.name for each in out.iterdir()} == {"model.pt2", "export.json"}
     assert ((out / "model.pt2").read_bytes(), (out / "export.json").read_text()) == (before, told)
 
@@ -191,7 +191,7 @@ def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pyte
 def test_a_folder_for_hubs(model: Path, tmp_path: Path):
     out = tmp_path / "birds"
     [done] = export_model(
-        model, out, formats=["hub"], images="glyphs", facts={"data": "Glyphs: drawn", "loss": "CircleLoss"}
+        model, out, formats=["hub"], transform="glyphs", facts={"data": "Glyphs: drawn", "loss": "CircleLoss"}
     )
     assert done.difference == 0.0
     assert {each.name for each in out.iterdir()} == {*done.files, "export.json"}
@@ -205,7 +205,7 @@ def test_a_folder_for_hubs(model: Path, tmp_path: Path):
     assert results["dataset"]["name"] == "Glyphs: drawn"
     for heading in ("# birds", "## Metrics", "## Intended use", "## Limitations", "## How to load it"):
         assert f"\n{heading}\n" in text
-    assert 'Encoder.load("model.safetensors", images="glyphs")' in text
+    assert 'Encoder.load("model.safetensors", transform="glyphs")' in text
     assert json.loads((out / "config.json").read_text())["likewise"]["classes"] == ["wren", "owl"]
     assert json.loads((out / "preprocessor_config.json").read_text())["likewise"]["order"] == "L"
 
@@ -213,7 +213,7 @@ def test_a_folder_for_hubs(model: Path, tmp_path: Path):
 def test_a_preprocessor_that_others_read():
     """What an image processor makes of its file, by hand, is what the network is shown."""
     embedder = Embedder("resnet18", 8)
-    shown = shown_to(embedder, "thesis")
+    shown = eval_transform(embedder, "thesis")
     said = preprocessor(shown)
     image = np.random.default_rng(0).integers(0, 256, (400, 500, 3), np.uint8)
     cut = by_hand(image, said["size"]["shortest_edge"], said["crop_size"]["height"])
@@ -226,7 +226,7 @@ def test_a_preprocessor_that_others_read():
 def test_titles_and_facts_cannot_break_the_front_matter():
     embedder = Embedder("convnet", 8)
     card, title = embedder.card(metrics={"R@1": 0.5}), 'a: "b"\n- c # d'
-    text = readme(card, shown_to(embedder, None), images=None, facts={"data": "---"}, title=title)
+    text = readme(card, eval_transform(embedder, None), images=None, facts={"data": "---"}, title=title)
     said = yaml.safe_load(text.split("---\n")[1])
     assert said["model-index"][0]["name"] == title
 
@@ -238,7 +238,7 @@ def test_refusals(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         export_model(model, tmp_path, formats="onnx")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(ImportError, match=r"pip install 'likewise\[export\]'"):
-        export_model(model, tmp_path / "none", images="glyphs")
+        export_model(model, tmp_path / "none", transform="glyphs")
     assert not [*(tmp_path / "none").iterdir()]
 
 
@@ -246,6 +246,6 @@ def test_embeddings_that_are_not_of_unit_length_are_held_to_their_size(tmp_path:
     embedder = lively(Embedder("convnet", 8, normalize=False))
     with torch.no_grad():
         embedder.head.weight *= 1000.0
-    shown = replace(shown_to(embedder, "glyphs"))
+    shown = replace(eval_transform(embedder, "glyphs"))
     done = _write_graph(_Graph(embedder, shown, False), "torch", tmp_path, embedder.card())
     assert done.tolerance > 1e-3

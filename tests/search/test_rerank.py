@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.search.found import Found
+from likewise.search.matches import Matches
 from likewise.search.rerank import KReciprocal, QueryExpansion, expand, k_reciprocal
 
 
@@ -117,14 +117,14 @@ class Collection:
     def vectors(self, ids: np.ndarray) -> np.ndarray:
         return self.all[ids - 100]  # numbers begin at 100
 
-    def search(self, queries: np.ndarray, k: int) -> Found:
+    def search(self, queries: np.ndarray, k: int) -> Matches:
         scores = queries @ self.all.T
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         ids = np.full((len(queries), k), -1, np.int64)
         best = np.full((len(queries), k), -np.inf, np.float32)
         ids[:, : order.shape[1]] = order + 100
         best[:, : order.shape[1]] = np.take_along_axis(scores, order, 1)
-        return Found(ids, best)
+        return Matches(ids, best)
 
 
 def test_a_search_with_k_reciprocal():

@@ -261,12 +261,12 @@ def test_a_copy_of_the_model(place: Place, tmp_path: Path):
     torch.manual_seed(0)
     Embedder("convnet", 8).eval().save(tmp_path / "m.safetensors", metrics={"R@1": 0.5})
     pictures = [Image.fromarray(np.random.default_rng(n).integers(0, 256, (32, 32), np.uint8)) for n in range(4)]
-    index = Index.create(place("drawn"), dim=8, model=tmp_path / "m.safetensors", images="glyphs", root=tmp_path)
+    index = Index.create(place("drawn"), dim=8, model=tmp_path / "m.safetensors", transform="glyphs", root=tmp_path)
     index.add(index.encoder("cpu").embed(pictures), ["a", "b", "c", "d"])
     assert index.encoder("cpu") is index.encoder("cpu")
     assert index.root == tmp_path.resolve()
     assert index.model is not None
-    assert (index.model.name, index.model.images) == ("m.safetensors", "glyphs")
+    assert (index.model.name, index.model.transform) == ("m.safetensors", "glyphs")
     assert index.model_card is not None
     assert index.model_card.metrics == {"R@1": 0.5}
     by_hand = Encoder.load(tmp_path / "m.safetensors", "glyphs", "cpu").embed(pictures)
@@ -275,7 +275,7 @@ def test_a_copy_of_the_model(place: Place, tmp_path: Path):
     like = Index.create_like(index, place("like"))
     assert like.merge(index) == 4
     assert (like.model, like.root, like.column("path")) == (index.model, index.root, ["a", "b", "c", "d"])
-    bare = Index.create(place("bare"), dim=8, model=tmp_path / "m.safetensors", images="glyphs", keep_model=False)
+    bare = Index.create(place("bare"), dim=8, model=tmp_path / "m.safetensors", transform="glyphs", keep_model=False)
     assert (bare.model, bare.model_card is None) == (None, False)
     with pytest.raises(ValueError, match=r"bare has no (copy of its )?model: search it with vectors"):
         bare.search(pictures[0])
@@ -284,7 +284,7 @@ def test_a_copy_of_the_model(place: Place, tmp_path: Path):
         Index.create(place("wrong"), dim=9, model=tmp_path / "m.safetensors")
     with pytest.raises(ValueError, match=r"other must be of the same model, no model, but it is of another one, m\.s"):
         Index.create(place("plain"), dim=8).merge(index)
-    with pytest.raises(ValueError, match="other must show images alike, by None, but it shows them by glyphs"):
+    with pytest.raises(ValueError, match="other must have the transform None, but it has glyphs"):
         Index.create(place("alike"), dim=8, model=tmp_path / "m.safetensors").merge(index)
 
 

@@ -16,10 +16,10 @@ import torch
 from PIL import Image
 
 from likewise.data import BatchLoader, ImageFolder, PerClassSampler, cached
-from likewise.data.recipes import GLYPHS
+from likewise.data.transforms import GLYPHS
 from likewise.losses import ContrastiveLoss, CrossBatchMemory, ProxyAnchorLoss, TripletLoss, WeightedSum
 from likewise.miners import RandomMiner
-from likewise.train import Data, Optimizer, Plan, Schedule, train
+from likewise.train import Data, OptimizerConfig, ScheduleConfig, TrainConfig, train
 from likewise.trunks import Embedder
 
 
@@ -57,9 +57,9 @@ def main(folder: str, cache: str) -> None:
         loss,
         Data(loader, val),
         folder=folder,
-        optimizer=Optimizer("AdamW", lr=1e-3, lrs={"proxies": 1e-2}),
-        schedule=Schedule("step", step=2, gamma=0.5, warmup=0.4),
-        plan=Plan(epochs=5, ema=0.9, clip=1.0, log_every=2, checkpoint_minutes=0.0, trunk_warmup=1),
+        optimizer=OptimizerConfig("AdamW", lr=1e-3, lrs={"proxies": 1e-2}),
+        schedule=ScheduleConfig("step", step=2, gamma=0.5, warmup=0.4),
+        settings=TrainConfig(epochs=5, ema=0.9, clip=1.0, log_every=2, checkpoint_minutes=0.0, trunk_warmup=1),
         resume=(Path(folder) / "run.yaml").exists(),
         device="cpu",
     )

@@ -12,11 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from likewise.train.checkpoint import (
-    chance_tensors,
-    load_chance,
     load_checkpoint,
     load_optimizer,
+    load_rng_state,
     optimizer_tensors,
+    rng_tensors,
     save_checkpoint,
     save_model,
 )
@@ -143,10 +143,10 @@ def test_chance_goes_on():
     for warm in range(3):  # gauss keeps every second number for later
         for _ in range(warm):
             random.gauss(0, 1), np.random.randn(), torch.randn(1)
-        before = chance_tensors()
+        before = rng_tensors()
         expected = draws()
         draws()
-        load_chance({name: tensor.clone() for name, tensor in before.items()})
+        load_rng_state({name: tensor.clone() for name, tensor in before.items()})
         assert draws() == expected
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from likewise.losses import ContrastiveLoss, CrossBatchMemory, MultiSimilarityLoss, ProxyAnchorLoss
-from likewise.train import Data, NotFinite, Optimizer, Plan, Run, Schedule, train
+from likewise.train import Data, NotFinite, OptimizerConfig, Run, ScheduleConfig, TrainConfig, train
 from likewise.train.processes import make_accelerator
 from likewise.train.step import Meter, RecordedStep, Step
 from tests.train.small import Small, linear, measured, pictures, same, small, square, vectors
@@ -124,7 +124,7 @@ def by_hand(model: nn.Module, loss: nn.Module, x: Tensor, sizes: list[int]) -> G
 
 
 def stepped(model: nn.Module, loss: nn.Module, x: Tensor, chunk: int | None, **options) -> tuple[Grads, Step]:
-    accelerator = make_accelerator(Plan(), None, "cpu")
+    accelerator = make_accelerator(TrainConfig(), None, "cpu")
     learned = [each for module in (model, loss) for each in module.parameters() if each.requires_grad]
     optimizer = accelerator.prepare_optimizer(torch.optim.SGD(learned, lr=0.0))
     step = Step(accelerator, model, loss, optimizer, Meter(torch.device("cpu")), chunk=chunk, **options)
@@ -179,7 +179,7 @@ def test_statistics_are_counted_once_for_each_chunk():
 
 
 def stepped_on(model: nn.Module, x: Tensor, chunk: int, loss=lambda e, _: e.square().mean(), **options) -> Step:
-    accelerator = make_accelerator(Plan(), None, "cpu")
+    accelerator = make_accelerator(TrainConfig(), None, "cpu")
     optimizer = accelerator.prepare_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
     step = Step(accelerator, model, loss, optimizer, Meter(torch.device("cpu")), chunk=chunk, **options)
     step([(x, torch.zeros(len(x)))])
@@ -266,7 +266,7 @@ def test_memory_falls_with_the_chunk():
 def test_half_precision(net):
     """Embeddings are of half precision, and so is the gradient that is sent to them, as in a plain step."""
     x = images().float()
-    accelerator = make_accelerator(Plan(precision="bf16"), None, "cpu")
+    accelerator = make_accelerator(TrainConfig(precision="bf16"), None, "cpu")
 
     def grads(chunk: int | None, sizes: list[int]) -> Grads:
         model, loss = make(net, MultiSimilarityLoss, torch.float32)
@@ -289,7 +289,7 @@ def test_scaled_gradients():
     x, scale = images(), 2.0**10
     expected = by_hand(*make(plain_net, proxies, torch.float64), x, [BATCH])
     model, loss = make(plain_net, proxies, torch.float64)
-    accelerator = make_accelerator(Plan(), None, "cpu")
+    accelerator = make_accelerator(TrainConfig(), None, "cpu")
     accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     optimizer = torch.optim.SGD([*model.parameters(), *loss.parameters()], lr=0.0)
     Step(accelerator, model, loss, optimizer, Meter(torch.device("cpu")), chunk=3)([(x, LABELS)])
@@ -336,10 +336,10 @@ def test_only_the_loss_learns():
 
 
 def go(folder, model, loss, batches, val=None, **plan) -> Run:
-    plan = Plan(**{"epochs": 3, "log_every": 1, **plan})
-    settings, schedule = Optimizer("SGD", lr=1e-2, momentum=0.9), Schedule("constant")
+    plan = TrainConfig(**{"epochs": 3, "log_every": 1, **plan})
+    settings, schedule = OptimizerConfig("SGD", lr=1e-2, momentum=0.9), ScheduleConfig("constant")
     data = Data(batches, val)
-    return train(model, loss, data, optimizer=settings, schedule=schedule, plan=plan, folder=folder, device="cpu")
+    return train(model, loss, data, optimizer=settings, schedule=schedule, settings=plan, folder=folder, device="cpu")
 
 
 class Frozen(Small):
@@ -352,7 +352,7 @@ class Frozen(Small):
 
 
 @pytest.mark.parametrize(
-    "plan",
+    "settings",
     [
         {},
         {"accumulate": 2},
@@ -363,11 +363,11 @@ class Frozen(Small):
     ],
     ids=lambda x: " ".join(x) or "plain",
 )
-def test_a_training_is_the_same(tmp_path, plan):
+def test_a_training_is_the_same(tmp_path, settings):
     ends, records = [], []
     for chunk in (None, 3):
         torch.manual_seed(0)
-        run = go(tmp_path / str(chunk), Frozen(), proxies(), pictures(4), pictures(2), chunk=chunk, **plan)
+        run = go(tmp_path / str(chunk), Frozen(), proxies(), pictures(4), pictures(2), chunk=chunk, **settings)
         ends.append(load_file(run.folder / "model.safetensors"))
         records.append([line["loss"] for line in run.metrics("train")])
     assert all(torch.allclose(ends[0][name], ends[1][name], rtol=1e-4, atol=1e-6) for name in ends[0])
@@ -395,7 +395,7 @@ def test_the_same_seed_is_the_same_training(tmp_path):
 
 
 def test_the_number_is_in_the_record(tmp_path):
-    assert go(tmp_path / "run", small(), square, pictures(), chunk=3).description["plan"]["chunk"] == 3
+    assert go(tmp_path / "run", small(), square, pictures(), chunk=3).description["train"]["chunk"] == 3
 
 
 @pytest.mark.parametrize("where", ["loss", "images"])

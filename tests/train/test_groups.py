@@ -15,7 +15,7 @@ from likewise.losses import (
     ProxyNCALoss,
     WeightedSum,
 )
-from likewise.train import Optimizer, parameter_groups
+from likewise.train import OptimizerConfig, parameter_groups
 from likewise.train.groups import make_optimizer
 from likewise.trunks import Embedder
 from tests.train.small import Small, linear
@@ -24,12 +24,12 @@ SUGGESTED = 5e-5  # of MarginLoss, by the thesis
 
 
 def rates(model: nn.Module, loss: object, **settings) -> dict[str, float]:
-    return {group.name: group.lr for group in parameter_groups(model, loss, Optimizer(**settings))}
+    return {group.name: group.lr for group in parameter_groups(model, loss, OptimizerConfig(**settings))}
 
 
 def test_every_parameter_is_in_exactly_one_group():
     model, loss = Small(), WeightedSum({ProxyAnchorLoss(3, 4): 1.0, MarginLoss(num_classes=3): 0.5})
-    groups = parameter_groups(model, loss, Optimizer())
+    groups = parameter_groups(model, loss, OptimizerConfig())
     found = [id(each) for group in groups for each in group.parameters]
     assert sorted(found) == sorted(id(each) for each in [*model.parameters(), *loss.parameters()])
     assert [group.name for group in groups] == ["trunk", "head", "proxies", "beta"]
@@ -40,13 +40,13 @@ def test_an_orphan_is_named():
     model = Small()
     model.forgotten = nn.Linear(2, 2)
     with pytest.raises(ValueError, match=r"must") as refused:
-        parameter_groups(model, None, Optimizer())
+        parameter_groups(model, None, OptimizerConfig())
     assert str(refused.value) == (
         "every parameter must be in one group, but model.forgotten.weight (and 1 more) is in none of 'trunk', 'head': "
         "add it to model.parameter_groups(), or set requires_grad to False"
     )
     model.forgotten.requires_grad_(False)
-    assert [group.name for group in parameter_groups(model, None, Optimizer())] == ["trunk", "head"]
+    assert [group.name for group in parameter_groups(model, None, OptimizerConfig())] == ["trunk", "head"]
 
 
 def test_a_parameter_in_two_groups_is_named():
@@ -55,7 +55,7 @@ def test_a_parameter_in_two_groups_is_named():
             return {**super().parameter_groups(), "again": [self.head.bias]}
 
     with pytest.raises(ValueError, match=r"but model.head.bias is in 'head' and in 'again'$"):
-        parameter_groups(Twice(), None, Optimizer())
+        parameter_groups(Twice(), None, OptimizerConfig())
 
 
 def test_a_parameter_that_model_and_loss_share_is_named():
@@ -66,13 +66,13 @@ def test_a_parameter_that_model_and_loss_share_is_named():
 
     model = linear()
     with pytest.raises(ValueError, match=r"but model.weight is in 'model' and in 'weight'$"):
-        parameter_groups(model, Tied(model.weight), Optimizer())
+        parameter_groups(model, Tied(model.weight), OptimizerConfig())
 
 
 def test_parameters_tied_inside_a_model_are_one():
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     model[1].weight = model[0].weight
-    [group] = parameter_groups(model, None, Optimizer())
+    [group] = parameter_groups(model, None, OptimizerConfig())
     assert group.size == 9 + 3 + 3
 
 
@@ -107,10 +107,10 @@ def test_frozen_parameters_are_in_no_group():
     embedder = Embedder("convnet", 4, freeze_bn=True)
     loss = ProxyAnchorLoss(3, 4)
     loss.proxies.requires_grad_(False)
-    groups = parameter_groups(embedder, loss, Optimizer())
+    groups = parameter_groups(embedder, loss, OptimizerConfig())
     assert [(group.name, len(group.parameters)) for group in groups] == [("trunk", 4), ("head", 2)]
     embedder.trunk.requires_grad_(False)
-    groups = parameter_groups(embedder, loss, Optimizer(lrs={"trunk": 1e-5}))  # a group may be empty
+    groups = parameter_groups(embedder, loss, OptimizerConfig(lrs={"trunk": 1e-5}))  # a group may be empty
     assert [group.name for group in groups] == ["head"]
 
 
@@ -123,7 +123,7 @@ def test_through_a_memory():
 
 def test_two_losses_with_proxies_and_the_same_rate_are_one_group():
     loss = WeightedSum({ProxyAnchorLoss(3, 4): 1.0, ProxyAnchorLoss(5, 4): 1.0})
-    [_, group] = parameter_groups(linear(), loss, Optimizer(lrs={"proxies": 0.5}))
+    [_, group] = parameter_groups(linear(), loss, OptimizerConfig(lrs={"proxies": 0.5}))
     assert (group.name, group.lr, group.size) == ("proxies", 0.5, 32)
 
 
@@ -163,16 +163,16 @@ def test_groups_that_are_no_mapping():
             return [list(self.parameters())]
 
     with pytest.raises(TypeError, match=r"^model.parameter_groups\(\) must return lists .* it returns a list$"):
-        parameter_groups(Listed(), None, Optimizer())
+        parameter_groups(Listed(), None, OptimizerConfig())
 
 
 @pytest.mark.parametrize(
     ("settings", "kind", "options"),
     [
-        (Optimizer("AdamW", betas=(0.8, 0.9), eps=1e-3), torch.optim.AdamW, {"betas": (0.8, 0.9), "eps": 1e-3}),
-        (Optimizer("Adam", betas=(0.8, 0.9), eps=1e-3), torch.optim.Adam, {"betas": (0.8, 0.9), "eps": 1e-3}),
-        (Optimizer("SGD", momentum=0.9), torch.optim.SGD, {"momentum": 0.9}),
-        (Optimizer("RMSprop", momentum=0.9, alpha=0.5), torch.optim.RMSprop, {"momentum": 0.9, "alpha": 0.5}),
+        (OptimizerConfig("AdamW", betas=(0.8, 0.9), eps=1e-3), torch.optim.AdamW, {"betas": (0.8, 0.9), "eps": 1e-3}),
+        (OptimizerConfig("Adam", betas=(0.8, 0.9), eps=1e-3), torch.optim.Adam, {"betas": (0.8, 0.9), "eps": 1e-3}),
+        (OptimizerConfig("SGD", momentum=0.9), torch.optim.SGD, {"momentum": 0.9}),
+        (OptimizerConfig("RMSprop", momentum=0.9, alpha=0.5), torch.optim.RMSprop, {"momentum": 0.9, "alpha": 0.5}),
     ],
     ids=lambda x: getattr(x, "name", ""),
 )
@@ -187,10 +187,10 @@ def test_settings_reach_the_optimizer(settings, kind, options):
 
 def test_nothing_to_learn():
     with pytest.raises(ValueError, match=r"^model must have a parameter that learns"):
-        make_optimizer([], Optimizer())
+        make_optimizer([], OptimizerConfig())
 
 
 def test_sparse_proxies_are_refused():
     loss = NormalizedSoftmaxLoss(4, 3, sampled=2, sparse=True)
     with pytest.raises(ValueError, match="loss must have sparse=False"):
-        parameter_groups(nn.Linear(2, 3), loss, Optimizer())
+        parameter_groups(nn.Linear(2, 3), loss, OptimizerConfig())

@@ -8,14 +8,14 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from likewise.losses import ContrastiveLoss
-from likewise.train import Collapsed, Data, NotFinite, Optimizer, Plan, Run, Schedule, train
+from likewise.train import Collapsed, Data, NotFinite, OptimizerConfig, Run, ScheduleConfig, TrainConfig, train
 from tests.train.small import linear, loader, pictures, small, square, vectors
 
 
 def go(folder, model, loss, batches, val=None, **plan) -> Run:
-    plan = Plan(**{"epochs": 3, **plan})
-    optimizer, schedule, data = Optimizer("SGD", lr=1e-2), Schedule("constant"), Data(batches, val)
-    return train(model, loss, data, optimizer=optimizer, schedule=schedule, plan=plan, folder=folder, device="cpu")
+    plan = TrainConfig(**{"epochs": 3, **plan})
+    optimizer, schedule, data = OptimizerConfig("SGD", lr=1e-2), ScheduleConfig("constant"), Data(batches, val)
+    return train(model, loss, data, optimizer=optimizer, schedule=schedule, settings=plan, folder=folder, device="cpu")
 
 
 def after(calls: int, value: float):
@@ -92,7 +92,7 @@ def test_an_image_that_is_no_number(tmp_path):
 
 def test_a_model_that_exploded(tmp_path):
     """The same with a learning rate that is too high, and the loss of somebody who does not look."""
-    optimizer = Optimizer("SGD", lr=1e30)
+    optimizer = OptimizerConfig("SGD", lr=1e30)
     with pytest.raises(NotFinite, match=r"the loss was"):
         train(linear(), square, Data(vectors(4)), optimizer=optimizer, folder=tmp_path / "run", device="cpu")
     assert not (tmp_path / "run" / "model.safetensors").exists()

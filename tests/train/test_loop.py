@@ -12,20 +12,20 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from likewise.losses import ContrastiveLoss, ProxyAnchorLoss
-from likewise.train import Data, Optimizer, Plan, Run, Schedule, train
+from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, TrainConfig, train
 from likewise.train.checkpoint import load_checkpoint
 from likewise.trunks import Embedder
 from tests.train.small import Batch, linear, measured, pictures, same, small, square, vectors
 
 SETTINGS = {
-    "AdamW": Optimizer("AdamW", lr=1e-2, weight_decay=0.1, betas=(0.8, 0.95)),
-    "Adam": Optimizer("Adam", lr=1e-2, weight_decay=0.1),
-    "RMSprop": Optimizer("RMSprop", lr=1e-3, alpha=0.9, momentum=0.5),
-    "SGD": Optimizer("SGD", lr=1e-2, momentum=0.9),
+    "AdamW": OptimizerConfig("AdamW", lr=1e-2, weight_decay=0.1, betas=(0.8, 0.95)),
+    "Adam": OptimizerConfig("Adam", lr=1e-2, weight_decay=0.1),
+    "RMSprop": OptimizerConfig("RMSprop", lr=1e-3, alpha=0.9, momentum=0.5),
+    "SGD": OptimizerConfig("SGD", lr=1e-2, momentum=0.9),
 }
 
 
-def make(settings: Optimizer, rows: list[dict[str, object]], **flags: bool) -> torch.optim.Optimizer:
+def make(settings: OptimizerConfig, rows: list[dict[str, object]], **flags: bool) -> torch.optim.Optimizer:
     """The optimizer as its settings describe it, written down by hand."""
     if settings.name == "SGD":
         return torch.optim.SGD(rows, momentum=settings.momentum, weight_decay=settings.weight_decay, **flags)
@@ -36,10 +36,12 @@ def make(settings: Optimizer, rows: list[dict[str, object]], **flags: bool) -> t
     return kind(rows, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay, **flags)
 
 
-def go(folder, model, loss, batches, val=None, *, optimizer, schedule=None, plan) -> Run:
-    schedule = schedule or Schedule("constant")
+def go(folder, model, loss, batches, val=None, *, optimizer, schedule=None, settings) -> Run:
+    schedule = schedule or ScheduleConfig("constant")
     data = Data(batches, val)
-    return train(model, loss, data, folder=folder, optimizer=optimizer, schedule=schedule, plan=plan, device="cpu")
+    return train(
+        model, loss, data, folder=folder, optimizer=optimizer, schedule=schedule, settings=settings, device="cpu"
+    )
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -47,7 +49,7 @@ def test_it_is_a_loop_by_hand(tmp_path, name):
     """Trunk, head and proxies at their own rates, a step schedule, clipping."""
     settings = SETTINGS[name]
     rates = {"trunk": settings.lr / 2, "head": settings.lr, "proxies": 0.05}
-    settings = Optimizer(**{**vars(settings), "lrs": {"trunk": rates["trunk"], "proxies": rates["proxies"]}})
+    settings = OptimizerConfig(**{**vars(settings), "lrs": {"trunk": rates["trunk"], "proxies": rates["proxies"]}})
     batches, epochs, clip = pictures(4), 5, 0.5
 
     def begin() -> tuple[nn.Module, nn.Module]:
@@ -82,8 +84,8 @@ def test_it_is_a_loop_by_hand(tmp_path, name):
         loss,
         batches,
         optimizer=settings,
-        schedule=Schedule("step", step=2, gamma=0.5),
-        plan=Plan(epochs=epochs, clip=clip, log_every=1),
+        schedule=ScheduleConfig("step", step=2, gamma=0.5),
+        settings=TrainConfig(epochs=epochs, clip=clip, log_every=1),
     )
     same_flags = {"foreach": True} if name == "RMSprop" else {"fused": True}
     expected, expected_loss, losses = by_hand(**same_flags)
@@ -107,9 +109,9 @@ def test_cosine_and_warmup_by_hand(tmp_path):
         model,
         square,
         batches,
-        optimizer=Optimizer("SGD", lr=0.1, weight_decay=0.0),
-        schedule=Schedule("cosine", warmup=1.0, floor=0.1),
-        plan=Plan(epochs=epochs, log_every=1),
+        optimizer=OptimizerConfig("SGD", lr=0.1, weight_decay=0.0),
+        schedule=ScheduleConfig("cosine", warmup=1.0, floor=0.1),
+        settings=TrainConfig(epochs=epochs, log_every=1),
     )
     expected = linear()
     optimizer = torch.optim.SGD(expected.parameters(), fused=True)
@@ -129,7 +131,13 @@ def test_an_average_by_hand(tmp_path):
     batches, decay, model = pictures(3), 0.8, small()
     expected = small()
     run = go(
-        tmp_path / "run", model, square, batches, batches, optimizer=SETTINGS["SGD"], plan=Plan(epochs=2, ema=decay)
+        tmp_path / "run",
+        model,
+        square,
+        batches,
+        batches,
+        optimizer=SETTINGS["SGD"],
+        settings=TrainConfig(epochs=2, ema=decay),
     )
     optimizer = make(SETTINGS["SGD"], [{"params": list(expected.parameters()), "lr": 1e-2}], fused=True)
     average = {name: each.detach().clone() for name, each in expected.named_parameters()}
@@ -152,8 +160,10 @@ def test_accumulated_batches_are_one_large_one(tmp_path):
     large = [(torch.cat([a[0], b[0]]), torch.cat([a[1], b[1]])) for a, b in zip(parts[::2], parts[1::2], strict=True)]
     first, second = linear(), linear()
     sgd = SETTINGS["SGD"]
-    one = go(tmp_path / "a", first, square, parts, optimizer=sgd, plan=Plan(epochs=2, accumulate=2, log_every=1))
-    other = go(tmp_path / "b", second, square, large, optimizer=sgd, plan=Plan(epochs=2, log_every=1))
+    one = go(
+        tmp_path / "a", first, square, parts, optimizer=sgd, settings=TrainConfig(epochs=2, accumulate=2, log_every=1)
+    )
+    other = go(tmp_path / "b", second, square, large, optimizer=sgd, settings=TrainConfig(epochs=2, log_every=1))
     assert torch.allclose(first.weight, second.weight, atol=1e-6)
     assert [line["step"] for line in one.metrics("train")] == [1, 2, 3, 4, 5, 6]
     losses = [[line["loss"] for line in run.metrics("train")] for run in (one, other)]
@@ -162,7 +172,9 @@ def test_accumulated_batches_are_one_large_one(tmp_path):
 
 def test_the_last_few_make_a_step_of_their_own(tmp_path):
     batches, model = vectors(5), linear()
-    run = go(tmp_path / "a", model, square, batches, optimizer=SETTINGS["SGD"], plan=Plan(epochs=2, accumulate=2))
+    run = go(
+        tmp_path / "a", model, square, batches, optimizer=SETTINGS["SGD"], settings=TrainConfig(epochs=2, accumulate=2)
+    )
     expected = linear()
     optimizer = make(SETTINGS["SGD"], [{"params": list(expected.parameters()), "lr": 1e-2}], fused=True)
     for _ in range(2):
@@ -192,8 +204,8 @@ class Spy(nn.Module):
 def test_only_the_head_learns_at_first(tmp_path):
     model = small()
     spy, start = Spy(model), copy.deepcopy(model)
-    plan = Plan(epochs=4, trunk_warmup=2)
-    go(tmp_path / "run", model, spy, pictures(3), optimizer=SETTINGS["AdamW"], plan=plan)
+    plan = TrainConfig(epochs=4, trunk_warmup=2)
+    go(tmp_path / "run", model, spy, pictures(3), optimizer=SETTINGS["AdamW"], settings=plan)
     trunks, heads = zip(*spy.seen, strict=True)
     assert all(torch.equal(trunk, start.trunk[0].weight) for trunk in trunks[:7])  # six steps, seen before each
     assert all(not torch.equal(a, b) for a, b in pairwise(trunks[6:]))
@@ -208,13 +220,27 @@ def test_gradients_are_wanted_again_after_an_error(tmp_path):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        go(tmp_path / "run", model, broken, pictures(), optimizer=Optimizer(), plan=Plan(epochs=3, trunk_warmup=2))
+        go(
+            tmp_path / "run",
+            model,
+            broken,
+            pictures(),
+            optimizer=OptimizerConfig(),
+            settings=TrainConfig(epochs=3, trunk_warmup=2),
+        )
     assert all(each.requires_grad for each in model.parameters())
 
 
 def test_a_warmup_needs_a_trunk(tmp_path):
     with pytest.raises(ValueError, match=r"^trunk_warmup must be 0 for a model without a group 'trunk', but .*model"):
-        go(tmp_path / "run", linear(), square, vectors(), optimizer=Optimizer(), plan=Plan(trunk_warmup=1))
+        go(
+            tmp_path / "run",
+            linear(),
+            square,
+            vectors(),
+            optimizer=OptimizerConfig(),
+            settings=TrainConfig(trunk_warmup=1),
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -228,7 +254,15 @@ def test_batch_norm(tmp_path, frozen):
     torch.manual_seed(0)
     model = Embedder("convnet", 4, freeze_bn=frozen)
     before = copy.deepcopy(model.state_dict())
-    go(tmp_path / "run", model, ContrastiveLoss(), gray(), gray(), optimizer=SETTINGS["AdamW"], plan=Plan(epochs=2))
+    go(
+        tmp_path / "run",
+        model,
+        ContrastiveLoss(),
+        gray(),
+        gray(),
+        optimizer=SETTINGS["AdamW"],
+        settings=TrainConfig(epochs=2),
+    )
     norms = {name for name in before if ".norms." in name}
     assert norms
     after = model.state_dict()
@@ -239,17 +273,17 @@ def test_batch_norm(tmp_path, frozen):
 def test_channels_last(tmp_path):
     """Another layout in memory, the same numbers but for rounding, for models with and without a save of their own."""
     plain, laid_out = small(), small()
-    go(tmp_path / "a", plain, square, pictures(), optimizer=SETTINGS["SGD"], plan=Plan(epochs=2))
-    plan = Plan(epochs=2, channels_last=True)
-    go(tmp_path / "b", laid_out, square, pictures(), optimizer=SETTINGS["SGD"], plan=plan)
+    go(tmp_path / "a", plain, square, pictures(), optimizer=SETTINGS["SGD"], settings=TrainConfig(epochs=2))
+    plan = TrainConfig(epochs=2, channels_last=True)
+    go(tmp_path / "b", laid_out, square, pictures(), optimizer=SETTINGS["SGD"], settings=plan)
     assert laid_out.trunk[0].weight.is_contiguous(memory_format=torch.channels_last)
     assert torch.allclose(plain.head.weight, laid_out.head.weight, atol=1e-5)
 
 
 def test_channels_last_in_an_embedder(tmp_path):
     model = Embedder("convnet", 4)
-    plan = Plan(epochs=1, channels_last=True)
-    run = go(tmp_path / "run", model, ContrastiveLoss(), gray(), gray(), optimizer=SETTINGS["SGD"], plan=plan)
+    plan = TrainConfig(epochs=1, channels_last=True)
+    run = go(tmp_path / "run", model, ContrastiveLoss(), gray(), gray(), optimizer=SETTINGS["SGD"], settings=plan)
     assert same(Embedder.load(run.folder / "model.safetensors").state_dict(), model.state_dict())
 
 
@@ -262,20 +296,35 @@ def test_half_precision_learns(tmp_path):
 
     model = small()
     batches = pictures(4)
-    adam = Optimizer("Adam", lr=1e-2)
-    run = go(tmp_path / "run", model, loss, batches, batches, optimizer=adam, plan=Plan(epochs=8, precision="bf16"))
+    adam = OptimizerConfig("Adam", lr=1e-2)
+    run = go(
+        tmp_path / "run",
+        model,
+        loss,
+        batches,
+        batches,
+        optimizer=adam,
+        settings=TrainConfig(epochs=8, precision="bf16"),
+    )
     assert set(seen) == {torch.float32}
     losses = [line["loss"] for line in run.metrics("train")]
     assert losses[-1] < 0.5 * losses[0]
     assert model.head.weight.dtype == torch.float32
     exact = small()
-    go(tmp_path / "exact", exact, square, batches, optimizer=adam, plan=Plan(epochs=8))
+    go(tmp_path / "exact", exact, square, batches, optimizer=adam, settings=TrainConfig(epochs=8))
     assert not torch.equal(exact.head.weight, model.head.weight)
 
 
 def test_half_precision_that_needs_a_gpu(tmp_path):
     with pytest.raises(ValueError, match=r"^precision must not be 'fp16' on a CPU"):
-        go(tmp_path / "run", small(), square, pictures(), optimizer=Optimizer(), plan=Plan(precision="fp16"))
+        go(
+            tmp_path / "run",
+            small(),
+            square,
+            pictures(),
+            optimizer=OptimizerConfig(),
+            settings=TrainConfig(precision="fp16"),
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -287,7 +336,7 @@ def test_double_precision_stays_double(tmp_path):
         return square(embeddings, labels)
 
     batches = [(images.double(), labels) for images, labels in vectors()]
-    go(tmp_path / "run", linear().double(), loss, batches, optimizer=SETTINGS["SGD"], plan=Plan(epochs=1))
+    go(tmp_path / "run", linear().double(), loss, batches, optimizer=SETTINGS["SGD"], settings=TrainConfig(epochs=1))
     assert set(seen) == {torch.float64}
 
 
@@ -300,10 +349,10 @@ def test_compiled(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "compile", cheap)
     one, other = small(), small()
-    plan = Plan(epochs=2, compile=True)
-    run = go(tmp_path / "a", one, square, pictures(), pictures(), optimizer=SETTINGS["SGD"], plan=plan)
+    plan = TrainConfig(epochs=2, compile=True)
+    run = go(tmp_path / "a", one, square, pictures(), pictures(), optimizer=SETTINGS["SGD"], settings=plan)
     assert compiled == [one]
-    go(tmp_path / "b", other, square, pictures(), optimizer=SETTINGS["SGD"], plan=Plan(epochs=2))
+    go(tmp_path / "b", other, square, pictures(), optimizer=SETTINGS["SGD"], settings=TrainConfig(epochs=2))
     assert same(one.state_dict(), other.state_dict())
     assert same(load_file(run.folder / "model.safetensors"), other.state_dict())
 
@@ -314,8 +363,8 @@ def test_the_same_seed_is_the_same_training(tmp_path):
 
     def run(name: str, seed: int) -> list[dict[str, object]]:
         model = nn.Sequential(linear(), nn.Dropout(0.5))
-        data, plan = Data(vectors()), Plan(epochs=2, log_every=1)
-        train(model, noisy, data, plan=plan, folder=tmp_path / name, device="cpu", seed=seed)
+        data, plan = Data(vectors()), TrainConfig(epochs=2, log_every=1)
+        train(model, noisy, data, settings=plan, folder=tmp_path / name, device="cpu", seed=seed)
         return measured(tmp_path / name)
 
     torch.manual_seed(5)
@@ -326,7 +375,9 @@ def test_the_same_seed_is_the_same_training(tmp_path):
 
 def test_a_checkpoint_has_everything(tmp_path):
     model, loss = small(), ProxyAnchorLoss(4, 4)
-    run = go(tmp_path / "run", model, loss, pictures(), optimizer=Optimizer(), plan=Plan(epochs=1, ema=0.9))
+    run = go(
+        tmp_path / "run", model, loss, pictures(), optimizer=OptimizerConfig(), settings=TrainConfig(epochs=1, ema=0.9)
+    )
     tensors, state = load_checkpoint(run.folder / "last.safetensors")
     assert set(tensors) == {"model", "loss", "average", "optimizer", "chance 0"}
     assert same(tensors["model"], model.state_dict())

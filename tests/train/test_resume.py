@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from likewise.data import ImageDataset
 from likewise.losses import ContrastiveLoss, CrossBatchMemory, MarginLoss, ProxyAnchorLoss, TripletLoss, WeightedSum
 from likewise.miners import DistanceWeightedMiner, RandomMiner
-from likewise.train import Data, Optimizer, Plan, Run, Schedule, train
+from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, TrainConfig, train
+from likewise.train.checkpoint import load_checkpoint
 from likewise.trunks import Embedder
 from tests.train.small import (
     Broken,
@@ -61,25 +64,45 @@ def proxies() -> nn.Module:
     return ProxyAnchorLoss(6, 4)
 
 
-CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Callable[..., Tensor]], Optimizer, Plan]] = {
-    "memory": (small, lambda: CrossBatchMemory(ContrastiveLoss(), size=20), Optimizer(lr=1e-2), Plan()),
-    "proxies in a memory": (small, lambda: CrossBatchMemory(proxies(), size=20), Optimizer(lr=1e-2), Plan()),
-    "average": (small, proxies, Optimizer("SGD", lr=1e-2, momentum=0.9), Plan(ema=0.7)),
-    "random miner": (small, lambda: TripletLoss(miner=RandomMiner(10)), Optimizer("Adam", lr=1e-2), Plan()),
-    "weighted miner": (small, lambda: MarginLoss(miner=DistanceWeightedMiner()), Optimizer(lr=1e-2), Plan()),
-    "all chances": (Modest, lambda: chancy, Optimizer("RMSprop", lr=1e-3, momentum=0.5), Plan()),
-    "accumulated": (Modest, lambda: chancy, Optimizer(lr=1e-2), Plan(accumulate=2, clip=1.0)),
-    "warm-up": (small, proxies, Optimizer(lr=1e-2, lrs={"trunk": 1e-3}), Plan(trunk_warmup=2, ema=0.5)),
-    "chunks": (Modest, lambda: chancy, Optimizer(lr=1e-2), Plan(chunk=3)),
-    "chunks and norms": (small, proxies, Optimizer(lr=1e-2), Plan(chunk=3, accumulate=2, clip=1.0, ema=0.7)),
-    "half": (small, proxies, Optimizer(lr=1e-2), Plan(precision="bf16")),
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], Callable[..., Tensor]], OptimizerConfig, TrainConfig]] = {
+    "memory": (small, lambda: CrossBatchMemory(ContrastiveLoss(), size=20), OptimizerConfig(lr=1e-2), TrainConfig()),
+    "proxies in a memory": (
+        small,
+        lambda: CrossBatchMemory(proxies(), size=20),
+        OptimizerConfig(lr=1e-2),
+        TrainConfig(),
+    ),
+    "average": (small, proxies, OptimizerConfig("SGD", lr=1e-2, momentum=0.9), TrainConfig(ema=0.7)),
+    "random miner": (
+        small,
+        lambda: TripletLoss(miner=RandomMiner(10)),
+        OptimizerConfig("Adam", lr=1e-2),
+        TrainConfig(),
+    ),
+    "weighted miner": (
+        small,
+        lambda: MarginLoss(miner=DistanceWeightedMiner()),
+        OptimizerConfig(lr=1e-2),
+        TrainConfig(),
+    ),
+    "all chances": (Modest, lambda: chancy, OptimizerConfig("RMSprop", lr=1e-3, momentum=0.5), TrainConfig()),
+    "accumulated": (Modest, lambda: chancy, OptimizerConfig(lr=1e-2), TrainConfig(accumulate=2, clip=1.0)),
+    "warm-up": (small, proxies, OptimizerConfig(lr=1e-2, lrs={"trunk": 1e-3}), TrainConfig(trunk_warmup=2, ema=0.5)),
+    "chunks": (Modest, lambda: chancy, OptimizerConfig(lr=1e-2), TrainConfig(chunk=3)),
+    "chunks and norms": (
+        small,
+        proxies,
+        OptimizerConfig(lr=1e-2),
+        TrainConfig(chunk=3, accumulate=2, clip=1.0, ema=0.7),
+    ),
+    "half": (small, proxies, OptimizerConfig(lr=1e-2), TrainConfig(precision="bf16")),
 }
 
 
 def go(folder: Path, photos, case, at: int | None = None, do=None, **plan) -> Run:
     model, loss, optimizer, base = case
-    plan = Plan(**{**vars(base), "epochs": EPOCHS, "log_every": 2, **plan})
-    schedule = Schedule("cosine", warmup=0.5)
+    plan = TrainConfig(**{**vars(base), "epochs": EPOCHS, "log_every": 2, **plan})
+    schedule = ScheduleConfig("cosine", warmup=0.5)
     data = Data(loader(photos, STEPS), held_out(photos))
     return train(
         model(),
@@ -88,7 +111,7 @@ def go(folder: Path, photos, case, at: int | None = None, do=None, **plan) -> Ru
         folder=folder,
         optimizer=optimizer,
         schedule=schedule,
-        plan=plan,
+        settings=plan,
         device="cpu",
         resume=(folder / "run.yaml").exists(),
     )
@@ -174,7 +197,7 @@ def test_channels_last_goes_on(tmp_path, photos):
 
         return Embedder(build("convnet", in_channels=3), 4)
 
-    case = (embedder, lambda: ContrastiveLoss(), Optimizer("AdamW", lr=1e-2), Plan(channels_last=True))
+    case = (embedder, lambda: ContrastiveLoss(), OptimizerConfig("AdamW", lr=1e-2), TrainConfig(channels_last=True))
     whole = go(tmp_path / "whole", photos, case, epochs=2)
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "cut", photos, case, at=4, do=terminate, epochs=2)
@@ -185,7 +208,7 @@ def test_a_miner_with_a_generator_of_its_own(tmp_path, photos):
     def loss() -> nn.Module:
         return TripletLoss(miner=RandomMiner(10, generator=torch.Generator().manual_seed(3)))
 
-    case = (small, loss, Optimizer(lr=1e-2), Plan())
+    case = (small, loss, OptimizerConfig(lr=1e-2), TrainConfig())
     whole = go(tmp_path / "whole", photos, case)
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "cut", photos, case, at=8, do=terminate)
@@ -206,16 +229,23 @@ def test_a_loader_that_was_looked_at(tmp_path, photos):
         seen.append(labels.tolist())
         return square(embeddings, labels % 4)
 
-    plan = Plan(epochs=1)
-    train(small(), loss, Data(loader(photos, STEPS)), plan=plan, folder=tmp_path / "a", device="cpu")
-    train(small(), loss, looked_at(photos), plan=plan, folder=tmp_path / "b", device="cpu")
+    plan = TrainConfig(epochs=1)
+    train(small(), loss, Data(loader(photos, STEPS)), settings=plan, folder=tmp_path / "a", device="cpu")
+    train(small(), loss, looked_at(photos), settings=plan, folder=tmp_path / "b", device="cpu")
     assert seen[STEPS:] == seen[:STEPS]
 
 
 def test_one_loader_for_two_trainings(tmp_path, photos):
     data = Data(loader(photos, STEPS))
     for name in "ab":
-        train(small(), lambda e, y: square(e, y % 4), data, plan=Plan(epochs=1), folder=tmp_path / name, device="cpu")
+        train(
+            small(),
+            lambda e, y: square(e, y % 4),
+            data,
+            settings=TrainConfig(epochs=1),
+            folder=tmp_path / name,
+            device="cpu",
+        )
     assert measured(tmp_path / "a") == measured(tmp_path / "b")
 
 
@@ -227,7 +257,7 @@ def test_validation_that_is_drawn_at_random(tmp_path, photos):
             small(),
             Interrupted(lambda e, y: square(e, y % 4), at, terminate),
             Data(loader(photos, 3), loader(photos, 2)),
-            plan=Plan(epochs=3),
+            settings=TrainConfig(epochs=3),
             folder=tmp_path / name,
             device="cpu",
             resume=(tmp_path / name / "run.yaml").exists(),
@@ -253,15 +283,15 @@ def plain_loader(kind: str) -> DataLoader:
 
 @pytest.mark.parametrize("do", [terminate, fail], ids=["stopped", "broken"])
 @pytest.mark.parametrize("kind", ["shuffled", "own generator", "sampler"])
-def test_batches_that_cannot_resume_go_on_from_the_end_of_an_epoch(tmp_path, kind, do):
+def test_batches_that_cannot_resume_should_continue_from_the_end_of_an_epoch(tmp_path, kind, do):
     def start(name: str, at: int | None = None) -> Run:
         folder = tmp_path / name
         return train(
             nn.Sequential(linear(), nn.Dropout(0.2)),
             Interrupted(square, at, do),
             Data(plain_loader(kind), vectors(2)),
-            optimizer=Optimizer(lr=1e-2),
-            plan=Plan(epochs=4, log_every=1, checkpoint_minutes=0.0),
+            optimizer=OptimizerConfig(lr=1e-2),
+            settings=TrainConfig(epochs=4, log_every=1, checkpoint_minutes=0.0),
             folder=folder,
             device="cpu",
             resume=(folder / "run.yaml").exists(),
@@ -282,14 +312,16 @@ def load_epoch(folder: Path) -> int:
 
 def simple(folder: Path, **options) -> Run:
     data = Data(vectors(), vectors())
-    return train(linear(), square, data, plan=Plan(epochs=2), folder=folder, device="cpu", **options)
+    return train(linear(), square, data, settings=TrainConfig(epochs=2), folder=folder, device="cpu", **options)
 
 
 def test_a_finished_run_is_returned(tmp_path):
     run = simple(tmp_path / "run")
     files = {file.name: file.read_bytes() for file in run.folder.iterdir()}
     model = linear(5)
-    again = train(model, square, Data(vectors()), plan=Plan(epochs=2), folder=run.folder, device="cpu", resume=True)
+    again = train(
+        model, square, Data(vectors()), settings=TrainConfig(epochs=2), folder=run.folder, device="cpu", resume=True
+    )
     assert again.finished
     assert {file.name: file.read_bytes() for file in run.folder.iterdir()} == files
     assert torch.equal(model.weight, linear(5).weight)
@@ -335,8 +367,24 @@ def test_a_folder_that_another_process_trains_in(tmp_path):
 
 def stopped(folder: Path) -> Run:
     with pytest.raises(Broken):
-        train(linear(), Interrupted(square, 5, fail), Data(vectors()), plan=Plan(epochs=2), folder=folder, device="cpu")
+        train(
+            linear(),
+            Interrupted(square, 5, fail),
+            Data(vectors()),
+            settings=TrainConfig(epochs=2),
+            folder=folder,
+            device="cpu",
+        )
     return Run(folder)
+
+
+def resumed(folder: Path, **options) -> Run:
+    """The same training, which goes to its end."""
+    loss = Interrupted(square, 10**6, fail)
+    settings = TrainConfig(epochs=2)
+    return train(
+        linear(), loss, Data(vectors()), settings=settings, folder=folder, device="cpu", resume=True, **options
+    )
 
 
 def test_a_damaged_checkpoint(tmp_path):
@@ -360,21 +408,106 @@ def test_a_checkpoint_of_another_kind(tmp_path):
 
 def test_a_checkpoint_of_another_model(tmp_path):
     run = stopped(tmp_path / "run")
-    with pytest.raises(ValueError, match=r"^(model|groups) must be") as refused:
-        train(small(), square, Data(pictures()), plan=Plan(epochs=2), folder=run.folder, device="cpu", resume=True)
+    with pytest.raises(ValueError, match=r"must be that of the run, but model.class was Linear") as refused:
+        train(
+            small(),
+            square,
+            Data(pictures()),
+            settings=TrainConfig(epochs=2),
+            folder=run.folder,
+            device="cpu",
+            resume=True,
+        )
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"seed": 1}, {"optimizer": Optimizer(lr=0.5)}, {"schedule": Schedule("constant")}],
+    [{"seed": 1}, {"optimizer": OptimizerConfig(lr=0.5)}, {"schedule": ScheduleConfig("constant")}],
     ids=lambda x: next(iter(x)),
 )
 def test_resuming_something_else_is_refused(tmp_path, changed):
     """run.yaml describes the whole training; one half of it must not be another one."""
     run = stopped(tmp_path / "run")
-    with pytest.raises(ValueError, match=rf"^{next(iter(changed))} must be that of the run"):
+    with pytest.raises(
+        ValueError, match=rf"^the training must be that of the run, but .*{next(iter(changed))}\b.* was "
+    ):
         simple(run.folder, resume=True, **changed)
+
+
+def test_a_change_is_allowed_by_name_and_written_down(tmp_path, monkeypatch):
+    run = stopped(tmp_path / "run")
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 77)  # part of the numbers, but no other training
+    with pytest.warns(UserWarning, match="continued, but"):
+        resumed(run.folder, seed=1, allow_changes=True)
+    notes = [line["message"] for line in run.metrics("note")]
+    assert "continued, but seed was 0 and is 1" in notes
+    assert any(note.startswith("continued, but hardware.threads was ") for note in notes)
+    assert run.finished
+
+
+class Sized(ImageDataset):
+    """Images of one color, which the contents tell."""
+
+    def __init__(self, color: int) -> None:
+        super().__init__("sized", torch.arange(8) // 2, list("abcd"))
+        self.color = color
+
+    def image(self, index: int) -> Image.Image:
+        return Image.new("L", (4, 4), self.color)
+
+    def source(self, index: int) -> str:
+        return f"{index} of color {self.color}"
+
+
+class Colors(Iterable):
+    def __init__(self, color: int) -> None:
+        self.images = Sized(color)
+
+    def __len__(self) -> int:
+        return 3
+
+    def __iter__(self):
+        return iter([(torch.full((8, 6), float(self.images.color)), self.images.labels)] * 3)
+
+
+def test_other_data_and_another_loss_are_refused(tmp_path):
+    def begin(color: int, loss: nn.Module, **options) -> Run:
+        return train(linear(), loss, Data(Colors(color)), folder=tmp_path / "run", device="cpu", **options)
+
+    with pytest.raises(Broken):
+        begin(3, Interrupted(ContrastiveLoss(), 2, fail))
+    with pytest.raises(ValueError, match=r"data.train.fingerprint was \w{64} and is \w{64}"):
+        begin(4, ContrastiveLoss(), resume=True)
+    with pytest.raises(ValueError, match=r"loss was .*ContrastiveLoss\(.*\) and is TripletLoss"):
+        begin(3, TripletLoss(), resume=True)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_metrics_that_are_not_those_of_the_checkpoint(tmp_path, damage):
+    run = stopped(tmp_path / "run")
+    file = run.folder / "metrics.jsonl"
+    content = file.read_bytes()
+    _, state = load_checkpoint(run.folder / "last.safetensors")
+    assert 0 < state["metrics_size"] <= len(content)
+    half = state["metrics_size"] // 2
+    flipped = content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
+    file.write_bytes(content[:half] if damage == "cut" else flipped)
+    with pytest.raises(ValueError, match=r"metrics.jsonl must be as it was left, but [^\n]*$"):
+        resumed(run.folder)
+    with pytest.warns(UserWarning, match="continued, but .*metrics.jsonl"):
+        resumed(run.folder, allow_changes=True)
+    assert run.finished
+
+
+def test_a_flipped_bit_in_a_checkpoint_is_noticed(tmp_path):
+    run = stopped(tmp_path / "run")
+    file = run.folder / "last.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 4
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"is damaged: its tensors have another checksum"):
+        resumed(run.folder)
 
 
 def test_memories_of_several_losses(tmp_path, photos):
@@ -383,7 +516,7 @@ def test_memories_of_several_losses(tmp_path, photos):
             {CrossBatchMemory(ContrastiveLoss(), size=12): 1.0, proxies(): 0.5, MarginLoss(num_classes=6): 0.5}
         )
 
-    case = (small, loss, Optimizer(lr=1e-2, lrs={"proxies": 0.1}), Plan(ema=0.9))
+    case = (small, loss, OptimizerConfig(lr=1e-2, lrs={"proxies": 0.1}), TrainConfig(ema=0.9))
     whole = go(tmp_path / "whole", photos, case)
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "cut", photos, case, at=7, do=terminate)

@@ -84,12 +84,30 @@ def test_lines_are_json_for_everybody(run):
 
 def test_cutting_back(run):
     run.log("train", step=1, epoch=0.1)
-    size = run.size()
+    size, _ = run.seal_metrics()
     run.log("train", step=2, epoch=0.2)
     run.forget_after(size)
     assert [line["step"] for line in run.metrics()] == [1]
     run.forget_after(size + 100)
-    assert run.size() == size
+    assert run.seal_metrics()[0] == size
+
+
+def test_an_opening_whose_evaluation_was_killed_is_counted_once(run):
+    for _ in range(3):  # the evaluation dies each time before close_opening
+        run.record_opening("final", "best", evaluating=True)
+    assert len(run.openings()) == 1
+    run.record_opening("another reason", "best", evaluating=True)
+    run.close_opening()
+    run.record_opening("another reason", "best", evaluating=True)
+    run.record_opening("final", "best")  # in Python, without an evaluation
+    assert [line["why"] for line in run.openings()] == ["final", "another reason", "another reason", "final"]
+
+
+@pytest.mark.parametrize("content", [b"", b"seed: [1, 2", b"\xff\xfe\x00", b"just words"])
+def test_a_damaged_description_is_one_sentence(run, content):
+    (run.folder / "run.yaml").write_bytes(content)
+    with pytest.raises(ValueError, match=r"run.yaml must be the description of a run, but it is [^\n]*$"):
+        _ = run.description
 
 
 class Color(str, Enum):  # noqa: UP042

@@ -16,7 +16,7 @@ import pytest
 import torch
 import yaml
 
-from likewise.train import Data, Plan, Run, Sealed, train
+from likewise.train import Data, Run, Sealed, TrainConfig, train
 from tests.train.small import linear, square, vectors
 
 SECRET = "the secret images"
@@ -196,7 +196,7 @@ def test_training_leaves_it_alone(sealed, tmp_path):
         linear(),
         square,
         Data(vectors(), vectors(), test=sealed),
-        plan=Plan(epochs=1),
+        settings=TrainConfig(epochs=1),
         folder=tmp_path / "run",
         device="cpu",
     )

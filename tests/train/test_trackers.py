@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.train import Data, Plan, train
+from likewise.train import Data, TrainConfig, train
 from tests.train.small import linear, square, vectors
 
 
@@ -30,8 +30,8 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
 
 def test_tensorboard(tmp_path):
     pytest.importorskip("tensorboardX")
-    plan = Plan(epochs=2, log_every=2, trackers=("tensorboard",))
-    run = train(linear(), square, Data(vectors(), vectors()), plan=plan, folder=tmp_path / "run", device="cpu")
+    plan = TrainConfig(epochs=2, log_every=2, trackers=("tensorboard",))
+    run = train(linear(), square, Data(vectors(), vectors()), settings=plan, folder=tmp_path / "run", device="cpu")
     found = scalars(run.folder)
     for kind, name in (("train", "loss"), ("train", "spread"), ("val", "MAP@R"), ("val", "R@1")):
         expected = [(line["step"], line[name]) for line in run.metrics(kind)]
@@ -47,13 +47,13 @@ def test_tensorboard(tmp_path):
 def test_a_second_try_leaves_no_trace(tmp_path):
     """A folder that is refused is not written to, by a tracker neither."""
     pytest.importorskip("tensorboardX")
-    plan = Plan(epochs=1, trackers=("tensorboard",))
+    plan = TrainConfig(epochs=1, trackers=("tensorboard",))
     data = Data(vectors())
-    run = train(linear(), square, data, plan=plan, folder=tmp_path / "run", device="cpu")
+    run = train(linear(), square, data, settings=plan, folder=tmp_path / "run", device="cpu")
     before = sorted(run.folder.rglob("*"))
     time.sleep(1.1)  # a tracker's files are named by the second
     with pytest.raises(FileExistsError):
-        train(linear(), square, data, plan=plan, folder=tmp_path / "run", device="cpu")
+        train(linear(), square, data, settings=plan, folder=tmp_path / "run", device="cpu")
     assert sorted(run.folder.rglob("*")) == before
 
 
@@ -61,7 +61,14 @@ def test_a_second_try_leaves_no_trace(tmp_path):
 def test_a_tracker_that_is_not_installed(tmp_path, monkeypatch, installed):
     monkeypatch.setattr("likewise.train.loop.get_available_trackers", lambda: installed)
     with pytest.raises(ValueError, match=r"must") as refused:
-        train(linear(), square, Data(vectors()), plan=Plan(trackers=("wandb",)), folder=tmp_path / "run", device="cpu")
+        train(
+            linear(),
+            square,
+            Data(vectors()),
+            settings=TrainConfig(trackers=("wandb",)),
+            folder=tmp_path / "run",
+            device="cpu",
+        )
     said = str(refused.value)
     assert said.endswith("but it is 'wandb'")
     assert "of  " not in said
@@ -71,4 +78,11 @@ def test_a_tracker_that_is_not_installed(tmp_path, monkeypatch, installed):
 @pytest.mark.parametrize("name", ["Tensorboard", "all", "", 3])
 def test_a_tracker_that_there_is_not(tmp_path, name):
     with pytest.raises((ValueError, TypeError), match=r"^each of trackers must be one of"):
-        train(linear(), square, Data(vectors()), plan=Plan(trackers=(name,)), folder=tmp_path / "run", device="cpu")
+        train(
+            linear(),
+            square,
+            Data(vectors()),
+            settings=TrainConfig(trackers=(name,)),
+            folder=tmp_path / "run",
+            device="cpu",
+        )

@@ -13,16 +13,16 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from likewise.losses import ContrastiveLoss, MultiSimilarityLoss
 from likewise.metrics import retrieval
-from likewise.train import Data, Optimizer, Plan, Run, Schedule, train
+from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, TrainConfig, train
 from likewise.trunks import Embedder, read_card
 from tests.train.small import linear, pictures, same, small, square, vectors
 
-FAST = Optimizer("Adam", lr=3e-2)
+FAST = OptimizerConfig("Adam", lr=3e-2)
 KEYS = {"R@1", "R@2", "R@4", "R@8", "P@1", "RP", "MAP@R", "MRR", "mAP", "queries", "queries_without_positive"}
 
 
 def go(folder, model, loss, train_on, val=None, **options) -> Run:
-    options = {"optimizer": FAST, "plan": Plan(epochs=2), **options}
+    options = {"optimizer": FAST, "settings": TrainConfig(epochs=2), **options}
     return train(model, loss, Data(train_on, val), folder=folder, device="cpu", **options)
 
 
@@ -48,7 +48,7 @@ class Scripted(nn.Module):
 def test_validation_by_hand(tmp_path):
     """Every line is what the metrics room says of the model at that moment, and the best one is kept."""
     model, batches, val = small(), pictures(3), pictures(2, 12, seed=9)
-    run = go(tmp_path / "run", model, square, batches, val, plan=Plan(epochs=4, metric="R@1"))
+    run = go(tmp_path / "run", model, square, batches, val, settings=TrainConfig(epochs=4, metric="R@1"))
     lines = run.metrics("val")
     assert [line["epoch"] for line in lines] == [0, 1, 2, 3, 4]
     assert [line["step"] for line in lines] == [0, 3, 6, 9, 12]
@@ -76,7 +76,7 @@ def test_the_best_model_is_kept(tmp_path, metric, validations):
         lambda e, _: e.square().mean(),
         vectors(2),
         vectors(1, 16),
-        plan=Plan(epochs=3, metric=metric),
+        settings=TrainConfig(epochs=3, metric=metric),
     )
     lines = run.metrics("val")
     winner = max(range(4), key=lambda place: validations[place])
@@ -94,7 +94,7 @@ def test_the_best_embedder_can_be_loaded(tmp_path):
     chance = torch.Generator().manual_seed(0)
     batch = (torch.rand(8, 1, 8, 8, generator=chance), torch.arange(8) // 2)
     data = Data([batch], [batch], classes=["ä", "b", "c", "d"])
-    run = train(model, ContrastiveLoss(), data, plan=Plan(epochs=1), folder=tmp_path / "run", device="cpu")
+    run = train(model, ContrastiveLoss(), data, settings=TrainConfig(epochs=1), folder=tmp_path / "run", device="cpu")
     card = read_card(run.folder / "best.safetensors")
     best = [line for line in run.metrics("val") if line["best"]][-1]
     assert card.classes == ("ä", "b", "c", "d")
@@ -106,8 +106,8 @@ def test_the_best_embedder_can_be_loaded(tmp_path):
 
 def test_early_stopping(tmp_path):
     model = Scripted([0.5, 0.75, 0.5, 0.75, 0.25, 1.0, 1.0])
-    plan = Plan(epochs=6, patience=2)
-    run = go(tmp_path / "run", model, lambda e, _: e.square().mean(), vectors(2), vectors(1, 16), plan=plan)
+    plan = TrainConfig(epochs=6, patience=2)
+    run = go(tmp_path / "run", model, lambda e, _: e.square().mean(), vectors(2), vectors(1, 16), settings=plan)
     assert [line["best"] for line in run.metrics("val")] == [True, True, False, False]
     [end] = run.metrics("end")
     assert (end["reason"], end["epoch"], end["step"]) == ("early stopping", 3.0, 6)
@@ -116,17 +116,19 @@ def test_early_stopping(tmp_path):
 
 def test_patience_needs_validation(tmp_path):
     for data, plan in (
-        (Data(vectors()), Plan(patience=3)),
-        (Data(vectors(), vectors()), Plan(patience=3, validate_every=0)),
+        (Data(vectors()), TrainConfig(patience=3)),
+        (Data(vectors(), vectors()), TrainConfig(patience=3, validate_every=0)),
     ):
         with pytest.raises(ValueError, match=r"^patience must be None for a training without validation, but it is 3$"):
-            train(linear(), square, data, plan=plan, folder=tmp_path / "run", device="cpu")
+            train(linear(), square, data, settings=plan, folder=tmp_path / "run", device="cpu")
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(("every", "expected"), [(1, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 4]), (9, [0]), (0, [])])
 def test_validate_every(tmp_path, every, expected):
-    run = go(tmp_path / "run", linear(), square, vectors(), vectors(), plan=Plan(epochs=5, validate_every=every))
+    run = go(
+        tmp_path / "run", linear(), square, vectors(), vectors(), settings=TrainConfig(epochs=5, validate_every=every)
+    )
     assert [line["epoch"] for line in run.metrics("val")] == expected
     assert (run.folder / "best.safetensors").exists() == bool(expected)
 
@@ -142,7 +144,7 @@ def test_without_validation(tmp_path):
 
 def test_lines_of_training(tmp_path):
     batches = vectors(5)
-    run = go(tmp_path / "run", linear(), square, batches, plan=Plan(epochs=2, log_every=3))
+    run = go(tmp_path / "run", linear(), square, batches, settings=TrainConfig(epochs=2, log_every=3))
     lines = run.metrics("train")
     assert [line["step"] for line in lines] == [3, 5, 6, 9, 10]  # every third, and at the end of an epoch
     assert [line["epoch"] for line in lines] == [0.6, 1.0, 1.2, 1.8, 2.0]
@@ -154,9 +156,9 @@ def test_spread_by_hand(tmp_path):
     images = 3.0 * torch.stack([angles.cos(), angles.sin()], dim=1)  # lengths do not count
     model = nn.Linear(2, 2, bias=False)
     nn.init.eye_(model.weight)
-    optimizer = Optimizer("SGD", lr=1e-12)
+    optimizer = OptimizerConfig("SGD", lr=1e-12)
     batch = (images, torch.tensor([0, 0, 1, 1]))
-    run = go(tmp_path / "run", model, square, [batch], plan=Plan(epochs=1), optimizer=optimizer)
+    run = go(tmp_path / "run", model, square, [batch], settings=TrainConfig(epochs=1), optimizer=optimizer)
     x, y = angles.cos().mean().item(), angles.sin().mean().item()
     assert run.metrics("train")[0]["spread"] == pytest.approx(1 - x * x - y * y, abs=1e-6)
 
@@ -215,8 +217,8 @@ def test_a_loss_of_ones_own(tmp_path):
         model,
         loss,
         vectors(),
-        plan=Plan(epochs=5),
-        optimizer=Optimizer(lr=1e-2, lrs={"centers": 0.1}),
+        settings=TrainConfig(epochs=5),
+        optimizer=OptimizerConfig(lr=1e-2, lrs={"centers": 0.1}),
     )
     assert run.description["groups"]["centers"] == {"lr": 0.1, "parameters": 16}
     assert loss.centers.abs().max() > 0.1
@@ -242,14 +244,14 @@ def test_a_model_with_another_save(tmp_path):
 
 
 def test_the_description(tmp_path):
-    plan, schedule = Plan(epochs=2, patience=3, trackers=()), Schedule("step", step=3)
+    plan, schedule = TrainConfig(epochs=2, patience=3, trackers=()), ScheduleConfig("step", step=3)
     run = train(
         small(),
         ContrastiveLoss(),
         Data(pictures(), pictures()),
-        plan=plan,
+        settings=plan,
         schedule=schedule,
-        optimizer=Optimizer("RMSprop", lrs={"head": 0.01}),
+        optimizer=OptimizerConfig("RMSprop", lrs={"head": 0.01}),
         folder=tmp_path / "run",
         device="cpu",
         seed=7,
@@ -265,7 +267,7 @@ def test_the_description(tmp_path):
     assert said["optimizer"]["name"] == "RMSprop"
     assert said["optimizer"]["betas"] == [0.9, 0.999]
     assert said["schedule"]["step"] == 3
-    assert said["plan"]["patience"] == 3
+    assert said["train"]["patience"] == 3
     assert said["loss"].startswith("ContrastiveLoss(")
     assert said["data"] == {"train": {"batches": 3}, "val": {"batches": 3}, "test": None}
 
@@ -293,17 +295,17 @@ def square_of_six(embeddings: Tensor, labels: Tensor) -> Tensor:
 
 
 REFUSED = {
-    "metric": Plan(metric="recall"),
-    "tracker": Plan(trackers=("carrier pigeon",)),
-    "graph": Plan(graph=True),
+    "metric": TrainConfig(metric="recall"),
+    "tracker": TrainConfig(trackers=("carrier pigeon",)),
+    "graph": TrainConfig(graph=True),
 }
 
 
-@pytest.mark.parametrize("plan", REFUSED.values(), ids=REFUSED.keys())
-def test_a_refusal_leaves_nothing_behind(tmp_path, plan):
+@pytest.mark.parametrize("config", REFUSED.values(), ids=REFUSED.keys())
+def test_a_refusal_leaves_nothing_behind(tmp_path, config):
     """What is refused can be said again, better, with the same folder."""
     with pytest.raises(ValueError, match=r"must"):
-        go(tmp_path / "run", linear(), square, vectors(), vectors(), plan=plan)
+        go(tmp_path / "run", linear(), square, vectors(), vectors(), settings=config)
     assert not (tmp_path / "run" / "run.yaml").exists()
 
 
@@ -316,13 +318,13 @@ def test_nothing_to_learn_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("device", ["gpu", "CPU", "cuda:17", "tpu"])
 def test_a_device_that_is_not_there(tmp_path, device):
     with pytest.raises((ValueError, RuntimeError), match=r"device must"):
-        train(linear(), square, Data(vectors()), plan=Plan(epochs=1), folder=tmp_path / "run", device=device)
+        train(linear(), square, Data(vectors()), settings=TrainConfig(epochs=1), folder=tmp_path / "run", device=device)
 
 
 def test_the_model_is_left_as_it_was_found(tmp_path):
     model = small().eval()
     model.trunk[1].weight.requires_grad_(False)
-    go(tmp_path / "run", model, square, pictures(), plan=Plan(epochs=2, trunk_warmup=1))
+    go(tmp_path / "run", model, square, pictures(), settings=TrainConfig(epochs=2, trunk_warmup=1))
     assert not model.trunk[1].weight.requires_grad
     assert model.head.weight.requires_grad
     assert not model.training

@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from likewise.train import Data, NotFinite, Optimizer, Plan, Schedule, loop, train
+from likewise.train import Data, NotFinite, OptimizerConfig, ScheduleConfig, TrainConfig, loop, train
 from tests.train.small import Interrupted, draw, linear, loader, terminate, vectors
 
-SETTINGS = Optimizer("SGD", lr=0.05, momentum=0.9, weight_decay=0.0)
+SETTINGS = OptimizerConfig("SGD", lr=0.05, momentum=0.9, weight_decay=0.0)
 
 
 class Centers(nn.Module):
@@ -106,8 +106,8 @@ def main(folder: str, what: str) -> None:
             Interrupted(loss, at, terminate),
             Data(batches, None if what == "late" else vectors(2, seed=7)),
             optimizer=SETTINGS,
-            schedule=Schedule("constant"),
-            plan=Plan(**{"epochs": 2, "log_every": 1, **PLANS.get(what, {})}),
+            schedule=ScheduleConfig("constant"),
+            settings=TrainConfig(**{"epochs": 2, "log_every": 1, **PLANS.get(what, {})}),
             folder=place / what,
             device="cpu",
         )

@@ -18,35 +18,48 @@ if TYPE_CHECKING:
     from likewise.app.build import make_model as make_model
     from likewise.app.build import make_pieces as make_pieces
     from likewise.app.build import this_machine as this_machine
-    from likewise.app.configuration import Split as Split
+    from likewise.app.calibration import RATES as RATES
+    from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
+    from likewise.app.comparisons import ComparisonReport, collect_trainings, compare, leaderboard
+    from likewise.app.conditions import read_conditions
     from likewise.app.configuration import add_group as add_group
     from likewise.app.configuration import add_settings as add_settings
-    from likewise.app.configuration import check as check
     from likewise.app.configuration import configure
     from likewise.app.configuration import dump_configuration as dump_configuration
     from likewise.app.configuration import parse_request as parse_request
     from likewise.app.defaults import Tree as Tree
     from likewise.app.defaults import cache_folder as cache_folder
-    from likewise.app.defaults import defaults_for as defaults_for
-    from likewise.app.defaults import merged as merged
-    from likewise.app.errors import EXPECTED as EXPECTED
+    from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
     from likewise.app.errors import making as making
     from likewise.app.errors import nearest as nearest
     from likewise.app.errors import sentence as sentence
+    from likewise.app.errors import writing as writing
     from likewise.app.evaluation import Evaluation, evaluate, report
     from likewise.app.evaluation import Opening as Opening
     from likewise.app.evaluation import parts_of as parts_of
     from likewise.app.evaluation import scores as scores
     from likewise.app.evaluation import write as write
+    from likewise.app.execute import execute_pack
+    from likewise.app.execution import Execution as Execution
+    from likewise.app.execution import Watch as Watch
+    from likewise.app.exporting import export
+    from likewise.app.images import is_image_source as is_image_source
+    from likewise.app.index_places import check_store as check_store
+    from likewise.app.index_places import open_index, store_index
+    from likewise.app.indexing import (
+        IndexResult,
+        UnreadableImagesError,
+        index_folder,
+        index_vectors,
+        merge_indexes,
+        update_index,
+    )
+    from likewise.app.integrity import Check, check_artifact
+    from likewise.app.layers import allowed_by as allowed_by
     from likewise.app.layers import flags_of as flags_of
     from likewise.app.layers import read_request as read_request
-    from likewise.app.layers import with_paths as with_paths
-    from likewise.app.models import Asked as Asked
-    from likewise.app.models import Chosen as Chosen
-    from likewise.app.models import asked_model as asked_model
-    from likewise.app.models import chosen_model as chosen_model
     from likewise.app.objects import KINDS as KINDS
     from likewise.app.objects import Kind as Kind
     from likewise.app.objects import imported as imported
@@ -55,69 +68,222 @@ if TYPE_CHECKING:
     from likewise.app.objects import needed as needed
     from likewise.app.objects import resolve as resolve
     from likewise.app.runs import open_run as open_run
+    from likewise.app.search_output import MEMBERS as MEMBERS
+    from likewise.app.search_output import TABLE_FORMATS as TABLE_FORMATS
+    from likewise.app.search_output import (
+        answer_rows,
+        answer_shots,
+        cluster_rows,
+        cluster_shots,
+        group_rows,
+        group_shots,
+        write_rows,
+        write_sheet,
+    )
+    from likewise.app.search_output import check_outputs as check_outputs
+    from likewise.app.search_output import item_row as item_row
+    from likewise.app.searching import RERANKS as RERANKS
+    from likewise.app.searching import Answer, Cluster, Match, SearchResult, find_clusters, find_duplicates, search
+    from likewise.app.serving import SERVER_TOKEN as SERVER_TOKEN
+    from likewise.app.serving import SERVING_MODEL as SERVING_MODEL
+    from likewise.app.serving import Service, index_next_to, serve
+    from likewise.app.serving import bind_socket as bind_socket
+    from likewise.app.serving import check_host as check_host
+    from likewise.app.serving import check_server_packages as check_server_packages
+    from likewise.app.serving import choose_token as choose_token
+    from likewise.app.serving import find_served as find_served
+    from likewise.app.serving import index_place as index_place
+    from likewise.app.serving import url_of as url_of
+    from likewise.app.studies import OnStart as OnStart
+    from likewise.app.studies import repeat, run_study, tune
+    from likewise.app.study_file import StudyFile
+    from likewise.app.study_io import find_presets as find_presets
+    from likewise.app.study_io import read_study
+    from likewise.app.study_report import StudyReport
+    from likewise.app.study_table import view_study as view_study
+    from likewise.app.study_transfer import export_study, merge_study, pack_study, run_planned
     from likewise.app.training import resume, train
-    from likewise.app.trials import METRICS as METRICS
-    from likewise.app.trials import run_trial as run_trial
+    from likewise.app.trust import NotAllowed
+    from likewise.app.trust import allow_flags as allow_flags
 
 __all__ = [
+    "Answer",
+    "CalibratedModel",
+    "Check",
+    "Cluster",
+    "ComparisonReport",
+    "EmbeddedFile",
+    "EmbeddingStart",
     "Evaluation",
+    "IndexResult",
+    "Match",
+    "NotAllowed",
+    "SearchResult",
+    "Service",
+    "StudyFile",
+    "StudyReport",
+    "UnreadableImagesError",
     "UserError",
+    "Verification",
+    "answer_rows",
+    "answer_shots",
+    "calibrate",
+    "check_artifact",
+    "cluster_rows",
+    "cluster_shots",
+    "collect_trainings",
+    "compare",
     "configure",
+    "embed_folder",
     "evaluate",
+    "execute_pack",
+    "export",
+    "export_study",
+    "find_clusters",
+    "find_duplicates",
+    "group_rows",
+    "group_shots",
+    "index_folder",
+    "index_next_to",
+    "index_vectors",
+    "leaderboard",
+    "merge_indexes",
+    "merge_study",
+    "open_index",
+    "pack_study",
+    "read_conditions",
+    "read_study",
+    "repeat",
     "report",
     "resume",
+    "run_planned",
+    "run_study",
+    "search",
+    "serve",
+    "store_index",
     "train",
+    "tune",
+    "update_index",
+    "verify",
+    "write_rows",
+    "write_sheet",
 ]
 
 _PLACES = {
-    "Asked": "models",
-    "Chosen": "models",
-    "EXPECTED": "errors",
-    "Evaluation": "evaluation",
     "KINDS": "objects",
+    "MEMBERS": "search_output",
+    "RATES": "calibration",
+    "RERANKS": "searching",
+    "SERVER_TOKEN": "serving",
+    "SERVING_MODEL": "serving",
+    "TABLE_FORMATS": "search_output",
+    "Answer": "searching",
+    "CalibratedModel": "calibration",
+    "Check": "integrity",
+    "Cluster": "searching",
+    "ComparisonReport": "comparisons",
+    "EmbeddedFile": "embedding",
+    "EmbeddingStart": "embedding",
+    "Evaluation": "evaluation",
+    "Execution": "execution",
+    "IndexResult": "indexing",
     "Kind": "objects",
-    "METRICS": "trials",
     "Machine": "build",
-    "UserError": "errors",
+    "Match": "searching",
+    "NotAllowed": "trust",
     "Note": "errors",
+    "OnStart": "studies",
     "Opening": "evaluation",
     "Pieces": "build",
-    "Split": "configuration",
+    "SearchResult": "searching",
+    "Service": "serving",
+    "StudyFile": "study_file",
+    "StudyReport": "study_report",
     "Tree": "defaults",
+    "UnreadableImagesError": "indexing",
+    "UserError": "errors",
+    "Verification": "calibration",
+    "Watch": "execution",
     "add_group": "configuration",
     "add_settings": "configuration",
-    "asked_model": "models",
+    "allow_flags": "trust",
+    "allowed_by": "layers",
+    "answer_rows": "search_output",
+    "answer_shots": "search_output",
+    "bind_socket": "serving",
     "cache_folder": "defaults",
-    "check": "configuration",
-    "chosen_model": "models",
+    "calibrate": "calibration",
+    "check_artifact": "integrity",
+    "check_host": "serving",
+    "check_outputs": "search_output",
+    "check_server_packages": "serving",
+    "check_store": "index_places",
+    "choose_token": "serving",
+    "cluster_rows": "search_output",
+    "cluster_shots": "search_output",
+    "collect_trainings": "comparisons",
+    "compare": "comparisons",
     "configure": "configuration",
-    "defaults_for": "defaults",
     "dump_configuration": "configuration",
+    "embed_folder": "embedding",
     "evaluate": "evaluation",
+    "execute_pack": "execute",
+    "export": "exporting",
+    "export_study": "study_transfer",
+    "find_clusters": "searching",
+    "find_duplicates": "searching",
+    "find_presets": "study_io",
+    "find_served": "serving",
     "flags_of": "layers",
+    "group_rows": "search_output",
+    "group_shots": "search_output",
     "imported": "objects",
+    "index_folder": "indexing",
+    "index_next_to": "serving",
+    "index_place": "serving",
+    "index_vectors": "indexing",
+    "is_image_source": "images",
+    "item_row": "search_output",
     "kind_of": "objects",
+    "leaderboard": "comparisons",
     "make": "objects",
     "make_model": "build",
     "make_pieces": "build",
     "making": "errors",
-    "merged": "defaults",
+    "merge_indexes": "indexing",
+    "merge_study": "study_transfer",
     "nearest": "errors",
     "needed": "objects",
+    "open_index": "index_places",
     "open_run": "runs",
+    "pack_study": "study_transfer",
     "parse_request": "configuration",
     "parts_of": "evaluation",
+    "read_conditions": "conditions",
     "read_request": "layers",
+    "read_study": "study_io",
+    "repeat": "studies",
     "report": "evaluation",
     "resolve": "objects",
     "resume": "training",
-    "run_trial": "trials",
+    "run_planned": "study_transfer",
+    "run_study": "studies",
     "scores": "evaluation",
+    "search": "searching",
     "sentence": "errors",
+    "serve": "serving",
+    "store_index": "index_places",
     "this_machine": "build",
     "train": "training",
-    "with_paths": "layers",
+    "tune": "studies",
+    "update_index": "indexing",
+    "url_of": "serving",
+    "verify": "calibration",
+    "view_study": "study_table",
     "write": "evaluation",
+    "write_rows": "search_output",
+    "write_sheet": "search_output",
+    "writing": "errors",
 }
 """The module of each name."""
 

@@ -18,10 +18,11 @@ from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
 from likewise.app.errors import Note, UserError, making
 from likewise.app.objects import KINDS, imported, make, needed
 from likewise.app.parts import Parts, read_parts
-from likewise.data import RECIPES, BatchLoader, ImageCache, ImageDataset, Recipe, cached, free_memory
+from likewise.app.trust import foreign_names, named_classes
+from likewise.data import TRANSFORMS, BatchLoader, ImageCache, ImageDataset, Transform, cached, free_memory
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
-from likewise.train import Data, Optimizer, Plan, Run, Schedule, Sealed, train
+from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
 from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
@@ -76,21 +77,21 @@ class Pieces:
         name: of the data set.
         optimizer: how parameters follow their gradients.
         schedule: how learning rates change.
-        plan: how long, and what is done on the way.
+        settings: how long, and what is done on the way.
         lens: what looks at the loss on the way, if anything does.
 
     Examples:
         >>> list(Pieces.__dataclass_fields__)
-        ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'plan', 'lens']
+        ['model', 'loss', 'data', 'name', 'optimizer', 'schedule', 'settings', 'lens']
     """
 
     model: Embedder
     loss: nn.Module
     data: Data
     name: str
-    optimizer: Optimizer
-    schedule: Schedule
-    plan: Plan
+    optimizer: OptimizerConfig
+    schedule: ScheduleConfig
+    settings: TrainConfig
     lens: Recorder | None = None
 
     def train(
@@ -100,7 +101,8 @@ class Pieces:
         machine: Machine,
         *,
         resume: bool = False,
-        go_on: Callable[[Mapping[str, Any]], bool] | None = None,
+        allow_changes: bool = False,
+        should_continue: Callable[[Mapping[str, Any]], bool] | None = None,
         keep_start: bool = True,
     ) -> Run:
         """Train what the configuration describes, into the folder of a run."""
@@ -110,49 +112,53 @@ class Pieces:
             self.data,
             optimizer=self.optimizer,
             schedule=self.schedule,
-            plan=self.plan,
+            settings=self.settings,
             folder=folder,
             seed=config["seed"],
             resume=resume,
+            allow_changes=allow_changes,
+            allowed=foreign_names(config),
             device="cpu" if machine.device.type == "cpu" else None,
             config=config,
-            go_on=go_on,
+            should_continue=should_continue,
             lens=self.lens,
             keep_start=keep_start,
         )
 
 
-def make_settings(config: Config) -> tuple[Optimizer, Schedule, Plan]:
+def make_settings(config: Config) -> tuple[OptimizerConfig, ScheduleConfig, TrainConfig]:
     """The settings of a configuration, checked.
 
     Examples:
-        >>> make_settings({"optimizer": {"lr": -1.0}, "schedule": {}, "plan": {}})
+        >>> make_settings({"optimizer": {"lr": -1.0}, "schedule": {}, "train": {}})
         Traceback (most recent call last):
         likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
     """
     with making("--optimizer"):
-        optimizer = Optimizer(**config["optimizer"])
+        optimizer = OptimizerConfig(**config["optimizer"])
     with making("--schedule"):
-        schedule = Schedule(**config["schedule"])
-    with making("--plan"):
-        plan = Plan(**config["plan"])
+        schedule = ScheduleConfig(**config["schedule"])
+    with making("--train"):
+        settings = TrainConfig(**config["train"])
     with making("--lens"):
-        _make_beside(config.get("lens") or {})
-    return optimizer, schedule, plan
+        _make_second_loss(config.get("lens") or {})
+    return optimizer, schedule, settings
 
 
-def _make_beside(said: Config) -> nn.Module | None:
+def _make_second_loss(lens: Config) -> nn.Module | None:
     """The second loss of a lens: one that can do without being trained."""
-    every, spec = whole_number("every", said.get("every", 0), 0), said.get("beside")
+    every, spec = whole_number("every", lens.get("every", 0), 0), lens.get("compare_with")
     if spec is None:
         return None
     if not every:
-        raise ValueError("every must be given together with beside, such as 50, but it is 0")
+        raise ValueError("every must be given together with compare_with, such as 50, but it is 0")
     name, lacks = spec["class_path"].rpartition(".")[2], needed(KINDS["loss"], imported(spec["class_path"]))
-    beside: nn.Module | None = None if lacks else make(KINDS["loss"], spec, {})
-    if beside is None or list(beside.parameters()):
-        raise ValueError(f"beside must be a loss that learns nothing, for nobody trains it, but it is {name}")
-    return beside
+    compare_with: nn.Module | None = None if lacks else make(KINDS["loss"], spec, {})
+    if compare_with is None or list(compare_with.parameters()):
+        raise ValueError(
+            f"compare_with must be a loss that learns nothing, because it is not trained, but it is {name}"
+        )
+    return compare_with
 
 
 def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) -> Pieces:
@@ -175,14 +181,14 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
     parts = read_parts(config["data"], config["split"]) if parts is None else parts
     torch.manual_seed(config["seed"])  # the first weights of the model, and further down of the proxies
     model = make_model(config["model"])
-    store = Store(config, shown_as(config, model), machine)
+    store = Store(config, make_transform(config, model), machine)
     train, val = (each if each is None else store.held(each) for each in store.cut(parts))
     assert train is not None
     loss = make_loss(config, train, model)
     batches = BatchLoader(
         train,
         make_sampler(config, train, machine),
-        store.recipe.train,
+        store.transform.train,
         device=machine.device,
         seed=config["seed"],
         rank=machine.rank,
@@ -207,15 +213,15 @@ def fit_batches(config: Config, parts: Parts, machine: Machine) -> dict[str, Any
         True
     """
     there = len(parts.seen.class_names if parts.classes is None else parts.classes.train)
-    said = _sampler_options(config)
+    options = _sampler_options(config)
     fit = there - there % machine.processes
     if fit < 2:
         raise UserError(f"there must be at least two training classes, but there are {there} in {parts.seen.name}")
-    if said["classes"] <= fit:
+    if options["classes"] <= fit:
         return dict(config)
     if machine.main:
         warnings.warn(
-            f"batches are of {fit} classes x {said['per_class']} images: there are only {there} training classes",
+            f"batches are of {fit} classes x {options['per_class']} images: there are only {there} training classes",
             Note,
             stacklevel=2,
         )
@@ -246,17 +252,17 @@ def _sampler_options(config: Config) -> dict[str, Any]:
     return defaults | (spec.get("init_args") or {})
 
 
-def make_model(said: Config) -> Embedder:
+def make_model(settings: Config) -> Embedder:
     """The network of a configuration.
 
     Examples:
         >>> make_model({"trunk": "convnet", "weights": None, "dim": 8, "in_channels": None}).dim
         8
     """
-    said = dict(said)
-    name, weights, in_channels, dim = (said.pop(key) for key in ("trunk", "weights", "in_channels", "dim"))
+    options = dict(settings)
+    name, weights, in_channels, dim = (options.pop(key) for key in ("trunk", "weights", "in_channels", "dim"))
     with making("the model"), _packages_named(name, weights):
-        return Embedder(build(name, weights=weights, in_channels=in_channels), dim, **said)
+        return Embedder(build(name, weights=weights, in_channels=in_channels), dim, **options)
 
 
 @contextmanager
@@ -274,18 +280,18 @@ def _packages_named(trunk: str, weights: str | None) -> Iterator[None]:
         ) from missing
 
 
-def shown_as(config: Config, model: Embedder) -> Recipe:
+def make_transform(config: Config, model: Embedder) -> Transform:
     """How images are shown to a model.
 
     Examples:
-        >>> config = {"images": "glyphs", "plan": {"channels_last": False}}
-        >>> shown_as(config, Embedder("convnet", 8)).test.normalize.order
+        >>> config = {"transform": "glyphs", "train": {"channels_last": False}}
+        >>> make_transform(config, Embedder("convnet", 8)).test.normalize.order
         'L'
     """
-    recipe = RECIPES[config["images"]]
+    transform = TRANSFORMS[config["transform"]]
     if model.preprocessing is None:
-        return recipe
-    return recipe.using(model.preprocessing, channels_last=bool(config["plan"]["channels_last"]))
+        return transform
+    return transform.using(model.preprocessing, channels_last=bool(config["train"]["channels_last"]))
 
 
 def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module:
@@ -298,7 +304,8 @@ def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module
         ProxyNCALoss(num_classes=143, embedding_dim=8, scale=1.0)
     """
     values: dict[str, Any] = {"num_classes": len(train.class_names), "embedding_dim": model.dim}
-    if "LanguageGuidance" in str(config["loss"]):
+    names = [name for _, name in named_classes(config["loss"])]
+    if any("class_embeddings" in needed(KINDS["loss"], imported(name)) for name in names):
         with making("the language embeddings of the classes"):
             values["class_embeddings"] = class_embeddings(train.class_names)
     with making("the loss"):
@@ -311,16 +318,16 @@ def make_lens(config: Config, loss: nn.Module) -> Recorder | None:
 
     Examples:
         >>> from likewise.losses import CircleLoss
-        >>> make_lens({"lens": {"every": 50, "beside": {"class_path": "likewise.losses.NCALoss"}}}, CircleLoss())
-        Recorder(every=50, beside=NCALoss(scale=1.0))
+        >>> make_lens({"lens": {"every": 50, "compare_with": {"class_path": "likewise.losses.NCALoss"}}}, CircleLoss())
+        Recorder(every=50, compare_with=NCALoss(scale=1.0))
     """
-    said = config.get("lens") or {}  # runs of before have none
-    if not said.get("every"):
+    lens = config.get("lens") or {}  # runs of before have none
+    if not lens.get("every"):
         return None
     from likewise.analysis import Recorder
 
     with making("--lens"):
-        return Recorder(loss, said["every"], _make_beside(said))
+        return Recorder(loss, lens["every"], _make_second_loss(lens))
 
 
 def make_sampler(config: Config, train: ImageDataset, machine: Machine) -> Any:
@@ -344,12 +351,14 @@ class Store:
     """Where decoded images are kept and held.
 
     Examples:
-        >>> Store({"cache": None, "cache_on": "disk"}, RECIPES["glyphs"], Machine(torch.device("cpu"))).recipe.cache
+        >>> Store(
+        ...     {"cache": None, "cache_on": "disk"}, TRANSFORMS["glyphs"], Machine(torch.device("cpu"))
+        ... ).transform.cache
         32
     """
 
     config: Config
-    recipe: Recipe
+    transform: Transform
     machine: Machine
 
     def cut(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
@@ -370,7 +379,7 @@ class Store:
         """Images, decoded once; those that cannot be read are left out and named."""
         with making("the images"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*images of .* cannot be read")
-            stored = cached(dataset, cache_folder(self.config["cache"]), size=self.recipe.cache, skip_broken=True)
+            stored = cached(dataset, cache_folder(self.config["cache"]), size=self.transform.cache, skip_broken=True)
             broken = stored.broken
             if not broken:
                 return stored
@@ -407,7 +416,7 @@ class Store:
         everything = [
             range(start, min(start + EVALUATED_AT_ONCE, count)) for start in range(0, count, EVALUATED_AT_ONCE)
         ]
-        return BatchLoader(images, everything, self.recipe.test, device=self.machine.device)
+        return BatchLoader(images, everything, self.transform.test, device=self.machine.device)
 
 
 def _of_classes(images: ImageCache, classes: Sequence[int]) -> ImageCache:

@@ -17,9 +17,10 @@ from likewise.app.errors import UserError, sentence
 from likewise.app.layers import stack, with_paths
 from likewise.app.objects import imported, kind_of, needed
 from likewise.app.options import check_options, flag
-from likewise.data import RECIPES
+from likewise.app.trust import check_names
+from likewise.data import TRANSFORMS
 from likewise.schema import SCHEMA, upgrade
-from likewise.train import Optimizer, Plan, Schedule
+from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ class Setting:
 SETTINGS: Mapping[str, Setting] = {
     "data": Setting(Any, "a name that `likewise datasets` lists; --data.help NAME shows its options"),
     "split": Setting(Split),
-    "images": Setting(
-        Literal[tuple(RECIPES)],
-        f"how images are cropped and shown: {', '.join(RECIPES)} (cub128; glyphs for Glyphs)",
+    "transform": Setting(
+        Literal[tuple(TRANSFORMS)],
+        f"crops, augmentation and scaling of images: {', '.join(TRANSFORMS)} (cub128; glyphs for Glyphs)",
     ),
     "model": Setting(Model),
     "loss": Setting(
@@ -130,13 +131,13 @@ SETTINGS: Mapping[str, Setting] = {
     "sampler": Setting(
         Any, "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
     ),
-    "optimizer": Setting(Optimizer),
-    "schedule": Setting(Schedule),
-    "plan": Setting(Plan),
+    "optimizer": Setting(OptimizerConfig),
+    "schedule": Setting(ScheduleConfig),
+    "train": Setting(TrainConfig),
     "lens.every": Setting(
         int, "steps between two looks at where the loss puts its weight, such as 50; 0 for none", default=0
     ),
-    "lens.beside": Setting(nn.Module | None, "a second loss, whose gradient is compared with that of the loss"),
+    "lens.compare_with": Setting(nn.Module | None, "a second loss, whose gradient is compared with that of the loss"),
     "seed": Setting(int, "of everything that is left to chance", default=0),
     "out": Setting(str | None, "the run's folder (default: runs/DATA-TRUNK-LOSS-NUMBER)"),
     "cache": Setting(str | None, "where decoded images are kept (default: LIKEWISE_CACHE, or ~/.cache/likewise)"),
@@ -167,7 +168,7 @@ def add_settings(parser: ArgumentParser, tree: Tree) -> None:
     Examples:
         >>> parser = ArgumentParser()
         >>> add_settings(parser, {})
-        >>> parser.get_defaults().plan.epochs
+        >>> parser.get_defaults().train.epochs
         20
     """
     for name, setting in SETTINGS.items():
@@ -222,12 +223,15 @@ def _classes(tree: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
         yield from _classes(inner.get("loss") if isinstance(inner, dict) else None, depth + 1)
 
 
-def configure(settings: Mapping[str, Any] | None = None, *, files: Sequence[str | Path] = ()) -> Tree:
+def configure(
+    settings: Mapping[str, Any] | None = None, *, files: Sequence[str | Path] = (), allow: Collection[str] = ()
+) -> Tree:
     """A complete configuration from settings, which are named like those of a configuration file.
 
     Args:
         settings: values by name, with dots for nesting; a class is given by its name or import path.
         files: YAML files, later ones over earlier ones; settings win over files.
+        allow: packages, modules and classes that may be imported besides the listed ones: ``("my_package",)``.
 
     Examples:
         >>> config = configure({"data": "Glyphs", "loss": "CircleLoss", "loss.gamma": 64})
@@ -235,10 +239,10 @@ def configure(settings: Mapping[str, Any] | None = None, *, files: Sequence[str 
         ('likewise.losses.CircleLoss', 64.0)
     """
     pairs = [(tuple(name.split(".")), value) for name, value in (settings or {}).items()]
-    return parse_request(stack(files, pairs))
+    return parse_request(stack(files, pairs, allow), allow)
 
 
-def parse_request(given: Tree) -> Tree:
+def parse_request(given: Tree, allow: Collection[str] = ()) -> Tree:
     """The complete configuration for what files and flags say, in plain values.
 
     Examples:
@@ -246,21 +250,22 @@ def parse_request(given: Tree) -> Tree:
         >>> parse_request(read_request(["--data", "Glyphs", "--loss.alpha", "3"]))["loss"]["init_args"]["alpha"]
         3.0
     """
-    return _require(complete(given))
+    return _require(complete(given, allow))
 
 
-def complete(given: Tree) -> Tree:
+def complete(given: Tree, allow: Collection[str] = ()) -> Tree:
     """What files and flags say, checked, over the defaults that go with it; data need not be given.
 
     Examples:
         >>> complete({})["model"]["trunk"]
         'efficientnet_lite0'
     """
+    check_names(given, allow)
     checked = check_options(merged(CLASSES, given), HINTS)
-    return _parse(merged(defaults_for(checked), checked))
+    return _parse(merged(defaults_for(checked), checked), allow)
 
 
-def dump_configuration(given: Tree) -> str:
+def dump_configuration(given: Tree, allow: Collection[str] = ()) -> str:
     """The configuration for what files and flags say as YAML, in the form that ``--config`` takes.
 
     Examples:
@@ -271,10 +276,10 @@ def dump_configuration(given: Tree) -> str:
           class_path: likewise.data.Glyphs
         ...
     """
-    return str(yaml.safe_dump(complete(given), sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(complete(given, allow), sort_keys=False, allow_unicode=True))
 
 
-def check(tree: Tree) -> Tree:
+def check(tree: Tree, allow: Collection[str] = ()) -> Tree:
     """A configuration that was written down before, in any schema, checked and completed.
 
     Examples:
@@ -286,11 +291,12 @@ def check(tree: Tree) -> Tree:
     except ValueError as error:
         raise UserError(str(error)) from error
     del present["schema"]
-    return _require(_parse(check_options(with_paths(present), HINTS)))
+    return _require(_parse(check_options(with_paths(present, allow=allow), HINTS), allow))
 
 
-def _parse(tree: Tree) -> Tree:
+def _parse(tree: Tree, allow: Collection[str]) -> Tree:
     """A configuration with every default in it, as plain values."""
+    check_names(tree, allow)  # jsonargparse imports every class that it sees
     parser = ArgumentParser(exit_on_error=False)
     add_settings(parser, tree)
     try:

@@ -17,7 +17,7 @@ Config: TypeAlias = Mapping[str, Any]
 """The same, only read."""
 
 PHOTOGRAPHS: Mapping[str, Any] = {
-    "images": "cub128",
+    "transform": "cub128",
     "model": {"trunk": "efficientnet_lite0", "weights": "imagenet", "dim": 512, "freeze_bn": True},
     "loss": {"class_path": "likewise.losses.MultiSimilarityLoss"},
     "sampler": {"class_path": "likewise.data.PerClassSampler"},
@@ -54,7 +54,7 @@ RULES = (
     Rule(
         "data",
         "likewise.data.Glyphs",
-        {"images": "glyphs", "model": {"trunk": "convnet", "dim": 64}, "optimizer": {"lr": 1e-3}},
+        {"transform": "glyphs", "model": {"trunk": "convnet", "dim": 64}, "optimizer": {"lr": 1e-3}},
     ),
     Rule("model.trunk", "convnet", {"model": {"weights": None}}),  # nobody has published any
     Rule("model.trunk", "timm:*", {"model": {"weights": "pretrained"}}),

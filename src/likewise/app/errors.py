@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 
 class UserError(Exception):
@@ -76,6 +78,23 @@ def sentence(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def require_package(module: str, extra: str, what: str) -> None:
+    """Raise a `UserError` if a package is not installed.
+
+    Args:
+        module: what is imported.
+        extra: the extra of likewise that installs it.
+        what: what needs it.
+
+    Examples:
+        >>> require_package("nowhere", "study", "a comparison")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: a comparison needs nowhere: pip install 'likewise[study]'
+    """
+    if find_spec(module) is None:
+        raise UserError(f"{what} needs {module}: pip install 'likewise[{extra}]'")
+
+
 def ours(error: BaseException) -> bool:
     """Whether an error was raised by this library itself, which refuses in sentences, and not further inside.
 
@@ -87,3 +106,22 @@ def ours(error: BaseException) -> bool:
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     return place is not None and str(place.tb_frame.f_globals.get("__name__", "")).startswith("likewise.")
+
+
+@contextmanager
+def writing(out: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an error of the file system, such as a full disk, into a `UserError` that names what was to be written.
+
+    Examples:
+        >>> with writing("a.npz"):
+        ...     raise PermissionError(13, "Permission denied", "a.npz.chunks")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: a.npz cannot be written: a.npz.chunks: Permission denied
+    """
+    try:
+        yield
+    except BrokenPipeError:  # the reader of the output has ended
+        raise
+    except OSError as refusal:
+        reason = refusal.strerror if refusal.filename is None and refusal.strerror else sentence(refusal)
+        raise UserError(f"{os.fspath(out)} cannot be written: {reason}") from refusal

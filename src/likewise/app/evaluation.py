@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from likewise.app.build import Machine, Store, shown_as, this_machine
+from likewise.app.build import Machine, Store, make_transform, this_machine
 from likewise.app.defaults import Config
 from likewise.app.errors import Note, UserError, making
 from likewise.app.parts import read_parts
@@ -72,20 +72,21 @@ def parts_of(
     with making(f"the model {file}"):
         embedder = Embedder.load(file).to(machine.device)
     parts = read_parts(config["data"], config["split"])
-    store = Store(config, shown_as(config, embedder), machine)
+    store = Store(config, make_transform(config, embedder), machine)
     sealed = store.sealed(parts)
     if test is not None and sealed is None:
         raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
     _, val = store.cut(parts)
     made = [] if val is None else [_embedded("validation", embedder, store.held(val), store)]
     if test is not None and sealed is not None:
-        images = sealed.open(run, test.why, model=file.stem if file.parent == run.folder else str(file))
+        name = file.stem if file.parent == run.folder else str(file)
+        images = sealed.open(run, test.why, model=name, evaluating=True)
         made.append(_embedded("test", embedder, images, store))
     return made
 
 
 def _embedded(name: str, model: Embedder, images: ImageCache, store: Store) -> Part:
-    found = embed(model, store.in_order(images), precision=store.config["plan"]["precision"])
+    found = embed(model, store.in_order(images), precision=store.config["train"]["precision"])
     return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query)
 
 
@@ -135,6 +136,7 @@ def evaluate(
     model: str | None = None,
     test: str | None = None,
     machine: Machine | None = None,
+    allow: Collection[str] = (),
 ) -> Evaluation:
     """Measure a run's model on its validation classes, and on the sealed test set if that is to be opened.
 
@@ -143,46 +145,53 @@ def evaluate(
         model: ``"best"`` (default), ``"last"`` (the end of training), or a file.
         test: why the test set is opened, for the record; ``None`` leaves it sealed.
         machine: where to compute; by default what Accelerate finds.
+        allow: a package of the user's own whose data set the run names; its loss is never imported.
 
     Examples:
         >>> evaluate("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
-    from likewise.app.training import config_of  # a parser, which trials do without
+    from likewise.app.training import evaluation_config_of  # a parser, which trials do without
 
-    begun = run if isinstance(run, Run) else open_run(Path(run))
-    config, file = config_of(begun), model_file(begun, model)
+    run = run if isinstance(run, Run) else open_run(Path(run))
+    config, file = evaluation_config_of(run, allow), model_file(run, model)
     opening = None if test is None else Opening(test)
-    parts = parts_of(begun, config, this_machine() if machine is None else machine, model=model, test=opening)
+    parts = parts_of(run, config, this_machine() if machine is None else machine, model=model, test=opening)
     if not parts:
-        raise UserError(f"{begun.folder} has no validation part to measure on; --test opens the test set")
+        raise UserError(f"{run.folder} has no validation part to measure on; --test opens the test set")
     found = {}
     for part in parts:
         found[part.name] = scores(part)
         plain = {name: value.mean for name, value in found[part.name].items()}
-        begun.record_evaluation("val" if part.name == "validation" else part.name, plain, model=file.stem)
-    return Evaluation(file, tuple(parts), found, write(begun, parts), len(begun.openings()))
+        run.record_evaluation("val" if part.name == "validation" else part.name, plain, model=file.stem)
+    page = write(run, parts)
+    run.close_opening()
+    return Evaluation(file, tuple(parts), found, page, len(run.openings()))
 
 
-def report(run: Run | str | Path, out: Path | None = None, *, machine: Machine | None = None) -> Path:
+def report(
+    run: Run | str | Path, out: Path | None = None, *, machine: Machine | None = None, allow: Collection[str] = ()
+) -> Path:
     """Write a run's report again, from its records and its validation part; returns its file.
 
     Args:
         run: the run, or its folder.
         out: where to; by default ``report.html`` in the run's folder.
         machine: where to compute; by default what Accelerate finds.
+        allow: a package of the user's own whose data set the run names; its loss is never imported.
 
     Examples:
         >>> report("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
-    from likewise.app.training import config_of  # a parser, which trials do without
+    from likewise.app.training import evaluation_config_of  # a parser, which trials do without
 
-    begun = run if isinstance(run, Run) else open_run(Path(run))
-    parts = parts_of(begun, config_of(begun), this_machine() if machine is None else machine, test=None)
-    return write(begun, parts, out)
+    run = run if isinstance(run, Run) else open_run(Path(run))
+    config = evaluation_config_of(run, allow)
+    parts = parts_of(run, config, this_machine() if machine is None else machine, test=None)
+    return write(run, parts, out)
 
 
 def report_on(run: Run, config: Config, machine: Machine, *, test: Opening | None) -> Path:

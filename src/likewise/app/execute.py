@@ -1,7 +1,8 @@
-"""``python -m likewise.app.execute PACK``: run the missing trials of a study where there is nothing but torch and layers 1 and 2.
+"""Run the missing trials of a packed study, also on a machine with nothing but torch and the packages of training.
 
-`likewise study pack` makes the pack, `likewise study merge` brings its results home.  No parser, no Optuna and no Ray is
-imported here or in the processes that train.
+``python -m likewise.app.execute PACK`` is the same from a shell.  `likewise.app.pack_study` makes the pack,
+`likewise.app.merge_study` adds its results to the study.  No parser, no Optuna and no Ray is imported here or in the
+processes that train.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from likewise.app.errors import UserError
 from likewise.app.trials import WHERE_THINGS_ARE, run_trial
+from likewise.app.trust import check_names
 from likewise.protocols import (
     STUDY_DATABASE,
     ExecutorBroken,
@@ -27,24 +31,26 @@ from likewise.protocols import (
 )
 
 
-def execute(
+def execute_pack(
     pack: str | os.PathLike[str],
     *,
-    seconds: float = math.inf,
+    minutes: float | None = None,
     workers: int | None = None,
     per_gpu: int = 1,
     places: Mapping[str, str] | None = None,
     plan: Callable[[], object] | None = None,
+    allow: Collection[str] = (),
 ) -> bool:
     """Run the missing trials of a pack in processes of this machine.
 
     Args:
         pack: its folder; results and runs are written there.
-        seconds: after so many, trials that run write a checkpoint and stop, which may take a minute more.
-        workers: how many trials at once; by default as many as fit.
-        per_gpu: how many trials share a GPU.
+        minutes: time limit, after which running trials write a checkpoint and stop; allow a minute more.
+        workers: number of trials at once; by default as many as fit.
+        per_gpu: number of trials that share a GPU.
         places: where things are on this machine, such as ``{"data.root": "/data/birds"}``; the trials stay the same.
         plan: adds trials and cancels them: see `likewise.protocols.run_missing`.
+        allow: packages, modules and classes that trials may name besides the listed ones.
 
     Returns:
         Whether nothing is missing.
@@ -55,14 +61,18 @@ def execute(
         >>> pack = tempfile.mkdtemp() + "/pack"
         >>> pack_study(tempfile.mkdtemp(), pack)
         0
-        >>> execute(pack)
+        >>> execute_pack(pack)
         0 done, 0 failed, 0 missing
         True
     """
+    if minutes is not None and not minutes > 0:
+        raise UserError(f"--minutes must be a number > 0, but it is {minutes:g}")
     folder = Path(pack)
     metric = str(read_pack(folder)["metric"])  # refused before a table is made
     study = Study(folder / STUDY_DATABASE)
-    run = partial(run_trial, folder=folder, metric=metric, places=dict(places or {}))
+    run = partial(run_trial, folder=folder, metric=metric, places=dict(places or {}), allow=tuple(allow))
+    for trial in study.missing():
+        check_names(trial.config, allow)
     last = ""
 
     def show(*_: object) -> None:
@@ -73,7 +83,13 @@ def execute(
             print(text, flush=True)
         last = text
 
-    with study.driving(), interruptible():
+    seconds = math.inf if minutes is None else 60 * minutes
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(study.driving())
+        except RuntimeError as error:
+            raise UserError(str(error)) from error
+        stack.enter_context(interruptible())
         executor = LocalExecutor(run, reporter(study), workers=workers, per_gpu=per_gpu, logs=folder)
         try:
             return run_missing(study, executor, plan=plan, seconds=seconds, watch=show)
@@ -82,7 +98,10 @@ def execute(
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The program.
+    """Run ``python -m likewise.app.execute``.
+
+    Returns:
+        The exit code: 0; 1 if a trial failed or none can run; 2 for an error of the user; 130 after Ctrl-C.
 
     Examples:
         >>> main(["nowhere"])
@@ -90,7 +109,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser("python -m likewise.app.execute", description="Run the missing trials of a pack.")
     parser.add_argument("pack", metavar="PACK", type=Path, help="the folder that likewise study pack made")
-    parser.add_argument("--minutes", metavar="M", type=float, default=math.inf, help="stop after so many")
+    parser.add_argument("--minutes", metavar="M", type=float, help="stop after so many")
     parser.add_argument("--workers", metavar="N", type=int, help="trials at once (default: as many as fit)")
     parser.add_argument("--per-gpu", metavar="N", type=int, default=1, help="trials that share a GPU (default: 1)")
     parser.add_argument(
@@ -100,12 +119,24 @@ def main(words: Sequence[str] | None = None) -> int:
         default=[],
         help=f"where something is on this machine: {', '.join(WHERE_THINGS_ARE)}",
     )
-    given = parser.parse_args(words)
+    parser.add_argument(
+        "--allow",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="import this package if a trial names its classes",
+    )
+    options = parser.parse_args(words)
     try:
-        places = _places(given.place)
-        options = {"workers": given.workers, "per_gpu": given.per_gpu, "places": places}
-        execute(given.pack, seconds=60 * given.minutes, **options)
-    except (OSError, ValueError) as error:
+        execute_pack(
+            options.pack,
+            minutes=options.minutes,
+            workers=options.workers,
+            per_gpu=options.per_gpu,
+            places=_parse_places(options.place),
+            allow=options.allow,
+        )
+    except (OSError, ValueError, UserError) as error:
         print(error, file=sys.stderr)
         return 2
     except ExecutorBroken as error:
@@ -113,14 +144,14 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return 1 if Study(given.pack / STUDY_DATABASE).counts()["failed"] else 0
+    return 1 if Study(options.pack / STUDY_DATABASE).counts()["failed"] else 0
 
 
-def _places(given: Sequence[str]) -> dict[str, str]:
-    places = dict(each.partition("=")[::2] for each in given)
+def _parse_places(texts: Sequence[str]) -> dict[str, str]:
+    places = dict(each.partition("=")[::2] for each in texts)
     for name in places:
         if name not in WHERE_THINGS_ARE:
-            raise ValueError(f"--place must be one of {', '.join(WHERE_THINGS_ARE)}, but it is {name}")
+            raise UserError(f"--place must be one of {', '.join(WHERE_THINGS_ARE)}, but it is {name}")
     return places
 
 

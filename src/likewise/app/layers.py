@@ -7,13 +7,14 @@ loss the learning rates of its own parameters: an alpha that was chosen for one 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from likewise.app.defaults import Tree, merged, other_class
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.objects import kind_of, resolve
+from likewise.app.trust import check_names, named_classes
 from likewise.schema import upgrade
 
 
@@ -62,8 +63,40 @@ def flags_of(words: Sequence[str]) -> list[Flag]:
     return flags
 
 
-def read_request(words: Sequence[str]) -> Tree:
+def allowed_by(words: Sequence[str]) -> tuple[str, ...]:
+    """What a command line allows to import: packages after ``--allow``, and the import paths that are typed as classes.
+
+    Examples:
+        >>> allowed_by(["--loss", "my_package.MyLoss", "--allow", "their_package", "--data.root", "a.b"])
+        ('my_package.MyLoss', 'their_package')
+    """
+    names: list[str] = []
+    for flag in flags_of(words):
+        if flag.key == "allow":
+            names.append(_package_name(flag.value))
+        elif flag.value is not None and flag.key != "config":
+            value = _read_mapping(flag.value)
+            if isinstance(value, Mapping):
+                names += [name for _, name in named_classes(value)]
+            elif kind_of(flag.path) is not None and "." in value:
+                names.append(value)
+    return tuple(dict.fromkeys(names))
+
+
+def _package_name(value: str | None) -> str:
+    if value is None or not all(word.isidentifier() for word in value.split(".")):
+        raise UserError(
+            f"--allow must be followed by a package, a module or a class such as my_package, but it is {value}"
+        )
+    return value
+
+
+def read_request(words: Sequence[str], allow: Collection[str] = ()) -> Tree:
     """What a command line and the files that it names say; texts of flags are not yet converted.
+
+    Args:
+        words: flags and their values.
+        allow: what else may be imported, besides what the flags allow: see `allowed_by`.
 
     Examples:
         >>> read_request(["--loss", "ProxyAnchorLoss", "--loss.alpha", "16"])
@@ -77,17 +110,20 @@ def read_request(words: Sequence[str]) -> Tree:
             raise UserError(f"--{flag.key} must be followed by {what}")
         if flag.key == "config":
             files.append(flag.value)
-        else:
+        elif flag.key != "allow":
             settings.append((path, flag.value))
-    return stack(files, settings)
+    return stack(files, settings, (*allow, *allowed_by(words)))
 
 
-def stack(files: Iterable[str | Path], settings: Iterable[tuple[tuple[str, ...], Any]]) -> Tree:
+def stack(
+    files: Iterable[str | Path], settings: Iterable[tuple[tuple[str, ...], Any]], allow: Collection[str] = ()
+) -> Tree:
     """Files, later ones over earlier ones, and settings over them.
 
     Args:
         files: configuration files.
         settings: values by path.
+        allow: packages, modules and classes that may be imported besides the listed ones.
 
     Examples:
         >>> stack([], [(("model", "dim"), 8), (("loss",), "CircleLoss")])
@@ -95,16 +131,16 @@ def stack(files: Iterable[str | Path], settings: Iterable[tuple[tuple[str, ...],
     """
     above: Tree = {}
     for path, value in settings:
-        _place(above, path, value)
+        _place(above, path, value, allow)
     result: Tree = {}
-    for layer in (*map(read_file, files), above):
+    for layer in (*(read_file(each, allow) for each in files), above):
         if _is_other_loss(result, layer):
             result = _without_its_rates(result)
         result = merged(result, layer)
     return result
 
 
-def read_file(name: str | Path) -> Tree:
+def read_file(name: str | Path, allow: Collection[str] = ()) -> Tree:
     """A configuration file in the present schema, with every class by its import path.
 
     Examples:
@@ -131,16 +167,17 @@ def read_file(name: str | Path) -> Tree:
     except ValueError as error:
         raise UserError(f"{name}: {error}") from error
     del present["schema"]  # no option: what is read is of the present one
-    return with_paths(present)
+    return with_paths(present, allow=allow)
 
 
-def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:
-    """A tree in which every class stands with its import path.
+def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = (), allow: Collection[str] = ()) -> Tree:
+    """A tree in which every class stands with its import path; classes that are not allowed are errors.
 
     Examples:
         >>> with_paths({"loss": "CircleLoss"})
         {'loss': {'class_path': 'likewise.losses.CircleLoss'}}
     """
+    check_names(tree, allow, within)
     result: Tree = {}
     for key, value in tree.items():
         path = within if key == "init_args" else (*within, key)
@@ -148,7 +185,7 @@ def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:
         if isinstance(value, str) and kind is not None:
             value = {"class_path": value}
         if isinstance(value, Mapping):
-            value = with_paths(value, path)
+            value = with_paths(value, path, allow)
             strange = [each for each in value if each not in ("class_path", "init_args")] if kind is not None else []
             if strange:
                 key = ".".join(path)
@@ -156,7 +193,7 @@ def with_paths(tree: Mapping[str, Any], within: tuple[str, ...] = ()) -> Tree:
                     f"{key} must have class_path and init_args, but it has {strange[0]}{_meant(strange[0])}"
                 )
             if kind is not None and isinstance(value.get("class_path"), str):
-                value["class_path"] = resolve(kind, value["class_path"])
+                value["class_path"] = resolve(kind, value["class_path"], allow)
         result[key] = value
     return result
 
@@ -165,7 +202,7 @@ def _meant(word: str) -> str:
     return nearest(word, ["class_path", "init_args"]) or ": write it under init_args"
 
 
-def _place(tree: Tree, path: tuple[str, ...], value: Any) -> None:
+def _place(tree: Tree, path: tuple[str, ...], value: Any, allow: Collection[str]) -> None:
     """Put a setting into a tree; a class keeps the arguments that stand there, unless they are of another class."""
     node = tree
     for place, word in enumerate(path[:-1]):
@@ -175,9 +212,9 @@ def _place(tree: Tree, path: tuple[str, ...], value: Any) -> None:
     last = path[-1]
     value = _read_mapping(value)
     if kind_of(path) is not None:
-        value = with_paths({last: None if value in ("null", "None") else value}, path[:-1])[last]
+        value = with_paths({last: None if value in ("null", "None") else value}, path[:-1], allow)[last]
     elif isinstance(value, Mapping):
-        value = with_paths(value, path)
+        value = with_paths(value, path, allow)
     node[last] = merged({last: node.get(last)}, {last: value})[last]
 
 

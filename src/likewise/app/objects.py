@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from likewise.app.errors import UserError, making, nearest
+from likewise.app.trust import check_names
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class Kind:
         needed: arguments that do so where a constructor cannot do without them.
 
     Examples:
-        >>> KINDS["loss"].names()[:3]
-        ['AngularLoss', 'ArcFaceLoss', 'BinomialDevianceLoss']
+        >>> names = KINDS["loss"].names()
+        >>> "CircleLoss" in names, "PairLoss" in names
+        (True, False)
     """
 
     what: str
@@ -61,16 +64,22 @@ KINDS: Mapping[str, Kind] = {
         "loss",
         "likewise.losses",
         "torch.nn.Module",
-        # bases; what takes objects that YAML cannot write; what no model could be trained with alone
+        # bases; what takes objects that YAML cannot write; what no model could be trained with alone; what takes more than
+        # embeddings and labels: scores, a second view, a hierarchy, a guide
         left_out=frozenset(
             # a training gathers by itself, and its checkpoints hold one process's proxies
             {
+                "AnglELoss",
+                "CSLLoss",
+                "CoSENTLoss",
                 "CrossBatchMemory",
                 "EmbeddingNorm",
                 "Gathered",
+                "GuideMasked",
                 "PairLoss",
                 "ProxyLoss",
                 "ShardedProxies",
+                "VICRegLoss",
                 "WeightedPairLoss",
                 "WeightedSum",
                 "ZeroMean",
@@ -83,45 +92,65 @@ KINDS: Mapping[str, Kind] = {
         "sampler",
         "likewise.data",
         "torch.utils.data.Sampler",
-        # these two are told the embeddings of all images before every epoch
-        left_out=frozenset({"HardBatchSampler", "HardPairSampler"}),
+        # the first two need the embeddings of all images before every epoch, the third a matrix of tags
+        left_out=frozenset({"HardBatchSampler", "HardPairSampler", "MultiLabelSampler"}),
         filled=frozenset({"labels", "categories", "seed", "rank", "world_size"}),
     ),
 }
 """Everything that a configuration gives by name, by the last word of its key: ``loss``, ``loss.miner``, ``loss.loss``."""
 
+PARTS = (
+    Kind("similarity", "likewise.formula", "likewise.formula.Similarity"),
+    Kind("reduction", "likewise.formula", "likewise.formula.ClassWeighted"),
+    Kind("reduction", "likewise.formula", "likewise.formula.Thresholded"),
+)
+"""What else an argument of a loss may be."""
+
 
 def kind_of(path: tuple[str, ...]) -> Kind | None:
-    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.beside`` is a loss, too.
+    """What a key gives by name: ``loss``, and ``miner`` or ``loss`` anywhere inside it; ``lens.compare_with`` is a loss, too.
 
     Examples:
-        >>> kind_of(("loss", "miner")).what, kind_of(("lens", "beside")).what, kind_of(("plan", "epochs"))
+        >>> kind_of(("loss", "miner")).what, kind_of(("lens", "compare_with")).what, kind_of(("train", "epochs"))
         ('miner', 'loss', None)
     """
-    if path[:2] == ("lens", "beside"):
+    if path[:2] == ("lens", "compare_with"):
         path = ("loss", *path[2:])
     inside = len(path) == 1 or (path[0] == "loss" and path[-1] in ("loss", "miner"))
     return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
 
 
 def imported(path: str) -> Any:
-    """What an import path leads to.
+    """What an import path leads to; a module that is not installed is looked up in the current folder.
+
+    This runs the module.  Paths of a configuration are checked first, by `likewise.app.trust.check_names`.
 
     Examples:
         >>> imported("likewise.losses.CircleLoss").__name__
         'CircleLoss'
     """
     module, _, name = path.rpartition(".")
+    _find_here(module.partition(".")[0])
     try:
         return getattr(importlib.import_module(module), name)
     except AttributeError:
         raise UserError(f"{module} has no {name}{nearest(name, vars(sys.modules[module]))}") from None
 
 
-def resolve(kind: Kind, name: str) -> str:
-    """The import path that a name stands for: one of the library's, or a path to a class of the user's own.
+def _find_here(package: str) -> None:
+    """Append the current folder to the places of modules where nothing else has the package."""
+    here = os.getcwd()
+    if package not in sys.modules and here not in sys.path and importlib.util.find_spec(package) is None:
+        sys.path.append(here)  # last: its files replace no installed module
 
-    A module in the current folder is found, too.
+
+def resolve(kind: Kind, name: str, allow: Collection[str] = ()) -> str:
+    """The import path that a name stands for: a listed class, or the allowed import path of another one.
+
+    Args:
+        kind: what it must be.
+        name: a listed name, or an import path.
+        allow: packages, modules and classes that may be imported besides the listed ones.
 
     Examples:
         >>> resolve(KINDS["loss"], "CircleLoss")
@@ -138,15 +167,13 @@ def resolve(kind: Kind, name: str) -> str:
             raise UserError(f"{kind.room}.{name} cannot be asked for by name: it is for use in Python")
         hint = nearest(name, names) or f" (one of your own is given by its import path, my_package.{name})"
         raise UserError(f"there is no {kind.what} {name}{hint}")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    with making(f"the {kind.what} {name}"):
-        found = imported(name)
     if name.startswith(f"{kind.room}.") and name.rpartition(".")[2] in kind.left_out:
         raise UserError(f"{name} cannot be asked for by name: it is for use in Python")
-    if not kind.holds(found):
-        raise UserError(f"{name} must be a class derived from {kind.base}, but it is {_described(found)}")
+    check_names({kind.what: {"class_path": name}}, allow)
+    with making(f"the {kind.what} {name}"):
+        thing = imported(name)
+    if not kind.holds(thing):
+        raise UserError(f"{name} must be a class derived from {kind.base}, but it is {_described(thing)}")
     return name
 
 
@@ -170,6 +197,11 @@ def make(kind: Kind, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
         ProxyAnchorLoss(num_classes=3, embedding_dim=4, margin=0.2, alpha=32.0)
     """
     made = imported(spec["class_path"])
+    if not any(each.holds(made) for each in (kind, *KINDS.values(), *PARTS)):
+        bases = ", ".join(dict.fromkeys(each.base for each in (kind, *KINDS.values(), *PARTS)))
+        raise TypeError(
+            f"{spec['class_path']} must be a class derived from one of {bases}, but it is {_described(made)}"
+        )
     arguments = {
         key: make(kind, value, values) if isinstance(value, Mapping) and "class_path" in value else value
         for key, value in (spec.get("init_args") or {}).items()

@@ -7,16 +7,18 @@ classes, so that every error is one sentence that names the option.
 from __future__ import annotations
 
 import inspect
+import os
+import sys
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any, TypeAlias
 
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest
-from likewise.app.objects import Kind, imported, kind_of, needed
-from likewise.app.values import Misfit, convert, is_class_hint, members_of
+from likewise.app.objects import KINDS, Kind, imported, kind_of, needed
+from likewise.app.values import Misfit, convert, is_class_hint, may_import, members_of, read_text
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -28,15 +30,17 @@ class Option:
     Args:
         hint: its type hint; ``Any`` where it has none that can be read.
         required: whether the class cannot do without it.
+        may_import: whether a parser could take a text for an import path: the hint has a class, or cannot be read.
 
     Examples:
         >>> from likewise.losses import CircleLoss
         >>> options_of(CircleLoss)["gamma"]
-        Option(hint=<class 'float'>, required=False)
+        Option(hint=<class 'float'>, required=False, may_import=False)
     """
 
     hint: Any
     required: bool
+    may_import: bool = False
 
 
 def options_of(thing: Any) -> dict[str, Option]:
@@ -48,8 +52,13 @@ def options_of(thing: Any) -> dict[str, Option]:
         True
     """
     hints = _hints(thing)
+    empty = inspect.Parameter.empty
     return {
-        each.name: Option(hints.get(each.name, Any), each.default is inspect.Parameter.empty)
+        each.name: Option(
+            hints.get(each.name, Any),
+            each.default is empty,
+            may_import(hints[each.name]) if each.name in hints else each.annotation is not empty,
+        )
         for each in inspect.signature(thing).parameters.values()
         if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     }
@@ -59,17 +68,25 @@ def _hints(thing: Any) -> dict[str, Any]:
     """Type hints by argument; those that cannot be resolved, because a name is not imported, are left out."""
     bases = inspect.getmro(thing)
     if not is_dataclass(thing):
-        try:
-            return typing.get_type_hints(thing.__init__)
-        except (NameError, AttributeError, TypeError):
-            return {}
+        return _read_hints(thing.__init__)
     hints: dict[str, Any] = {}
     for base in reversed(bases):  # each in the names of its own module, unlike those of the made __init__
         if is_dataclass(base):
-            try:
-                hints |= inspect.get_annotations(base, eval_str=True)
-            except (NameError, AttributeError, TypeError):
-                continue
+            hints |= _read_hints(base)
+    return hints
+
+
+def _read_hints(thing: Any) -> dict[str, Any]:
+    """The annotations of a class or function that can be read, each by itself."""
+    module = sys.modules.get(thing.__module__)
+    names = dict(vars(module)) if module is not None else {}
+    hints = {}
+    for name, annotation in inspect.get_annotations(thing).items():
+        try:
+            holder = SimpleNamespace(__annotations__={name: annotation})
+            hints[name] = typing.get_type_hints(holder, names, names)[name]
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            continue
     return hints
 
 
@@ -77,8 +94,8 @@ def flag(path: Path) -> str:
     """An option as it is written on a command line: dashes in the first word, underscores in the others.
 
     Examples:
-        >>> flag(("cache_on",)), flag(("plan", "log_every"))
-        ('--cache-on', '--plan.log_every')
+        >>> flag(("cache_on",)), flag(("train", "log_every"))
+        ('--cache-on', '--train.log_every')
     """
     return "--" + ".".join([path[0].replace("_", "-"), *path[1:]])
 
@@ -115,9 +132,66 @@ def _check(value: Any, hint: Any, path: Path) -> Any:
     if isinstance(value, Mapping) and not any(map(_takes_mapping, members_of(hint))):
         raise UserError(f"there is no option {_first_leaf(path, value)}; {flag(path)} has a single value")
     try:
-        return convert(value, hint)
+        converted = convert(value, hint)
+        _check_object(converted, hint, path)
+        return converted
     except Misfit as misfit:
         raise UserError(f"{flag((*path, *misfit.inside))} {misfit}") from None
+
+
+def _check_object(value: Any, hint: Any, path: Path) -> None:
+    """Check that an object inside a value, given by its ``class_path``, is of the class that the hint names."""
+    if isinstance(value, Mapping) and "class_path" in value:
+        bases = tuple(filter(is_class_hint, members_of(hint))) or (imported(KINDS["loss"].base),)
+        name = value["class_path"]
+        if not isinstance(name, str) or not set(value) <= {"class_path", "init_args"}:
+            raise UserError(f"{flag(path)} must have class_path and init_args, but it has {', '.join(map(str, value))}")
+        thing = imported(name) if "." in name else None  # a parser finds other names among known subclasses
+        if thing is not None and not (inspect.isclass(thing) and issubclass(thing, bases)):
+            names = " or a ".join(base.__name__ for base in bases)
+            raise UserError(f"{flag(path)} must be a {names}, but it is {name}")
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, each in inner:
+        if isinstance(each, Mapping | list | tuple):
+            _check_object(each, Any, (*path, str(key)))
+
+
+def _refuse_path(value: Any, path: Path) -> None:
+    """Refuse a text that a parser would import or read from a file: an object is given by its ``class_path``, which is checked."""
+    if isinstance(value, str):
+        read = read_text(value)
+        file = os.path.expanduser(value)
+        if os.path.exists(file) and not os.path.isdir(file):
+            raise UserError(f"{flag(path)} must not be the name of a file, but there is a file {value}")
+        if read == value and any(sign in value for sign in "./\\") and not _is_number(value):
+            raise UserError(f"{flag(path)} must be given by class_path and init_args, but it is the text {value!r}")
+        if read != value:
+            _refuse_path(read, path)
+    elif isinstance(value, Mapping):
+        for key, each in _importing(value).items():
+            _refuse_path(each, (*path, str(key)))
+    for each in value if isinstance(value, list | tuple) else ():
+        _refuse_path(each, path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _importing(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those arguments of an object that may be objects; every value of a mapping that names no class."""
+    name, arguments = value.get("class_path"), value.get("init_args") or {}
+    if not isinstance(name, str):
+        return value
+    thing = imported(name) if "." in name else None
+    if not isinstance(arguments, Mapping) or not inspect.isclass(thing):
+        return {key: each for key, each in value.items() if key != "class_path"}
+    options = options_of(thing)
+    return {key: each for key, each in arguments.items() if key not in options or options[key].may_import}
 
 
 def _takes_mapping(hint: Any) -> bool:
@@ -142,19 +216,19 @@ def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -
     """A class that is given by its name, with its options."""
     if value is None and (len(path) == 1 or NoneType in members or Any in members):
         return None  # whether data and a loss are there is asked of the whole configuration
-    said = value if isinstance(value, Mapping) else {}
-    arguments = said.get("init_args") or {}
-    if not isinstance(said.get("class_path"), str) or not isinstance(arguments, Mapping):
+    spec = value if isinstance(value, Mapping) else {}
+    arguments = spec.get("init_args") or {}
+    if not isinstance(spec.get("class_path"), str) or not isinstance(arguments, Mapping):
         inside = [flag((*path, each)) for each in arguments] if isinstance(arguments, Mapping) else []
         reason = f": {inside[0]} is one of its options" if inside else ""
         raise UserError(f"{flag(path)} must be the name of a {kind.what}{reason}")
-    said = {key: each for key, each in said.items() if key != "init_args" or each is not None}
-    thing = imported(said["class_path"])
+    spec = {key: each for key, each in spec.items() if key != "init_args" or each is not None}
+    thing = imported(spec["class_path"])
     bases = tuple(filter(is_class_hint, members))
     if bases and not issubclass(thing, bases):
         names = " or a ".join(base.__name__ for base in bases)
-        raise UserError(f"{flag(path)} must be a {names}, but it is {said['class_path']}")
-    return {**said, **_check_init(arguments, thing, kind, path)}
+        raise UserError(f"{flag(path)} must be a {names}, but it is {spec['class_path']}")
+    return {**spec, **_check_init(arguments, thing, kind, path)}
 
 
 def _check_init(arguments: Mapping[str, Any], thing: Any, kind: Kind, path: Path) -> Tree:
@@ -181,6 +255,9 @@ def _check_names(value: Mapping[str, Any], options: Mapping[str, Option], path: 
 
 
 def _check_arguments(value: Mapping[str, Any], options: Mapping[str, Option], path: Path, owner: Any) -> Tree:
+    for name, each in value.items():
+        if options[name].may_import and kind_of((*path, name)) is None:
+            _refuse_path(each, (*path, name))
     checked = {name: _check(each, options[name].hint, (*path, name)) for name, each in value.items()}
     for name, option in options.items():
         if option.required and name not in value:

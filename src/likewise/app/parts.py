@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -11,7 +10,7 @@ from pathlib import Path
 from likewise.app.defaults import Config
 from likewise.app.errors import making
 from likewise.app.objects import KINDS, imported, make
-from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds
+from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds, read_cells
 from likewise.data import Split as ClassSplit
 from likewise.formula import whole_number
 
@@ -154,13 +153,7 @@ def _column(data: Config) -> set[str]:
     name = (said.get("columns") or {}).get("split", "split")
     if not path.is_file():
         return set()  # the table says so itself, in its own words
-    if path.suffix.lower() == ".parquet":
-        from pyarrow import parquet
-
-        columns = parquet.read_schema(path).names
-        return set(map(str, parquet.read_table(path, columns=[name])[name].to_pylist())) if name in columns else set()
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-        header = [title.strip() for title in next(reader, [])]
-        place = header.index(name) if name in header else len(header)
-        return {row[place].strip() for row in reader if len(row) > place}
+    try:
+        return set(map(str, read_cells(path, [name])[0].get(name, ())))
+    except ValueError:
+        return set()  # the table says what is wrong with it

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeAlias
 
 from likewise.app.build import Machine, Pieces, fit_batches, make_pieces, make_settings, this_machine
 from likewise.app.configuration import check
-from likewise.app.defaults import Tree
+from likewise.app.defaults import PHOTOGRAPHS, Tree
 from likewise.app.errors import EXPECTED, UserError, ours, sentence
 from likewise.app.parts import read_parts
-from likewise.app.runs import open_run
+from likewise.app.runs import check_out, open_run
+from likewise.app.trust import check_names
 from likewise.train import Collapsed, NotFinite, Run
 
 OnStart: TypeAlias = Callable[[Pieces, str], None]
@@ -25,6 +26,7 @@ def train(
     machine: Machine | None = None,
     shrink_batches: bool = True,
     on_start: OnStart | None = None,
+    allow: Collection[str] = (),
 ) -> Run:
     """Train what a configuration describes, and write the report.
 
@@ -34,6 +36,7 @@ def train(
         machine: where to train; by default what Accelerate finds.
         shrink_batches: use fewer classes per batch where there are not as many, with a warning.
         on_start: called with the objects of the training and the run's folder before the first step.
+        allow: packages, modules and classes that the configuration may name besides the listed ones.
 
     Returns:
         The finished run.
@@ -44,7 +47,9 @@ def train(
         Traceback (most recent call last):
         likewise.app.errors.UserError: --optimizer: lr must be a number > 0, but it is -1.0
     """
+    check_names(config, allow)
     make_settings(config)  # an error in them is raised before data are read
+    check_out(folder or config["out"])
     machine = this_machine() if machine is None else machine
     parts = read_parts(config["data"], config["split"])
     if shrink_batches:
@@ -54,29 +59,43 @@ def train(
     return _train(pieces, config, chosen, machine, on_start, resume=False)
 
 
-def resume(folder: str | Path, *, machine: Machine | None = None, on_start: OnStart | None = None) -> Run:
-    """Continue a run from its last checkpoint, and write the report; a finished run is returned unchanged.
+def resume(
+    folder: str | Path,
+    *,
+    machine: Machine | None = None,
+    on_start: OnStart | None = None,
+    allow: Collection[str] = (),
+    allow_changes: bool = False,
+) -> Run:
+    """Continue a run from its last checkpoint, and write the report; a finished run that has a report is unchanged.
+
+    The data, the loss and everything else that the run's description names must be what they were.
 
     Args:
         folder: the run's folder.
         machine: where to train; by default what Accelerate finds.
         on_start: called with the objects of the training and the run's folder before the first step.
+        allow: packages, modules and classes that the run may name besides the listed ones; what the run records does
+            not count.
+        allow_changes: continue although something differs from the run's description, with a warning.
 
     Examples:
         >>> resume("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: nowhere must be the folder of a run, but it has no run.yaml
     """
-    begun = open_run(Path(folder))
-    if begun.finished:
-        return begun
-    config = config_of(begun)
+    run = open_run(Path(folder))
     machine = this_machine() if machine is None else machine
-    return _train(make_pieces(config, machine), config, str(folder), machine, on_start, resume=True)
+    if run.finished:
+        _write_missing_report(run, machine, allow)
+        return run
+    config = config_of(run, allow)
+    pieces = make_pieces(config, machine)
+    return _train(pieces, config, str(folder), machine, on_start, resume=True, allow_changes=allow_changes)
 
 
-def config_of(begun: Run) -> Tree:
-    """The configuration of a run.
+def config_of(run: Run, allow: Collection[str] = ()) -> Tree:
+    """The configuration of a run; classes that it names are imported if they are listed or allowed now.
 
     Examples:
         >>> import tempfile
@@ -85,32 +104,71 @@ def config_of(begun: Run) -> Tree:
         ... ]
         0
     """
-    said = begun.description.get("config")
-    if not isinstance(said, dict):
+    return check(_stored_config(run), allow)
+
+
+MEASURED = ("schema", "data", "split", "transform", "train", "seed", "cache", "cache_on")
+"""What an evaluation needs of a configuration."""
+
+
+def evaluation_config_of(run: Run, allow: Collection[str] = ()) -> Tree:
+    """What an evaluation needs of a run's configuration; the classes that are for training are not imported.
+
+    Examples:
+        >>> import tempfile
+        >>> config = {"schema": 2, "data": "Glyphs", "transform": "glyphs", "loss": {"class_path": "not_here.Loss"}}
+        >>> evaluation_config_of(Run.create(tempfile.mkdtemp() + "/run", {"config": config}))["transform"]
+        'glyphs'
+    """
+    stored = _stored_config(run)
+    return check({**{key: stored[key] for key in MEASURED if key in stored}, "loss": PHOTOGRAPHS["loss"]}, allow)
+
+
+def _stored_config(run: Run) -> Tree:
+    config = run.description.get("config")
+    if not isinstance(config, dict):
         raise UserError(
-            f"{begun.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
+            f"{run.folder} was not trained by `likewise train`: its run.yaml has no config to make its data of"
         )
-    return check(said)
+    return config
+
+
+def _write_missing_report(run: Run, machine: Machine, allow: Collection[str]) -> None:
+    """Write the report of a run that ended before it had one, such as one that was killed while writing it."""
+    has_model = any((run.folder / f"{name}.safetensors").exists() for name in ("best", "model"))
+    if machine.main and has_model and not (run.folder / "report.html").exists():
+        from likewise.app.evaluation import report_on  # the report needs packages that a training does not
+
+        report_on(run, evaluation_config_of(run, allow), machine, test=None)
 
 
 def _train(
-    pieces: Pieces, config: Tree, folder: str, machine: Machine, on_start: OnStart | None, *, resume: bool
+    pieces: Pieces,
+    config: Tree,
+    folder: str,
+    machine: Machine,
+    on_start: OnStart | None,
+    *,
+    resume: bool,
+    allow_changes: bool = False,
 ) -> Run:
     from likewise.app.evaluation import report_on  # the report needs packages that a training does not
 
     if on_start is not None:
         on_start(pieces, folder)
-    finished = _train_guarded(pieces, config, folder, machine, resume)
+    finished = _train_guarded(pieces, config, folder, machine, resume, allow_changes)
     if machine.main:
         report_on(finished, config, machine, test=None)
     return finished
 
 
-def _train_guarded(pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool) -> Run:
+def _train_guarded(
+    pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool, allow_changes: bool
+) -> Run:
     """Train; what the library refuses before the first measurement is an error of the user's."""
     before = _measured(folder)
     try:
-        return pieces.train(folder, config, machine, resume=resume)
+        return pieces.train(folder, config, machine, resume=resume, allow_changes=allow_changes)
     except (*EXPECTED, RuntimeError) as error:
         if _measured(folder) <= before and ours(error) and not isinstance(error, NotFinite | Collapsed):
             raise UserError(f"the training: {sentence(error)}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from likewise.app.build import (
 from likewise.app.errors import UserError, sentence
 from likewise.app.evaluation import Opening, model_file, parts_of
 from likewise.app.parts import read_parts
+from likewise.app.trust import check_names
 from likewise.data import atomic_write
 from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
@@ -46,8 +47,9 @@ def run_trial(
     folder: Path,
     metric: str = "MAP@R",
     places: Mapping[str, str] | None = None,
+    allow: Collection[str] = (),
 ) -> Result:
-    """Train, measure, and return the result; a run that was begun before is resumed.
+    """Train, measure, and return the result; a run that exists is resumed.
 
     The result is that of a trained epoch, never that of the model before training.
 
@@ -57,19 +59,21 @@ def run_trial(
         folder: of the study; runs go to ``runs/KEY`` in it.
         metric: which metric of a validation is reported.
         places: where things are on this machine: other values for some of `WHERE_THINGS_ARE`.
+        allow: packages, modules and classes that the trial may name besides the listed ones.
 
     Examples:
         >>> run_trial(Trial("none", {"optimizer": {"lr": -1}}), lambda step, value: True, folder=Path("/tmp")).error
         '--optimizer: lr must be a number > 0, but it is -1'
     """
 
-    def go_on(validation: Mapping[str, Any]) -> bool:
+    def should_continue(validation: Mapping[str, Any]) -> bool:
         return report(int(validation["step"]), float(validation[metric]))
 
     machine, place = this_machine(), folder / "runs" / trial.key
     about: dict[str, Any] = {"run": f"runs/{trial.key}", "machine": _words(machine), "command": _command(place)}
     try:
         config = at_point(trial.upgrade().config, places or {})
+        check_names(config, allow)
         make_settings(config)
         parts = read_parts(config["data"], config["split"])
         if has_default_batches(config):
@@ -78,13 +82,13 @@ def run_trial(
         place.mkdir(parents=True, exist_ok=True)
         with atomic_write(place / "config.yaml") as part:
             part.write_text(yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=True), encoding="utf-8")
-        begun = (place / "run.yaml").exists()
+        has_run = (place / "run.yaml").exists()
         _wait_for_orphan(place)
-        run = pieces.train(place, config, machine, resume=begun, go_on=go_on, keep_start=False)
+        run = pieces.train(place, config, machine, resume=has_run, should_continue=should_continue, keep_start=False)
     except (UserError, NotFinite, Collapsed, KeyError) as error:  # another try would end the same way
         return Result(trial, "failed", error=sentence(error), **about)
     [*_, end] = run.metrics("end")
-    if end["reason"] in ("not finite", "collapsed"):  # found as it was left by an earlier process
+    if end["reason"] in ("not finite", "collapsed"):  # by an earlier process
         return Result(trial, "failed", error=end["message"], seconds=end["seconds"], **about)
     try:
         test = _on_test(run, trial, config, machine) if trial.stage == "final" else {}
@@ -104,7 +108,7 @@ def run_trial(
 
 
 def _chosen(run: Run) -> dict[str, float]:
-    """What the table has of the validation of the model that was kept."""
+    """What the table has of the validation of the chosen model."""
     return {} if run.chosen is None else {name: run.chosen[name] for name in METRICS}
 
 
@@ -128,13 +132,14 @@ def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -
         if line["part"] == "test":
             return {name: line["metrics"][name] for name in METRICS}
     *_, part = parts_of(run, config, machine, test=Opening(f"the final trial {trial.key} of a study"))
-    found = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
+    metrics = evaluate(Embedded(part.embeddings, part.labels), part.is_query)
     if config["split"].get("folds"):
         is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
         with atomic_write(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
             np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query)
-    measured = {name: found[name] for name in METRICS}
+    measured = {name: metrics[name] for name in METRICS}
     run.record_evaluation("test", measured, model=model_file(run, None).stem)
+    run.close_opening()
     return measured
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import os
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,6 +75,22 @@ def is_class_hint(hint: Any) -> bool:
     return isclass(hint) and get_origin(hint) is None and hint is not Any and not _is_plain(hint)
 
 
+def may_import(hint: Any) -> bool:
+    """Whether a parser could import what a text names: the hint has a class that is no plain value, or a callable.
+
+    Examples:
+        >>> from collections.abc import Callable
+        >>> may_import(Callable[[int], int] | None), may_import(list[type[int]]), may_import(dict[str, float])
+        (True, True, False)
+    """
+    origin = get_origin(hint)
+    if origin in (Literal, None) and not isinstance(hint, type):
+        return False
+    if origin in (type, collections.abc.Callable) or hint in (type, collections.abc.Callable):
+        return True
+    return is_class_hint(hint) or any(may_import(each) for each in get_args(hint))
+
+
 def members_of(hint: Any) -> tuple[Any, ...]:
     """The types that a hint allows: those of a union, or the hint.
 
@@ -104,18 +121,24 @@ def _readings(value: Any, members: Sequence[Any]) -> Iterator[Any]:
     elif not value.strip():  # YAML reads null, but a shell variable that is not set is no choice
         yield value
     else:
-        read = _read_yaml(value)
+        read = read_text(value)
         if not isinstance(read, str):
             yield read
         yield value
 
 
-def _read_yaml(text: str) -> Any:
+def read_text(text: str) -> Any:
+    """The value that YAML reads in a text; numbers as Python writes them.
+
+    Examples:
+        >>> read_text("[1, 2]"), read_text("!!str a.b"), read_text("010"), read_text("2021-99-99")
+        ([1, 2], 'a.b', 10, '2021-99-99')
+    """
     import yaml
 
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # such as a date that the calendar does not have
         return text
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _read_number(text)

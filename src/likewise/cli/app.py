@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
+import shlex
 import sys
 import traceback
 import warnings
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from likewise import __version__
-from likewise.app import Note, UserError, nearest
+from likewise.app import NotAllowed, Note, UserError, nearest
 from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
@@ -22,6 +24,18 @@ EXAMPLES = (
     "likewise index runs/photos-efficientnet_lite0-proxyanchor-1 photos -o photos.index",
     "likewise serve photos.index",
 )
+
+NO_ROOM = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+)
+"""Errors of a folder or disk, which the user can put right."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -45,19 +59,39 @@ def main(words: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show
             warnings.simplefilter("always", Note)
             return _run(words)
+    except BrokenPipeError:  # the reader of the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except NotAllowed as mistake:
+        if debug:
+            traceback.print_exc()
+        print(f"likewise: {mistake}", file=sys.stderr)
+        print(f"if you trust it: {_command([*words, *mistake.flags])}", file=sys.stderr)
+        return 2
     except UserError as mistake:
         if debug:
             traceback.print_exc()
         print(f"likewise: {mistake}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in NO_ROOM or error.filename is None:
+            raise
+        if debug:
+            traceback.print_exc()
+        print(f"likewise: {error.filename} cannot be written or read: {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         if debug:
             traceback.print_exc()
         print("stopped", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+
+
+def _command(words: Sequence[str]) -> str:
+    """A command as it can be typed again, but for secrets."""
+    from likewise.train import hide_secrets
+
+    return shlex.join(hide_secrets(["likewise", *words]))
 
 
 def _run(words: list[str]) -> int:

@@ -40,8 +40,8 @@ LOSSES = {
 }
 """What is compared, as flags of ``likewise train``."""
 
-SHARED = ("--data", "Glyphs", "--images", "glyphs", "--model.trunk", "convnet", "--model.dim", "64")
-LEARNING = ("--optimizer.lr", "0.002", "--sampler.steps", "100", "--plan.log_every", "10")
+SHARED = ("--data", "Glyphs", "--transform", "glyphs", "--model.trunk", "convnet", "--model.dim", "64")
+LEARNING = ("--optimizer.lr", "0.002", "--sampler.steps", "100", "--train.log_every", "10")
 CHARACTERS = ("719 characters to learn from", "143 to choose the best model by", "576 sealed until the end")
 
 
@@ -102,12 +102,14 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, default=Path("runs/demo"), help="where the runs go (default: runs/demo)")
     parser.add_argument("--epochs", type=int, default=4, help="of 100 batches, for each loss (default: 4)")
-    parser.add_argument("--images", type=int, default=24, help="drawn of each character (default: 24)")
+    parser.add_argument("--images-per-class", type=int, default=24, help="drawn of each character (default: 24)")
     parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (default: 0)")
     options = parser.parse_args(list(words))
-    for name, least in (("epochs", 1), ("images", 4), ("seed", 0)):
+    for name, least in (("epochs", 1), ("images_per_class", 4), ("seed", 0)):
         if getattr(options, name) < least:
-            raise UserError(f"--{name} must be a whole number ≥ {least}, but it is {getattr(options, name)}")
+            raise UserError(
+                f"--{name.replace('_', '-')} must be a whole number ≥ {least}, but it is {getattr(options, name)}"
+            )
     return options
 
 
@@ -123,7 +125,7 @@ def _free(folder: Path) -> Path:
 def _trained(
     name: str, flags: Sequence[str], folder: Path, options: argparse.Namespace, machine: Machine
 ) -> tuple[Run, Tree]:
-    numbers = ("--data.images_per_class", str(options.images), "--plan.epochs", str(options.epochs))
+    numbers = ("--data.images_per_class", str(options.images_per_class), "--train.epochs", str(options.epochs))
     seed = ("--seed", str(options.seed), "--out", str(folder))
     config = parse_request(read_request([*SHARED, *LEARNING, *flags, *numbers, *seed]))
     finished = make_pieces(config, machine).train(folder, config, machine)

@@ -45,7 +45,16 @@ def run(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no option --all
     """
-    Arguments("doctor", "What is installed, what is missing and how to get it.").parse_args(words)
+    options = Arguments(
+        "doctor",
+        "What is installed, what is missing and how to get it; or whether stored files are as they were written.",
+    )
+    options.add_argument(
+        "places", metavar="RUN | INDEX | MODEL", nargs="*", type=Path, help="compare its files with their checksums"
+    )
+    given = options.parse_args(words)
+    if given.places:
+        return max(_check_artifact(place) for place in given.places)
     needed = [*python_and_packages(), *devices(), *places()]
     print(bold("needed"))
     print(columns([_row(each) for each in needed]))
@@ -57,6 +66,23 @@ def run(words: Sequence[str]) -> int:
     if lacking:
         print(f"likewise train needs {', '.join(lacking)}: pip install 'likewise[train]'")
     return 1 if bad else 0
+
+
+def _check_artifact(place: Path) -> int:
+    """Compare what is stored with its checksums; 1 if something is damaged."""
+    from likewise.app import check_artifact
+
+    checks = check_artifact(place)
+    for each in checks:
+        if each.problem is not None:
+            print(f"DAMAGED: {each.file}: {each.problem}")
+    damaged = sum(each.problem is not None for each in checks)
+    print(
+        f"{place}: {len(checks)} files, {damaged} damaged"
+        if damaged
+        else f"{place}: {len(checks)} files, all as written"
+    )
+    return 1 if damaged else 0
 
 
 def _row(finding: Finding, bad: str = "MISSING") -> tuple[str, str]:

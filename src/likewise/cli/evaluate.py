@@ -26,13 +26,15 @@ def run(words: Sequence[str]) -> int:
     options.add_argument(
         "--model", metavar="NAME", help="best (default), last (at the end of training), or a file of a model"
     )
+    _add_allow(options)
     given = options.parse_args(words)
     if given.why is not None and not given.test:
         options.error("--why is for --test: it says why the test set is opened")
     begun = open_run(given.run)
     if not begun.finished:
         note("this training has not ended")
-    found = evaluate(begun, model=given.model, test=given.why or "likewise evaluate --test" if given.test else None)
+    test = given.why or "likewise evaluate --test" if given.test else None
+    found = evaluate(begun, model=given.model, test=test, allow=given.allow)
     for part in found.parts:
         classes = len(set(part.labels.tolist()))
         print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {found.model}"))
@@ -58,9 +60,20 @@ def write_report(words: Sequence[str]) -> int:
     )
     options.add_argument("run", metavar="RUN", type=Path, help="the folder of a run")
     options.add_argument("-o", "--out", metavar="FILE", type=Path, help="where to (default: RUN/report.html)")
+    _add_allow(options)
     given = options.parse_args(words)
-    print(report(given.run, given.out))
+    print(report(given.run, given.out, allow=given.allow))
     return 0
+
+
+def _add_allow(options: Arguments) -> None:
+    options.add_argument(
+        "--allow",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="import this package if the run's data are its class",
+    )
 
 
 def _times(count: int) -> str:

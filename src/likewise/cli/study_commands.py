@@ -1,25 +1,32 @@
-"""``likewise study``: take a study to another machine, bring its results home, and export its table."""
+"""``likewise study``: take a study to another machine, merge its results, and export its table."""
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from likewise.app import UserError, nearest, sentence
+from likewise.app import (
+    UserError,
+    export_study,
+    merge_study,
+    nearest,
+    pack_study,
+    run_planned,
+    sentence,
+    view_study,
+)
 from likewise.cli.arguments import Arguments
-from likewise.cli.executing import add_execution_options, execution_of, run_trials
 from likewise.cli.screen import columns, paragraph
-from likewise.cli.study import FILE, read_study
-from likewise.cli.study_table import drive_study, hold, open_study, shard_file, view_study
-from likewise.cli.tournament import write_rows
-from likewise.protocols import Study, in_shard, merge_study, pack_study, table
+from likewise.cli.study_options import add_execution_options, read_execution
+from likewise.cli.study_screen import INTERRUPTED, Screen
+from likewise.protocols import ExecutorBroken
 
 COMMANDS = {
     "run": "run the missing trials of a study that a program has planned",
     "pack": "copy what another machine needs to run the missing trials",
-    "merge": "bring results and runs of packs home, and those of shards",
+    "merge": "add the results and runs of packs, and those of shards, to the study",
     "export": "write results.csv, and results.parquet where pyarrow is installed",
 }
 
@@ -38,61 +45,55 @@ def run(words: Sequence[str]) -> int:
     name, *rest = words
     if name not in COMMANDS:
         raise UserError(f"there is no likewise study {name}{nearest(name, COMMANDS)}")
-    options = Arguments(f"study {name}", COMMANDS[name])
-    options.add_argument("folder", metavar="STUDY", type=Path, help="the folder of a study")
+    parser = Arguments(f"study {name}", COMMANDS[name])
+    parser.add_argument("folder", metavar="STUDY", type=Path, help="the folder of a study")
     if name == "run":
-        add_execution_options(options)
+        add_execution_options(parser)
     elif name == "pack":
-        options.add_argument("pack", metavar="PACK", type=Path, help="the folder to make")
+        parser.add_argument("pack", metavar="PACK", type=Path, help="the folder to make")
     elif name == "merge":
-        options.add_argument("packs", metavar="PACK", nargs="*", type=Path, help="packs, or copies of the study")
-    given = options.parse_args(rest)
+        parser.add_argument("packs", metavar="PACK", nargs="*", type=Path, help="packs, or copies of the study")
+    options = parser.parse_args(rest)
+    return {"run": _run, "pack": _pack, "merge": _merge, "export": _export}[name](options)
+
+
+def _run(options: Namespace) -> int:
     try:
-        return {"run": _run, "pack": _pack, "merge": _merge, "export": _export}[name](given)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise UserError(sentence(error)) from error
-
-
-def _run(given: Namespace) -> int:
-    study, how = read_study(given.folder / FILE), execution_of(given)
-    with ExitStack() as held:
-        if how.shard is None:
-            table = held.enter_context(drive_study(given.folder))
-        else:
-            missing = open_study(given.folder).missing()
-            table = Study(shard_file(given.folder, how.shard))
-            held.enter_context(hold(table))
-            table.add([trial for trial in missing if in_shard(trial.key, how.shard)])
-        code = run_trials(given.folder, table, how, metric=study.metric)
-    print(_counts(table))
-    return code
-
-
-def _pack(given: Namespace) -> int:
-    study = read_study(given.folder / FILE)
-    with drive_study(given.folder):
-        missing = pack_study(given.folder, given.pack, metric=study.metric)
-    command = f"python -m likewise.app.execute {given.pack.name}"
-    print(paragraph(f"{missing} trainings are missing; {command} runs them where {given.pack} is taken to"))
+        with Screen() as screen:
+            counts = run_planned(options.folder, **read_execution(options), watch=screen.show)
+    except KeyboardInterrupt:
+        print(_count(options.folder))
+        return INTERRUPTED
+    except ExecutorBroken as error:
+        print(sentence(error), file=sys.stderr)
+        return 1
+    print(_describe(counts))
     return 0
 
 
-def _merge(given: Namespace) -> int:
-    read_study(given.folder / FILE)
-    with drive_study(given.folder) as study:
-        for pack in given.packs:
-            print(f"{pack}: {len(merge_study(given.folder, pack))} new results")
-    print(_counts(study))
+def _pack(options: Namespace) -> int:
+    missing = pack_study(options.folder, options.pack)
+    command = f"python -m likewise.app.execute {options.pack.name}"
+    print(paragraph(f"{missing} trainings are missing; {command} runs them where {options.pack} is taken to"))
     return 0
 
 
-def _export(given: Namespace) -> int:
-    read_study(given.folder / FILE)
-    with view_study(given.folder) as study:
-        write_rows(given.folder, table(study.results()))
-        print(f"{given.folder / 'results.csv'}: {_counts(study)}")
+def _merge(options: Namespace) -> int:
+    for pack, count in merge_study(options.folder, *options.packs).items():
+        print(f"{pack}: {count} new results")
+    print(_count(options.folder))
     return 0
 
 
-def _counts(study: Study) -> str:
-    return ", ".join(f"{count} {state}" for state, count in study.counts().items() if count) or "no trials"
+def _export(options: Namespace) -> int:
+    print(f"{export_study(options.folder)}: {_count(options.folder)}")
+    return 0
+
+
+def _count(folder: Path) -> str:
+    with view_study(folder) as study:
+        return _describe(study.counts())
+
+
+def _describe(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count) or "no trials"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from likewise.app import (
     UserError,
     add_group,
     add_settings,
+    allow_flags,
+    allowed_by,
     dump_configuration,
     flags_of,
     imported,
@@ -33,16 +36,20 @@ from likewise.cli.screen import bold, columns
 from likewise.train import Collapsed, NotFinite, Run
 
 PRINT = "--print-config"
-USAGE = "likewise train [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN"
+CHANGES = "--allow-changes"
+USAGE = "likewise train [--config FILE ...] [--OPTION VALUE ...]\n       likewise train --resume RUN [--allow-changes]"
 DESCRIPTION = f"""Train an embedding on a data set's training classes, choose it on validation classes, write a report.
 
 Options can be given as flags, or under the same names in YAML files (--config); flags win over files, later files over
 earlier ones. {PRINT} shows the whole configuration, in the form that --config takes. A class of your own is
-given by its import path (--loss my_package.MyLoss), its options as flags (--loss.alpha 2)."""
+given by its import path (--loss my_package.MyLoss), its options as flags (--loss.alpha 2). What a file names is
+imported only if likewise lists it or if you allow it (--allow my_package)."""
 SWITCHES = {
     "--config": "a YAML file; may be given several times",
     PRINT: "print the whole configuration, in the form that --config takes, and stop",
-    "--resume": "continue the run in this folder; given alone",
+    "--allow": "a package, module or class of your own that files may name; may be given several times",
+    "--resume": "continue the run in this folder",
+    CHANGES: "with --resume: continue although the data or settings are not those of the run",
 }
 """Options that are no settings."""
 
@@ -55,22 +62,32 @@ def run(words: Sequence[str]) -> int:
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no data set Glyps; did you mean Glyphs?
     """
-    folder = _folder_to_resume(words)
-    if folder is not None:
-        begun = open_run(folder)
-        if begun.finished:
-            [*_, end] = begun.metrics("end")
-            print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
-            return 0
-        return _watch(lambda on_start: resume(folder, on_start=on_start))
+    if any(word == "--resume" or word.startswith("--resume=") for word in words):
+        return _resume(words)
     if _print_help(words):
         return 0
-    given = read_request([word for word in words if word != PRINT])
-    if PRINT in words:
-        print(dump_configuration(given), end="")
+    words = [word for word in words if word != PRINT] if (prints := PRINT in words) else words
+    given, allow = read_request(words), allowed_by(words)
+    if prints:
+        print(dump_configuration(given, allow), end="")
         return 0
-    config = parse_request(given)
-    return _watch(lambda on_start: train(config, shrink_batches="sampler" not in given, on_start=on_start))
+    config = parse_request(given, allow)
+    shrink = "sampler" not in given
+    return _watch(lambda on_start: train(config, shrink_batches=shrink, on_start=on_start, allow=allow), allow)
+
+
+def _resume(words: Sequence[str]) -> int:
+    """Continue a run; what it may import and whether it may differ is asked of the command line, never of the run."""
+    changes = CHANGES in words
+    words = [word for word in words if word != CHANGES]
+    folder, allow = _folder_to_resume(words), allowed_by(words)
+    begun = open_run(folder)
+    if begun.finished:
+        [*_, end] = begun.metrics("end")
+        resume(folder, allow=allow)  # writes a report that is missing
+        print(f"{folder} has ended already: {end['reason']}, {end['message']}.")
+        return 0
+    return _watch(lambda on_start: resume(folder, on_start=on_start, allow=allow, allow_changes=changes), allow)
 
 
 def _print_help(words: Sequence[str]) -> bool:
@@ -93,28 +110,30 @@ def _help_of_class(key: str, name: str | None) -> str:
     path = tuple(key.split(".")[:-1])
     kind = kind_of(path)
     if kind is None:
-        raise UserError(f"there is no option --{key}; data, loss, loss.miner, sampler and lens.beside have a help")
+        raise UserError(
+            f"there is no option --{key}; data, loss, loss.miner, sampler and lens.compare_with have a help"
+        )
     if name is None:
         raise UserError(f"--{key} must be followed by the name of a {kind.what}")
-    thing = imported(resolve(kind, name))
+    thing = imported(resolve(kind, name, [name]))
     parser = ArgumentParser(add_help=False)
     add_group(parser, ".".join(path), thing, {*kind.filled, *needed(kind, thing)})
     return help_of(parser)
 
 
-def _folder_to_resume(words: Sequence[str]) -> Path | None:
+def _folder_to_resume(words: Sequence[str]) -> Path:
     """The run that is to be continued."""
-    if not any(word == "--resume" or word.startswith("--resume=") for word in words):
-        return None
-    flags = flags_of(words)
+    flags = [flag for flag in flags_of(words) if flag.key != "allow"]
     if len(flags) > 1:
-        raise UserError("--resume must be given alone: the configuration is the run's own, in its run.yaml")
+        raise UserError(
+            f"--resume must be given alone, or with --allow and {CHANGES}: the configuration is the run's own, in its run.yaml"
+        )
     if flags[0].value is None:
         raise UserError("--resume must be followed by the folder of a run")
     return Path(flags[0].value)
 
 
-def _watch(start: Callable[[Callable[[Pieces, str], None]], Run]) -> int:
+def _watch(start: Callable[[Callable[[Pieces, str], None]], Run], allow: Sequence[str] = ()) -> int:
     """Run a training, print what it is and what came out, and say how to continue it when it stops."""
     machine, folders = this_machine(), list[str]()
 
@@ -129,7 +148,8 @@ def _watch(start: Callable[[Callable[[Pieces, str], None]], Run]) -> int:
         if not folders:
             raise
         if machine.main:
-            print(f"stopped; go on with: likewise train --resume {folders[0]}", file=sys.stderr)
+            again = shlex.join(["likewise", "train", "--resume", folders[0], *allow_flags(allow)])
+            print(f"stopped; go on with: {again}", file=sys.stderr)
         return 130
     except (NotFinite, Collapsed) as end:
         if machine.main:

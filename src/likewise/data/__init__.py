@@ -9,24 +9,13 @@ from likewise.data.color import ColorJitter
 from likewise.data.crops import CenterCrop, RandomCrop, RandomResizedCrop, RandomShift
 from likewise.data.cub import CUB200
 from likewise.data.dataset import ImageDataset, ImageFiles
-from likewise.data.decode import Broken, BrokenImage, decode, to_rgb
+from likewise.data.decode import Broken, BrokenImage, TooLarge, decode, to_rgb
 from likewise.data.download import Archive, fetch
 from likewise.data.folder import ImageFolder
 from likewise.data.glyphs import Glyphs
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
 from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
-from likewise.data.recipes import (
-    CUB128,
-    CUB176,
-    GLYPHS,
-    REALITY_CHECK,
-    REALITY_CHECK_CODE,
-    RECIPES,
-    THESIS,
-    UNIFIED_VIEW,
-    Recipe,
-)
 from likewise.data.samplers import (
     HierarchicalSampler,
     PairSampler,
@@ -37,6 +26,18 @@ from likewise.data.samplers import (
 from likewise.data.sop import StanfordOnlineProducts
 from likewise.data.splits import Split, contiguous_folds, fixed_validation, half_split, random_folds
 from likewise.data.table import ImageTable
+from likewise.data.tag_sampler import MultiLabelSampler
+from likewise.data.transforms import (
+    CUB128,
+    CUB176,
+    GLYPHS,
+    REALITY_CHECK,
+    REALITY_CHECK_CODE,
+    THESIS,
+    TRANSFORMS,
+    UNIFIED_VIEW,
+    Transform,
+)
 
 __all__ = [
     "CUB128",
@@ -45,8 +46,8 @@ __all__ = [
     "GLYPHS",
     "REALITY_CHECK",
     "REALITY_CHECK_CODE",
-    "RECIPES",
     "THESIS",
+    "TRANSFORMS",
     "UNIFIED_VIEW",
     "Archive",
     "Augment",
@@ -67,6 +68,7 @@ __all__ = [
     "ImageFolder",
     "ImageTable",
     "InShop",
+    "MultiLabelSampler",
     "Normalize",
     "PairSampler",
     "PerClassSampler",
@@ -74,10 +76,11 @@ __all__ = [
     "RandomCrop",
     "RandomResizedCrop",
     "RandomShift",
-    "Recipe",
     "ResumableSampler",
     "Split",
     "StanfordOnlineProducts",
+    "TooLarge",
+    "Transform",
     "cached",
     "contiguous_folds",
     "decode",
@@ -94,11 +97,14 @@ __all__ = [
 from likewise.data.augment import Draw as Draw
 from likewise.data.color import LUMA as LUMA
 from likewise.data.files import atomic_write as atomic_write
+from likewise.data.files import escape_formula as escape_formula
 from likewise.data.folder import EXTENSIONS as EXTENSIONS
+from likewise.data.folder import walk_images as walk_images
 from likewise.data.glyph_shapes import font_folder as font_folder
 from likewise.data.memory import free_memory as free_memory
 from likewise.data.progress import progress as progress
 from likewise.data.resample import FRACTION as FRACTION
 from likewise.data.shards import Shape as Shape
 from likewise.data.shards import cores as cores
-from likewise.data.shards import write_aside as write_aside
+from likewise.data.table import TABLES as TABLES
+from likewise.data.table import read_cells as read_cells

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from likewise.data.dataset import ImageDataset, Transform
+from likewise.data.dataset import ImageDataset, Transform, file_sample
 from likewise.data.decode import BrokenImage, decode, to_rgb
 from likewise.data.progress import progress
 
@@ -95,7 +95,7 @@ class _Adapted(ImageDataset):
         elif _path(self._wrapped, 0) is not None:
             for index in range(len(self)):
                 path = self.source(index)
-                yield f"{path}:{os.path.getsize(path)}".encode()
+                yield os.fsencode(path) + b":" + file_sample(path)
         else:
             with progress(f"fingerprint of {self.name}", len(self), "img") as advance:
                 for index in range(len(self)):

@@ -362,7 +362,8 @@ def cached(
         sources = [dataset.source(index) for index in range(len(dataset))]
         index = {"made": made, "key": key, "pillow": PIL.__version__, "about": asdict(about), "sources": sources}
         content = json.dumps({**index, "shards": [asdict(shard) for shard in made_now]})
-        shards.write_aside(place / "index.json", content.encode())
+        with shards.shared_write(place / "index.json") as part:
+            part.write_text(content)
         shards.tidy(place)
         found = ImageCache.open(place)
     found = found._now_at(dataset)

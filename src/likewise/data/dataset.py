@@ -40,6 +40,8 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         category_names: a name for each category.
         boxes: where the object is in each image, ``(n, 4)``: left, top, width, height in pixels; NaN for no box.
         is_query: for data with separate queries and gallery, which images are queries, ``(n,)`` booleans.
+        coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``; see `levels`.
+        tags: several labels per image, ``(n, C)`` booleans, for `likewise.formula.MultiLabel`.
 
     Examples:
         >>> import torch
@@ -72,6 +74,8 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         category_names: Sequence[str] = (),
         boxes: Tensor | None = None,
         is_query: Tensor | None = None,
+        coarser: Tensor | None = None,
+        tags: Tensor | None = None,
     ):
         self.name = name
         self.split = split
@@ -84,13 +88,22 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         self.category_names = tuple(category_names)
         self.boxes = boxes
         self.is_query = is_query
+        self.coarser = coarser
+        self.tags = tags
         for what, value, shape in (
+            ("coarser", coarser, (len(labels), 1 if coarser is None else coarser.shape[-1])),
+            ("tags", tags, (len(labels), 1 if tags is None else tags.shape[-1])),
             ("categories", categories, (len(labels),)),
             ("boxes", boxes, (len(labels), 4)),
             ("is_query", is_query, (len(labels),)),
         ):
             if value is not None and tuple(value.shape) != shape:
                 raise ValueError(f"{what} must have shape {shape}, but the shape is {tuple(value.shape)}")
+
+    @property
+    def levels(self) -> Tensor | None:
+        """Labels on all levels of a hierarchy, ``(n, L)``, the class first; ``None`` where there is only the class."""
+        return None if self.coarser is None else torch.cat([self.labels[:, None], self.coarser], dim=1)
 
     @abstractmethod
     def image(self, index: int) -> Image.Image:
@@ -116,7 +129,11 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A checksum of what the data set is: its name, classes, labels and images, but not its transform."""
+        """A checksum of what the data set is: its name, classes, labels and images, but not its transform.
+
+        Of image files it covers paths, sizes and contents: all bytes of files up to 48 KiB, the first, middle and last
+        16 KiB of longer ones.
+        """
         digest = hashlib.sha256()
         for part in (self.name.encode(), *(name.encode() for name in self.class_names), self.labels.numpy().tobytes()):
             digest.update(len(part).to_bytes(8, "big") + part)
@@ -189,6 +206,8 @@ class ImageFiles(ImageDataset):
         category_names: a name for each category.
         boxes: left, top, width and height of the object in each image.
         is_query: which images are queries.
+        coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``.
+        tags: several labels per image, ``(n, C)`` booleans.
 
     Examples:
         >>> import tempfile, torch
@@ -215,6 +234,8 @@ class ImageFiles(ImageDataset):
         category_names: Sequence[str] = (),
         boxes: Tensor | None = None,
         is_query: Tensor | None = None,
+        coarser: Tensor | None = None,
+        tags: Tensor | None = None,
     ):
         super().__init__(
             name,
@@ -226,6 +247,8 @@ class ImageFiles(ImageDataset):
             category_names=category_names,
             boxes=boxes,
             is_query=is_query,
+            coarser=coarser,
+            tags=tags,
         )
         if len(paths) != len(labels):
             raise ValueError(f"paths must have one entry for each of the {len(labels)} labels, but it has {len(paths)}")
@@ -248,13 +271,9 @@ class ImageFiles(ImageDataset):
         return os.path.join(self.folder, os.fsdecode(self._paths[index]))
 
     def _contents(self) -> Iterable[bytes]:
-        """Paths inside the folder and sizes in bytes, so that the same files elsewhere have the same checksum."""
+        """Paths inside the folder and samples of contents: the same files elsewhere have the same checksum."""
         for index in range(len(self)):
-            try:
-                size = os.stat(self.source(index)).st_size
-            except OSError:
-                size = -1  # no file is something to know, too
-            yield self._paths[index] + f":{size}".encode()
+            yield self._paths[index] + b":" + file_sample(self.source(index))
         if self.crop and self.boxes is not None:
             yield self.boxes.numpy().tobytes()
 
@@ -282,6 +301,8 @@ class _View(ImageDataset):
             category_names=whole.category_names,
             boxes=None if whole.boxes is None else whole.boxes[chosen],
             is_query=None if whole.is_query is None or not relabel else whole.is_query[chosen],
+            coarser=None if whole.coarser is None else whole.coarser[chosen],
+            tags=None if whole.tags is None else whole.tags[chosen],
         )
         self._whole = base
         self._indices = positions
@@ -295,6 +316,32 @@ class _View(ImageDataset):
     def _contents(self) -> Iterable[bytes]:
         yield self._whole.fingerprint.encode()
         yield self._indices.tobytes()
+
+
+SAMPLE = 16 * 1024
+"""Bytes that a fingerprint reads at the beginning, in the middle and at the end of a file."""
+
+
+def file_sample(path: str) -> bytes:
+    """The size of a file and a checksum of its contents: of all bytes up to 48 KiB, of three samples of a longer file.
+
+    Examples:
+        >>> file_sample("nowhere.jpg")
+        b'-1'
+    """
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= 3 * SAMPLE:
+                digest.update(file.read())
+            else:
+                for start in (0, (size - SAMPLE) // 2, size - SAMPLE):
+                    file.seek(start)
+                    digest.update(file.read(SAMPLE))
+    except OSError:
+        return b"-1"  # no file is something to know, too
+    return f"{size}:".encode() + digest.digest()
 
 
 def contiguous(values: Sequence[int]) -> tuple[Tensor, list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -60,7 +61,29 @@ class Broken:
         return f"{self.index}: {self.source}: {self.reason}"
 
 
-def decode(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -> Image.Image:
+class TooLarge(BrokenImage):
+    """An image that would take too much memory or time.
+
+    Examples:
+        >>> print(TooLarge("cat.jpg", "it has 900 scans"))
+        cannot read the image cat.jpg: it has 900 scans
+    """
+
+
+SCANS = 64
+"""Scans that a JPEG file may have: each is a pass over all pixels, and encoders write 10 to 20."""
+
+TILE = 4
+"""A tile of a TIFF file may have so many times the pixels of the image: it is allocated whole."""
+
+
+def decode(
+    source: str | os.PathLike[str] | bytes,
+    *,
+    name: str | None = None,
+    formats: Sequence[str] | None = None,
+    pixels: int | None = None,
+) -> Image.Image:
     """Read an image from a file or from a file's bytes: RGB and upright, whatever it was.
 
     Gray, palette, CMYK, LAB and 16-bit images are converted; transparent ones are laid on white; of an animation the
@@ -69,9 +92,12 @@ def decode(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -
     Args:
         source: a path, or the bytes of a file.
         name: what to call the image in a message; by default its path.
+        formats: Pillow's names of the formats that are read; by default all.
+        pixels: how many it may have; by default as many as Pillow takes to be safe.
 
     Raises:
-        BrokenImage: the file is missing, empty, truncated, not an image, or unreasonably large.
+        BrokenImage: the file is missing, empty, truncated or not an image.
+        TooLarge: it has too many pixels, scans or too large tiles.
 
     Examples:
         >>> from io import BytesIO
@@ -79,24 +105,82 @@ def decode(source: str | os.PathLike[str] | bytes, *, name: str | None = None) -
         >>> Image.new("LA", (2, 1), (0, 0)).save(file, "PNG")  # a transparent image, on white
         >>> decode(file.getvalue()).getpixel((0, 0))
         (255, 255, 255)
+        >>> decode(file.getvalue(), name="a.png", pixels=1)
+        Traceback (most recent call last):
+        likewise.data.decode.TooLarge: cannot read the image a.png: it must have at most 1 pixels, but it has 2 x 1: make it smaller
     """
     if name is None:
         name = f"of {len(source)} bytes" if isinstance(source, bytes) else os.fspath(source)
     try:
-        with _opened(source) as file, Image.open(file) as image:
+        with _opened(source) as file, Image.open(file, formats=None if formats is None else list(formats)) as image:
+            _check_size(image, file, name, pixels)
             image.load()
             return to_rgb(image)
+    except BrokenImage:
+        raise
     except FileNotFoundError as error:
         raise BrokenImage(name, "there is no such file") from error
     except UnidentifiedImageError as error:
         empty = len(source) == 0 if isinstance(source, bytes) else os.path.getsize(source) == 0
         raise BrokenImage(name, "the file is empty" if empty else "it is not an image of a known format") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise BrokenImage(name, f"it is too large to be decoded safely ({_sentence(error)})") from error
+        raise TooLarge(name, f"it is too large to be decoded safely ({_sentence(error)})") from error
     except MemoryError:
         raise
     except Exception as error:  # a decoder that meets garbage may raise nearly anything
         raise BrokenImage(name, _sentence(error)) from error
+
+
+def _check_size(image: Image.Image, file: BinaryIO, name: str, pixels: int | None) -> None:
+    """Refuse what a header or the structure of a file says would take too much; nothing is decoded."""
+    width, height = image.size
+    if pixels is not None and width * height > pixels:
+        raise TooLarge(
+            name, f"it must have at most {pixels:,} pixels, but it has {width:,} x {height:,}: make it smaller"
+        )
+    if image.format in ("JPEG", "MPO"):
+        file.seek(0)
+        data = file.read()
+        scans = data.count(b"\xff\xda")  # at most so many: other segments may have these bytes, too
+        if scans > SCANS and (scans := count_scans(data)) > SCANS:
+            raise TooLarge(name, f"it must have at most {SCANS} scans, but it has {scans:,}")
+    elif image.format == "TIFF":
+        across, down = (_first(image.tag_v2.get(tag)) for tag in (322, 323))  # type: ignore[attr-defined]
+        if across * down > max(TILE * width * height, 2**20):
+            raise TooLarge(name, f"its tiles of {across:,} x {down:,} pixels are larger than the image")
+
+
+def _first(value: object) -> int:
+    value = value[0] if isinstance(value, tuple) and value else value
+    return value if isinstance(value, int) else 0
+
+
+_MARKER = re.compile(rb"\xff+([^\x00\xd0-\xd7\xff])")
+"""A marker in the data of a scan, where 0xff 0x00 is a plain 0xff and restarts go on."""
+
+
+def count_scans(data: bytes) -> int:
+    """How often a JPEG file goes over its pixels.
+
+    Examples:
+        >>> from io import BytesIO
+        >>> for progressive in (False, True):
+        ...     file = BytesIO()
+        ...     Image.new("RGB", (64, 64)).save(file, "JPEG", progressive=progressive)
+        ...     print(count_scans(file.getvalue()))
+        1
+        10
+    """
+    scans, place = 0, 2  # after the first marker, which has no length
+    while (found := _MARKER.search(data, place)) is not None:
+        marker, place = found[1][0], found.end()
+        if marker == 0xD9:  # the end; what follows is another picture
+            break
+        if marker in (0x01, 0xD8):
+            continue
+        scans += marker == 0xDA
+        place += max(2, int.from_bytes(data[place : place + 2], "big"))
+    return scans
 
 
 def to_rgb(image: Image.Image) -> Image.Image:

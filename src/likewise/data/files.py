@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""How a text begins that a spreadsheet computes."""
+
+
+def escape_formula(cell: Any) -> Any:
+    """A cell of a CSV file that no spreadsheet computes: texts that begin like a formula get an apostrophe.
+
+    Examples:
+        >>> escape_formula("=1+1"), escape_formula(-1.5), escape_formula("a.jpg"), escape_formula("-1.5")
+        ("'=1+1", -1.5, 'a.jpg', '-1.5')
+    """
+    if not isinstance(cell, str) or not cell.lstrip("'").startswith(FORMULA):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
+
+
+def unescape_formula(cell: str) -> str:
+    """The text that `escape_formula` escaped.
+
+    Examples:
+        >>> unescape_formula("'=1+1"), unescape_formula("'n"), unescape_formula(escape_formula("'=1"))
+        ('=1+1', "'n", "'=1")
+    """
+    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(FORMULA) else cell
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A place beside a file to write it to; afterwards it is made sure to be on the disk, and renamed.
+    """Write a file atomically: a temporary file next to it is synced to the disk, then renamed.
 
     Args:
         path: where the file is to be; an older one stays until the new one is whole.
@@ -23,7 +54,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         >>> [file.name for file in place.parent.iterdir()]
         ['a.txt']
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         part.touch()
         mode = part.stat().st_mode

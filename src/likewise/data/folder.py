@@ -52,7 +52,7 @@ class ImageFolder(ImageFiles):
             raise TypeError(f"extensions must be several extensions, but it is one string, {extensions!r}")
         endings = tuple(extension.lower() for extension in extensions)
         names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
-        found = {each: sorted(_images(os.path.join(root, each), endings)) for each in names}
+        found = {each: sorted(walk_images(os.path.join(root, each), endings)) for each in names}
         full = [each for each in names if found[each]]
         if not full:
             raise FileNotFoundError(
@@ -73,19 +73,38 @@ class ImageFolder(ImageFiles):
         )
 
 
-def _images(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-    """Images below a folder, relative to it; folders that are links are entered, each once."""
-    seen = set()
+def walk_images(
+    folder: str | os.PathLike[str], endings: tuple[str, ...] = EXTENSIONS, *, follow_links: bool = True
+) -> Iterator[str]:
+    """Find the images below a folder, relative to it; hidden names are skipped, and a linked folder is entered once.
+
+    Args:
+        folder: where to look.
+        endings: how the names of images end, in lower case.
+        follow_links: also find what links out of the folder lead to.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> (Path(folder) / "a.PNG").touch()
+        >>> list(walk_images(folder))
+        ['a.PNG']
+    """
+    seen, top = set(), os.path.join(os.path.realpath(folder), "")
     for parent, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(parent)
-        if real in seen:  # a link to a folder further up would go round for ever
+        # a link to a folder further up would go round for ever
+        if real in seen or not (follow_links or os.path.join(real, "").startswith(top)):
             folders.clear()
             continue
         seen.add(real)
         folders[:] = [each for each in folders if not each.startswith(".")]
         for file in files:
-            if not file.startswith(".") and file.lower().endswith(endings):
-                yield os.path.relpath(os.path.join(parent, file), folder)
+            path = os.path.join(parent, file)
+            if file.startswith(".") or not file.lower().endswith(endings):
+                continue
+            if follow_links or not os.path.islink(path) or os.path.realpath(path).startswith(top):
+                yield os.path.relpath(path, folder)
 
 
 def _listed(names: Sequence[str]) -> str:

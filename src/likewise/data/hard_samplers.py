@@ -255,7 +255,7 @@ def _said(value: object) -> str:
 
 def _updated(neighbors: Array | None) -> Array:
     if neighbors is None:
-        raise RuntimeError("update(embeddings) must be called before batches are drawn: nobody knows who is near whom")
+        raise RuntimeError("update(embeddings) must be called before batches are drawn: neighbors are not known yet")
     return neighbors
 
 

@@ -87,8 +87,8 @@ def numbers(path: Path, number: int, fields: Sequence[str], texts: Sequence[str]
     try:
         return [float(text) for text in texts]
     except ValueError:
-        said = f"{' '.join(fields)!r} must be numbers, but they are {' '.join(texts)!r}"
-        raise ValueError(f"{path}, line {number}: {said}") from None
+        message = f"{' '.join(fields)!r} must be numbers, but they are {' '.join(texts)!r}"
+        raise ValueError(f"{path}, line {number}: {message}") from None
 
 
 def half(split: str, classes: int) -> range:

@@ -103,7 +103,7 @@ class BatchLoader:
         >>> from PIL import Image
         >>> from likewise.data import ImageFolder
         >>> from likewise.data.cache import cached
-        >>> from likewise.data.recipes import CUB128
+        >>> from likewise.data.transforms import CUB128
         >>> folder = Path(tempfile.mkdtemp())
         >>> for name in ("cat", "dog"):
         ...     (folder / "photos" / name).mkdir(parents=True)
@@ -295,7 +295,7 @@ def pack_rows(images: Sequence[Bytes], boxes: Tensor, *, pin: bool = False) -> t
 
 
 class _Buffers:
-    """Memory for batches that is used again once nobody holds it: fresh memory costs more than filling it."""
+    """Memory for batches that is used again once it is free: fresh memory costs more than filling it."""
 
     def __init__(self, most: int) -> None:
         self._most = most

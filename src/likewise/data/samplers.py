@@ -89,7 +89,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
             if step >= start:
                 self.position = step + 1
                 yield batch[self.rank * share : (self.rank + 1) * share]
-        if self.epoch == epoch:  # nobody has gone elsewhere meanwhile
+        if self.epoch == epoch:  # no other epoch was set meanwhile
             self.set_epoch(epoch + 1)
 
     def set_epoch(self, epoch: int) -> None:
@@ -107,7 +107,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
         """
         return {
             "sampler": type(self).__name__,
-            "labels": _checksum(self.labels),
+            "labels": checksum(self.labels),
             "settings": dict(self._settings),
             "epoch": self.epoch if epoch is None else whole_number("epoch", epoch, 0),
             "position": self.position if position is None else whole_number("position", position, 0),
@@ -116,16 +116,18 @@ class ResumableSampler(Sampler[list[int]], ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue where the state was taken; rank and number of processes may have changed, nothing else.
 
-        The place stays: an epoch begun anew begins there, until it was drawn to its end or another one is set.
+        The place stays: an epoch that starts again starts there, until it was drawn to its end or another one is set.
         """
         mine = self.state_dict()
         for name in ("sampler", "labels"):
             if state.get(name) != mine[name]:
                 raise ValueError(f"state must be of the same {name}, {mine[name]}, but it is of {state.get(name)}")
         for name, value in mine["settings"].items():
-            said = state.get("settings", {}).get(name)
-            if said != value:
-                raise ValueError(f"state must be of a sampler with {name}={value}, but it is of one with {name}={said}")
+            stored_value = state.get("settings", {}).get(name)
+            if stored_value != value:
+                raise ValueError(
+                    f"state must be of a sampler with {name}={value}, but it is of one with {name}={stored_value}"
+                )
         epoch = whole_number("epoch", state.get("epoch"), 0)
         position = whole_number("position", state.get("position"), 0)
         if position > self.steps:
@@ -323,7 +325,7 @@ class HierarchicalSampler(ResumableSampler):
         super().__init__(
             labels,
             batch_size=classes * per_class,
-            settings={**settings, "categories": _checksum(kinds)},
+            settings={**settings, "categories": checksum(kinds)},
             steps=steps,
             seed=seed,
             rank=rank,
@@ -420,5 +422,11 @@ def _label_array(name: str, labels: Labels) -> Array:
     return array.astype(np.int64)
 
 
-def _checksum(array: Array) -> str:
+def checksum(array: Array) -> str:
+    """A checksum of whole numbers or booleans.
+
+    Examples:
+        >>> checksum(np.array([1, 2]))[:8]
+        '0c730b69'
+    """
     return hashlib.sha256(array.astype("<i8").tobytes()).hexdigest()

@@ -25,6 +25,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from likewise.data.decode import Broken, BrokenImage
+from likewise.data.files import atomic_write
 from likewise.data.progress import progress
 
 IMAGES = 256
@@ -124,32 +125,24 @@ def read_shard(folder: Path, number: int) -> Shard | None:
         return None
 
 
-def write_aside(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all.
+@contextlib.contextmanager
+def shared_write(path: Path) -> Iterator[Path]:
+    """Write a file that other processes write, too, with the same bytes: one that finished may remove our copy.
 
     Examples:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp(), "a")
-        >>> write_aside(path, b"whole")
+        >>> with shared_write(path) as part:
+        ...     _ = part.write_bytes(b"whole")
         >>> path.read_bytes()
         b'whole'
     """
-    with _aside(path) as part:
-        part.write_bytes(content)
-
-
-@contextlib.contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    part = path.with_name(f"{path.name}.{os.getpid()}-{random.SystemRandom().getrandbits(32):08x}{PART}")
     try:
-        yield part
-        try:
-            os.replace(part, path)
-        except FileNotFoundError:  # somebody who had finished the whole store has tidied up
-            if not path.exists():
-                raise
-    finally:
-        part.unlink(missing_ok=True)
+        with atomic_write(path) as part:
+            yield part
+    except FileNotFoundError:
+        if not path.exists():
+            raise
 
 
 @dataclass(frozen=True)
@@ -193,14 +186,15 @@ class _Work(Dataset[tuple[int, Shard | Broken]]):
     def _write(self, number: int, images: list[Bytes], broken: list[Broken]) -> Shard:
         pixels, about = files(self.folder, number)
         checksum = 0
-        with _aside(pixels) as part, part.open("wb") as file:
+        with shared_write(pixels) as part, part.open("wb") as file:
             for image in images:
                 content = image.tobytes()
                 checksum = zlib.crc32(content, checksum)
                 file.write(content)
         heights, widths = [image.shape[0] for image in images], [image.shape[1] for image in images]
         shard = Shard(heights, widths, checksum, [asdict(each) for each in broken])
-        write_aside(about, json.dumps(asdict(shard)).encode())
+        with shared_write(about) as part:
+            part.write_text(json.dumps(asdict(shard)))
         return shard
 
 

@@ -78,8 +78,8 @@ class Split:
     @property
     def checksum(self) -> str:
         """SHA-256 of all that the split says, 64 hexadecimal digits."""
-        said = json.dumps(self._fields(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        content = json.dumps(self._fields(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def _fields(self) -> dict[str, object]:
         parts: dict[str, object] = {part: list(getattr(self, part)) for part in ("train", "val", "test")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,12 @@ import torch
 from torch import Tensor
 
 from likewise.data.dataset import ImageFiles, Transform, contiguous, missing_files
+from likewise.data.files import unescape_formula
 
 COLUMNS = ("path", "label", "split", "role", "category", "x", "y", "width", "height")
+TABLES = (".csv", ".tsv", ".parquet")
+"""How the names of tables end."""
+
 _NEEDED = ("path", "label")
 _BOX = ("x", "y", "width", "height")
 
@@ -31,6 +35,10 @@ class ImageTable(ImageFiles):
         root: where relative paths begin; by default the table's folder.
         split: take the rows of this split; by default all rows.
         columns: names of columns where they are others, such as ``{"path": "file", "label": "species"}``.
+        levels: names of columns with coarser labels, the finer first, such as ``["genus", "family"]``; then ``levels`` of the
+            data set are labels of shape ``(n, L)``, the class first.
+        tags: the name of a column with several labels per image, a list, or texts with semicolons between them; then
+            ``tags`` of the data set are ``(n, C)`` booleans and ``tag_names`` the names of their columns.
         name: what to call the data set; by default the table's name.
         transform: applied to an image when it is asked for by ``[index]``.
         crop: cut each image to its box.
@@ -56,12 +64,16 @@ class ImageTable(ImageFiles):
         split: str | None = None,
         *,
         columns: Mapping[str, str] | None = None,
+        levels: Sequence[str] = (),
+        tags: str | None = None,
         name: str | None = None,
         transform: Transform | None = None,
         crop: bool = False,
         check: bool = True,
     ):
-        table = _read(Path(path), dict(columns or {}))
+        if isinstance(levels, str):
+            raise TypeError(f"levels must be a list of columns, but it is the text {levels!r}")
+        table = _read(Path(path), dict(columns or {}), [*levels, *([] if tags is None else [tags])])
         if split is not None:
             table = table.of_split(split)
         folder = Path(path).parent if root is None else Path(root)
@@ -72,6 +84,9 @@ class ImageTable(ImageFiles):
         if missing:
             raise table.fault(missing[0], "path", f"a file in {folder} (root= says where paths begin)")
         categories = None if "category" not in table.values else _classes(table.classes("category"))
+        coarser = [_classes(table.classes(level))[0] for level in levels]
+        marked, tag_names = (None, ()) if tags is None else table.tags(tags)
+        self.tag_names: tuple[str, ...] = tag_names
         super().__init__(
             title,
             folder,
@@ -85,6 +100,8 @@ class ImageTable(ImageFiles):
             category_names=() if categories is None else categories[1],
             boxes=table.boxes(),
             is_query=table.roles(whole=split is None and "split" in table.values),
+            coarser=torch.stack(coarser, dim=1) if coarser else None,
+            tags=marked,
         )
 
 
@@ -133,6 +150,18 @@ class _Table:
         except ValueError:
             return [str(value) for value in cells]
 
+    def tags(self, column: str) -> tuple[Tensor, tuple[str, ...]]:
+        """Which row has which tag, ``(n, C)`` booleans, and the tags in their order."""
+        lists: list[list[str]] = []
+        for index, cell in enumerate(self.values[column]):
+            if isinstance(cell, str):
+                cell = [each.strip() for each in cell.split(";") if each.strip()]
+            elif not isinstance(cell, list) and not _blank(cell):
+                raise self.fault(index, column, "a list of labels, or texts with semicolons between them")
+            lists.append([str(each) for each in cell or []])
+        names = sorted({each for tags in lists for each in tags})
+        return torch.tensor([[name in tags for name in names] for tags in lists]).view(len(lists), -1), tuple(names)
+
     def roles(self, *, whole: bool) -> Tensor | None:
         """Which rows are queries; None where no row has a role, or where training rows, without one, are among them."""
         cells = self.values.get("role", [])
@@ -162,24 +191,14 @@ class _Table:
         return boxes
 
 
-def _read(path: Path, renamed: dict[str, str]) -> _Table:
+def _read(path: Path, renamed: dict[str, str], more: Sequence[str] = ()) -> _Table:
     unknown = [column for column in renamed if column not in COLUMNS]
     if unknown:
         raise ValueError(f"columns must name some of {', '.join(COLUMNS)}, but it names {unknown[0]!r}")
-    readers: dict[str, Callable[[Path], tuple[dict[str, list[Any]], list[int]]]] = {
-        ".csv": _read_text,
-        ".tsv": _read_text,
-        ".parquet": _read_parquet,
-    }
-    kind = path.suffix.lower()
-    if kind not in readers:
-        raise ValueError(f"path must end with {', '.join(readers)}, but it is {str(path)!r}")
-    if not path.is_file():
-        raise FileNotFoundError(f"path must be a table, but there is no file {str(path)!r}")
-    cells, places = readers[kind](path)
-    titles = {column: renamed.get(column, column) for column in COLUMNS}
+    cells, places = read_cells(path)
+    titles = {**{column: renamed.get(column, column) for column in COLUMNS}, **{column: column for column in more}}
     for column, title in titles.items():
-        if title not in cells and (column in _NEEDED or column in renamed):
+        if title not in cells and (column in _NEEDED or column in renamed or column in more):
             raise ValueError(f"{path} must have a column {title!r}, but it has {', '.join(map(repr, cells)) or 'none'}")
     sides = [side for side in _BOX if titles[side] in cells]
     if 0 < len(sides) < len(_BOX):
@@ -188,10 +207,37 @@ def _read(path: Path, renamed: dict[str, str]) -> _Table:
         )
     if not places:
         raise ValueError(f"{path} must have at least one row, but it has none")
-    row = "row" if kind == ".parquet" else "line"
+    row = "row" if path.suffix.lower() == ".parquet" else "line"
     return _Table(
         path, {column: cells[title] for column, title in titles.items() if title in cells}, titles, row, places
     )
+
+
+def read_cells(path: Path, columns: Sequence[str] | None = None) -> tuple[dict[str, list[Any]], list[int]]:
+    r"""Read the columns of a table: texts from a CSV or TSV file, typed values from a Parquet file.
+
+    Args:
+        path: a ``.csv``, ``.tsv`` or ``.parquet`` file.
+        columns: read only these, as far as the table has them; by default all.
+
+    Returns:
+        The cells by column, and where each row stands: the line that it ends on, or the number of the row in a Parquet file.
+
+    Examples:
+        >>> import tempfile
+        >>> table = Path(tempfile.mkdtemp()) / "birds.csv"
+        >>> _ = table.write_text("path,year\na.png,2021")
+        >>> read_cells(table)
+        ({'path': ['a.png'], 'year': ['2021']}, [2])
+    """
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"path must end with {', '.join(TABLES)}, but it is {str(path)!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"path must be a table, but there is no file {str(path)!r}")
+    if path.suffix.lower() == ".parquet":
+        return _read_parquet(path, columns)
+    cells, places = _read_text(path)
+    return {name: each for name, each in cells.items() if columns is None or name in columns}, places
 
 
 def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
@@ -199,7 +245,7 @@ def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
         try:
-            header = [title.strip() for title in next(reader, [])]
+            header = [unescape_formula(title.strip()) for title in next(reader, [])]
             twice = {title for title in header if header.count(title) > 1}
             if twice:
                 raise ValueError(f"{path} must name each column once, but it names {min(twice)!r} twice")
@@ -213,7 +259,7 @@ def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
                         f"{path}, line {reader.line_num} must have {len(header)} cells, but it has {len(cells)}"
                     )
                 for column, cell in zip(columns, cells, strict=True):
-                    column.append(cell.strip())
+                    column.append(unescape_formula(cell.strip()))
                 places.append(reader.line_num)
         except csv.Error as error:
             raise ValueError(f"{path}, line {reader.line_num} is not proper CSV: {error}") from error
@@ -222,15 +268,16 @@ def _read_text(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
     return dict(zip(header, columns, strict=True)), places
 
 
-def _read_parquet(path: Path) -> tuple[dict[str, list[Any]], list[int]]:
+def _read_parquet(path: Path, columns: Sequence[str] | None) -> tuple[dict[str, list[Any]], list[int]]:
     """Columns of a Parquet file, and the numbers of its rows, from 1."""
     try:
         from pyarrow import ArrowException
-        from pyarrow.parquet import read_table
+        from pyarrow.parquet import read_schema, read_table
     except ImportError as missing:
         raise ImportError("a Parquet table needs pyarrow; install the extra likewise[data]") from missing
     try:
-        content = read_table(path)
+        wanted = None if columns is None else [name for name in read_schema(path).names if name in columns]
+        content = read_table(path, columns=wanted)
     except (ArrowException, OSError) as error:
         raise ValueError(f"{path} must be a Parquet file, but it cannot be read: {error}") from error
     return content.to_pydict(), list(range(1, content.num_rows + 1))

@@ -1,18 +1,17 @@
-"""Fair by construction: protocols, studies and executors, search, repeats, tournaments, published numbers."""
+"""Fair by construction: protocols, studies and executors, search, repeats, tournaments."""
 
 from likewise.protocols.bayes import Bayesian, Random
 from likewise.protocols.combine import concatenated
+from likewise.protocols.conditions import Conditions, ImageSet
 from likewise.protocols.executor import Ended, Executor, ExecutorBroken, SerialExecutor, reporter, run_missing
-from likewise.protocols.fairness import Difference, described, unfair_differences
+from likewise.protocols.fairness import Difference, unfair_differences
 from likewise.protocols.grid import CoordinateGrid
 from likewise.protocols.leaderboard import Leaderboard, Unfair, leaderboards, rank
 from likewise.protocols.local import LocalExecutor
 from likewise.protocols.packing import merge_study, pack_study
 from likewise.protocols.pairs import Comparison, Comparisons, compare, compare_all
 from likewise.protocols.protocol import PROTOCOLS, Protocol, classic, fixed_share, k_fold
-from likewise.protocols.published import published
 from likewise.protocols.ray_executor import RayExecutor
-from likewise.protocols.reality import Improvement, improvements, papers_versus_reality
 from likewise.protocols.repeats import Summary, summarize
 from likewise.protocols.search import Search, best, history, is_over, plan, prune
 from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
@@ -26,12 +25,13 @@ __all__ = [
     "Choice",
     "Comparison",
     "Comparisons",
+    "Conditions",
     "CoordinateGrid",
     "Difference",
     "Ended",
     "Executor",
     "ExecutorBroken",
-    "Improvement",
+    "ImageSet",
     "Leaderboard",
     "LocalExecutor",
     "Protocol",
@@ -53,19 +53,15 @@ __all__ = [
     "compare",
     "compare_all",
     "concatenated",
-    "described",
     "fixed_share",
     "history",
-    "improvements",
     "is_over",
     "k_fold",
     "leaderboards",
     "merge_study",
     "pack_study",
-    "papers_versus_reality",
     "plan",
     "prune",
-    "published",
     "rank",
     "reporter",
     "run_missing",
@@ -78,13 +74,11 @@ __all__ = [
 
 # Used by other packages of the library, not part of the public API.
 from likewise.protocols.combine import TEST_SET_FILE as TEST_SET_FILE
-from likewise.protocols.leaderboard import entries_of as entries_of
+from likewise.protocols.conditions import NOT_RECORDED as NOT_RECORDED
+from likewise.protocols.conditions import Recorded as Recorded
 from likewise.protocols.local import fitting_workers as fitting_workers
 from likewise.protocols.packing import read_pack as read_pack
 from likewise.protocols.pairs import NoPairs as NoPairs
-from likewise.protocols.published import data_of as data_of
-from likewise.protocols.reality import comparison as comparison
-from likewise.protocols.reality import draw_improvements as draw_improvements
 from likewise.protocols.search import Method as Method
 from likewise.protocols.space import Point as Point
 from likewise.protocols.space import Space as Space

@@ -53,14 +53,14 @@ def _together(group: Sequence[Result], folder: Path) -> Result:
             raise ValueError(f"all folds must have the same test set, but that of {result.run} is another one")
     joined = concatenate([torch.from_numpy(each["embeddings"]) for each in stored])
     is_query = torch.from_numpy(stored[0]["is_query"]) if len(stored[0]["is_query"]) else None
-    found = evaluate(Embedded(joined, labels), is_query)
+    metrics = evaluate(Embedded(joined, labels), is_query)
     first = ordered[0]
     trial = replace(first.trial, fold=0, labels={**first.trial.labels, "combination": "concatenated"})
     return replace(
         first,
         trial=trial,
         val={},
-        test={name: found[name] for name in first.test},
+        test={name: metrics[name] for name in first.test},
         run=" ".join(result.run for result in ordered),
         seconds=sum(result.seconds for result in ordered),
         openings=sum(result.openings for result in ordered),

@@ -1,390 +1,283 @@
-"""Under what conditions a training ran: each setting that a comparison looks at, and why it matters."""
+"""Conditions of a training: every setting that a comparison must hold equal, and why."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from likewise.data import RECIPES
-
-Description: TypeAlias = Mapping[str, Any]
 Severity = Literal["unfair", "note"]
+Scope = Literal["all", "method", "name"]
 
-UNKNOWN = "not recorded"
-"""The value of what a description does not say."""
+
+class NotRecorded(StrEnum):
+    """The value of a condition that is not recorded.
+
+    Examples:
+        >>> print(NOT_RECORDED)
+        not recorded
+    """
+
+    NOT_RECORDED = "not recorded"
+
+
+NOT_RECORDED = NotRecorded.NOT_RECORDED
+
+T = TypeVar("T")
+Recorded: TypeAlias = T | NotRecorded
+Settings: TypeAlias = Mapping[str, Any]
+"""Named values that are compared together; only those that differ are printed."""
 
 
 @dataclass(frozen=True)
-class Aspect:
-    """A setting of a training, and how it is read off a description.
+class ImageSet:
+    """The images of one part of a data set.
 
     Args:
-        what: its name.
-        why: why a difference in it matters, with the source.
-        read: ways to read it; the one that the most descriptions allow is taken.
-        severity: of a difference in it.
-        folds: whether it may differ between runs of one name; then each name must have all its values.
-        within: whether it may differ between names; then only the runs of one name must agree.
-        derived: whether it follows from other settings, so that its absence need not be told.
+        name: the data set.
+        images: number of images.
+        classes: number of classes.
+        fingerprint: checksum of the pixels as they are stored.
 
     Examples:
-        >>> [trunk] = [aspect for aspect in ASPECTS if aspect.what == "trunk"]
-        >>> trunk.read[0]({"config": {"model": {"trunk": "resnet50"}}})
-        'resnet50'
+        >>> print(ImageSet("CUB200", 5864, 100, "0123456789abcdef"))
+        CUB200, 5864 images of 100 classes, checksum 0123456789ab
+    """
+
+    name: str | None
+    images: int | None
+    classes: int | None
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.images} images of {self.classes} classes, checksum {self.fingerprint[:12]}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a condition is compared.
+
+    Args:
+        what: its name in reports.
+        why: why a difference in it matters, with the source.
+        severity: of a difference in it.
+        scope: ``"all"`` trainings must agree; with ``"method"`` the trainings of one method may differ, and each method
+            must have the same set of values; with ``"name"`` only trainings of one name must agree.
+        fallback: the field to compare where fewer trainings record this one.
+        is_derived: it follows from other conditions, so that its absence is not reported.
+
+    Examples:
+        >>> RULES["trunk"].why
+        'Accuracy differs between networks even before training, and deeper ones embed better (the thesis, 3.5.1).'
     """
 
     what: str
     why: str
-    read: tuple[Callable[[Description], Any], ...]
     severity: Severity = "unfair"
-    folds: bool = False
-    within: bool = False
-    derived: bool = False
+    scope: Scope = "all"
+    fallback: str | None = None
+    is_derived: bool = False
 
 
-def feedback(description: Description) -> tuple[str, ...]:
-    """How the test set may have had a say in what was trained: not at all, if nothing is returned.
+def compared(
+    what: str,
+    why: str,
+    severity: Severity = "unfair",
+    *,
+    scope: Scope = "all",
+    fallback: str | None = None,
+    is_derived: bool = False,
+) -> Any:
+    """A field of `Conditions` that is compared.
 
     Args:
-        description: a ``run.yaml``, or what `described` returns.
+        what: its name in reports.
+        why: why a difference in it matters, with the source.
+        severity: of a difference in it.
+        scope: who must agree: see `Rule`.
+        fallback: the field to compare where fewer trainings record this one.
+        is_derived: it follows from other conditions.
 
     Examples:
-        >>> feedback({"data": {"train": {}, "val": None}, "openings": [{"finished": False}]})
-        ('test set opened before the end of training', 'no validation')
+        >>> compared("trunk", "Deeper networks embed better (the thesis, 3.5.1).").metadata["rule"].severity
+        'unfair'
     """
-    found = ["tuned on test"] if description.get("tuned_on_test") else []
-    openings = description.get("openings")
-    if isinstance(openings, Sequence) and not all(line.get("finished", True) for line in openings):
-        found.append("test set opened before the end of training")
-    if validated(description) is False:
-        found.append("no validation")
-    return tuple(found)
+    return field(
+        default=NOT_RECORDED, metadata={"rule": Rule(what, why, severity, scope, fallback, is_derived)}, kw_only=True
+    )
 
 
-def at(said: Any, path: str) -> Any:
-    """What stands at a path of keys.
+def recorded() -> Any:
+    """A field of `Conditions` that is not compared by itself.
 
     Examples:
-        >>> at({"plan": {"epochs": 3}}, "plan.epochs"), at({"plan": None}, "plan.epochs")
-        (3, 'not recorded')
+        >>> recorded().default
+        <NotRecorded.NOT_RECORDED: 'not recorded'>
     """
-    for key in path.split("."):
-        if not isinstance(said, Mapping) or key not in said:
-            return UNKNOWN
-        said = said[key]
-    return said
+    return field(default=NOT_RECORDED, kw_only=True)
 
 
-def _path(path: str) -> Callable[[Description], Any]:
-    return lambda run: at(run, path)
+_HEAD = "Another head is another network (the reality check, unfair comparisons: network architecture)."
+_OPTIMIZER = "The optimizer lifts or sinks any method (the reality check, unfair comparisons)."
+_DATA = "Other images are another task (our own rule)."
+_SPLIT = "Other classes for training and validation are another task (the reality check, cross validation)."
+_VERSION = "Numbers may move with a version (our own rule)."
 
 
-def _section(run: Description, name: str) -> Mapping[str, Any] | None:
-    """The settings of a training, as it ran or as it is configured."""
-    for said in (run.get(name), at(run, f"config.{name}")):
-        if isinstance(said, Mapping):
-            return said
-    return None
+@dataclass(frozen=True)
+class Conditions:
+    """The conditions of one training: what a comparison must hold equal, and what it notes.
 
-
-def _settings(
-    section: str, always: Sequence[str], by_name: Mapping[str, Sequence[str]]
-) -> Callable[[Description], Any]:
-    """Those settings of a section that mean something for the kind that it names."""
-
-    def read(run: Description) -> Any:
-        said = _section(run, section)
-        if said is None:
-            return UNKNOWN
-        return {key: said[key] for key in (*always, *by_name.get(said.get("name", ""), ())) if key in said}
-
-    return read
-
-
-def _at_once(run: Mapping[str, Any]) -> Any:
-    """How many images a batch norm sees; whoever has none that learns sees no difference."""
-    return None if at(run, "config.model.freeze_bn") is True else _in_plan("chunk")(run)
-
-
-def _in_plan(*keys: str) -> Callable[[Description], Any]:
-    def read(run: Description) -> Any:
-        plan = _section(run, "plan")
-        known = {} if plan is None else {key: plan[key] for key in keys if key in plan}
-        return UNKNOWN if not known else known[keys[0]] if len(keys) == 1 else known
-
-    return read
-
-
-def _network(run: Description) -> Any:
-    said = run.get("model")
-    return said if isinstance(said, Mapping) and "class" in said else UNKNOWN
-
-
-def _crop(run: Description) -> Any:
-    recipe = RECIPES.get(str(at(run, "config.images")))
-    return UNKNOWN if recipe is None else {"training": recipe.train.size, "evaluation": recipe.test.size}
-
-
-def _part(part: str) -> Callable[[Description], Any]:
-    def read(run: Description) -> Any:
-        said = at(run, f"data.{part}")
-        if not isinstance(said, Mapping) or "fingerprint" not in said:
-            return "none" if said is None else UNKNOWN
-        images = f"{said.get('images')} images of {said.get('classes')} classes"
-        return f"{said.get('name')}, {images}, checksum {str(said['fingerprint'])[:12]}"
-
-    return read
-
-
-def configured_data(run: Description) -> Any:
-    """The data set as configured; where its files lie is no difference.
+    The loss, its miner, their hyper-parameters and the learning rates of the loss's parameters are the method, and are not
+    among them.  A field that is not recorded is `NOT_RECORDED`.  `likewise.app.read_conditions` reads the conditions of
+    a run, a result or a configuration.
 
     Examples:
-        >>> configured_data(
-        ...     {"config": {"data": {"class_path": "likewise.data.CUB200", "init_args": {"root": "birds"}}}}
-        ... )
-        {'class': 'CUB200'}
+        >>> conditions = Conditions(trunk="resnet50", embedding_size=128)
+        >>> conditions.trunk, str(conditions.pooling)
+        ('resnet50', 'not recorded')
     """
-    said = at(run, "config.data")
-    if not isinstance(said, Mapping):
-        return said
-    options = said.get("init_args") or {}
-    kept = {key: value for key, value in options.items() if key not in ("root", "path", "folder", "download")}
-    return {"class": str(said.get("class_path", "")).rpartition(".")[2], **kept}
 
-
-def split_of(run: Description) -> Any:
-    """Which classes are held out, by which rule; which of the folds it is is no difference.
-
-    Examples:
-        >>> split_of({"config": {"split": {"validation": 0.1, "fold": 3}}})
-        {'validation': 0.1, 'test': 0.2, 'seed': 0, 'folds': None, 'contiguous': False}
-    """
-    said = at(run, "config.split")
-    if not isinstance(said, Mapping):
-        return said
-    defaults = {"validation": None, "test": 0.2, "seed": 0, "folds": None, "contiguous": False}
-    return {key: said.get(key, default) for key, default in defaults.items()}
-
-
-def _fold(run: Description) -> Any:
-    said = at(run, "config.split")
-    return said.get("fold", 0) if isinstance(said, Mapping) else UNKNOWN
-
-
-def validated(run: Description) -> bool | None:
-    """Whether there were validation classes; ``None`` where nothing says so.
-
-    Examples:
-        >>> validated({"config": {"split": {"validation": 0.0}}}), validated({})
-        (False, None)
-    """
-    plan, share = _section(run, "plan"), at(run, "config.split.validation")
-    if plan is not None and plan.get("validate_every") == 0:
-        return False
-    if isinstance(run.get("data"), Mapping) and "val" in run["data"]:
-        return run["data"]["val"] is not None
-    if at(run, "config.split.folds") not in (UNKNOWN, None):
-        return True
-    return None if share == UNKNOWN else share is None or share > 0
-
-
-def _told_feedback(run: Description) -> Any:
-    if validated(run) is None and "tuned_on_test" not in run and "openings" not in run:
-        return UNKNOWN
-    return ", ".join(feedback(run)) or "none"
-
-
-def _openings(run: Description) -> Any:
-    said = run.get("openings", UNKNOWN)
-    return len(said) if isinstance(said, Sequence) and not isinstance(said, str) else said
-
-
-def _batch(run: Description) -> int | None:
-    """How many images make a batch."""
-    said = at(run, "config.sampler.init_args")
-    if not isinstance(said, Mapping):
-        return None
-    if isinstance(said.get("batch_size"), int):
-        return int(said["batch_size"])
-    if not isinstance(said.get("classes"), int):
-        return None
-    pairs = str(at(run, "config.sampler.class_path")).endswith("PairSampler")
-    each = 2 if pairs else said.get("per_class")
-    return said["classes"] * each if isinstance(each, int) else None
-
-
-def _batch_size(run: Description) -> Any:
-    size, plan = _batch(run), _section(run, "plan")
-    return UNKNOWN if size is None else {"images": size, "batches a step": (plan or {}).get("accumulate", 1)}
-
-
-def _composition(run: Description) -> Any:
-    said = at(run, "config.sampler")
-    if not isinstance(said, Mapping):
-        return UNKNOWN
-    options = {key: value for key, value in (said.get("init_args") or {}).items() if key != "steps"}
-    return {"sampler": str(said.get("class_path", "")).rpartition(".")[2], **options}
-
-
-def _budget(run: Description) -> Any:
-    """Epochs, and batches in all of them together."""
-    plan, batch = _section(run, "plan"), _batch(run)
-    if plan is None or "epochs" not in plan:
-        return UNKNOWN
-    steps, images = at(run, "config.sampler.init_args.steps"), at(run, "data.train.images")
-    if not isinstance(steps, int) and isinstance(images, int) and batch:
-        steps = max(1, images // batch)
-    if not isinstance(steps, int):
-        steps = at(run, "data.train.batches")
-    told = {"epochs": plan["epochs"]}
-    return told | ({"batches": plan["epochs"] * steps} if isinstance(steps, int) else {})
-
-
-def _rates(run: Description) -> dict[str, float] | None:
-    """Learning rates of the model's own groups: those of the loss come after them, and are the method's."""
-    groups, learned = run.get("groups"), at(run, "model.learned")
-    if isinstance(groups, Mapping) and groups:
-        rates, total = {}, 0
-        for name, group in groups.items():
-            if total >= learned if isinstance(learned, int) else name not in ("trunk", "head", "model"):
-                break
-            rates[name], total = float(group["lr"]), total + group["parameters"]
-        return rates or None
-    optimizer = _section(run, "optimizer")
-    if optimizer is None or "lr" not in optimizer:
-        return None
-    own = {} if at(run, "config.model.head") == "none" else {"head": 0.0}
-    lrs = optimizer.get("lrs") or {}
-    return {name: float(lrs.get(name, optimizer["lr"])) for name in ("trunk", *own)}
-
-
-def _rate(run: Description) -> Any:
-    rates = _rates(run)
-    return UNKNOWN if rates is None else next(iter(rates.values()))
-
-
-def _multipliers(run: Description) -> Any:
-    rates = _rates(run)
-    if rates is None:
-        return UNKNOWN
-    (_, first), *others = rates.items()
-    # to nine digits: 1e-3 / 1e-4 and 1e-4 / 1e-5 are not the same float
-    times = {name: float(f"{rate / first:.9g}") if first else rate for name, rate in others}
-    return {**times, "epochs in which the trunk rests": (_section(run, "plan") or {}).get("trunk_warmup", 0)}
-
-
-_OPTIMIZER = {
-    "SGD": ("momentum",),
-    "RMSprop": ("momentum", "alpha", "eps"),
-    "Adam": ("betas", "eps"),
-    "AdamW": ("betas", "eps"),
-}
-_SCHEDULE = {"step": ("step", "gamma"), "cosine": ("floor",)}
-MODEL = frozenset(
-    {"trunk", "pretraining", "embedding size", "pooling", "head", "layer norm", "frozen batch norm", "input channels"}
-)
-"""Settings of the network, from which its size follows."""
-
-
-WHY = {
-    "trunk": "Accuracy differs between networks even before training, and deeper ones embed better (the thesis, 3.5.1).",
-    "pretraining": "Where a network starts from decides much of where it ends (the thesis, 3.5.1).",
-    "embedding size": "More dimensions probably raise accuracy (the thesis, 3.5.1).",
-    "pooling": "Proxy-Anchor's code adds maximum to average pooling, and its paper does not say so (the thesis, 3.5.1).",
-    "head": "Another head is another network (the reality check, unfair comparisons: network architecture).",
-    "unit length": "All embeddings must be of unit length, or none (the reality check, fair comparisons).",
-    "layer norm": "Another head is another network (the reality check, unfair comparisons: network architecture).",
-    "frozen batch norm": "Multi-similarity's code freezes batch norm, and its paper does not say so (the thesis, 3.5.1).",
-    "network as built": "Another network is another accuracy (the thesis, 3.5.1).",
-    "augmentation": "Stronger augmentation lifts any method (the reality check, unfair comparisons).",
-    "crop size": "Papers name a plain crop where their code does something better (the thesis, 3.5.1).",
-    "optimizer": "The optimizer lifts or sinks any method (the reality check, unfair comparisons).",
-    "learning rate": "A rate that suits one method is another's handicap, unless it is searched for each (our own rule).",
-    "learning-rate multipliers": "Published code lets the last layer learn faster, unsaid (the thesis, 3.5.1).",
-    "schedule": "A better schedule lifts any method; one optimizer must serve all (the reality check, fair comparisons).",
-    "batch size": "A larger batch has more pairs and steadier gradients; one size must serve all (the reality check).",
-    "images at once": "A batch norm that is not frozen sees one chunk of a batch at a time (our own rule).",
-    "budget": "Who trains longer gets further (our own rule).",
-    "model selection": "Another rule to choose the model picks another model (the thesis, 3.5.2).",
-    "split": "Other classes for training and validation are another task (the reality check, cross validation).",
-    "folds": "A mean over other folds is a mean over other tasks (the reality check, cross validation).",
-    "source": "Papers differ in more than they say (the thesis, 3.5.1).",
-    "data": "Other images are another task (our own rule).",
-    "test-set feedback": "What was chosen with a look at the test set is overfitted to it (the thesis, 3.5.2).",
-    "search budget": "Who tries more settings finds a better one; 50 rounds for each loss (the reality check).",
-    "number of seeds": "A number without its scatter proves nothing (the reality check, confidence intervals).",
-    "loss of one name": "A mean over different losses or hyper-parameters is a mean over nothing (our own rule).",
-    "end of training": "A training that has not ended has not had its budget (our own rule).",
-}
-"""Why each difference is unfair, and who said so."""
-
-
-def _plain(what: str, *paths: str) -> Aspect:
-    return Aspect(what, WHY[what], tuple(map(_path, paths)))
-
-
-ASPECTS = (
-    _plain("trunk", "config.model.trunk"),
-    _plain("pretraining", "config.model.weights"),
-    _plain("embedding size", "config.model.dim"),
-    _plain("pooling", "config.model.pool"),
-    _plain("head", "config.model.head"),
-    _plain("unit length", "config.model.normalize"),
-    _plain("layer norm", "config.model.layer_norm"),
-    _plain("frozen batch norm", "config.model.freeze_bn"),
-    Aspect("input channels", WHY["head"], (_path("config.model.in_channels"),), derived=True),
-    Aspect("network as built", WHY["network as built"], (_network,), derived=True),
-    _plain("augmentation", "config.images"),
-    Aspect("crop size", WHY["crop size"], (_crop,), derived=True),
-    Aspect("optimizer", WHY["optimizer"], (_settings("optimizer", ("name", "weight_decay"), _OPTIMIZER),)),
-    Aspect("gradient clipping", WHY["optimizer"], (_in_plan("clip"),), derived=True),
-    Aspect("learning rate", WHY["learning rate"], (_rate,)),
-    Aspect("learning-rate multipliers", WHY["learning-rate multipliers"], (_multipliers,)),
-    Aspect("schedule", WHY["schedule"], (_settings("schedule", ("name", "warmup"), _SCHEDULE),)),
-    Aspect("batch size", WHY["batch size"], (_batch_size,)),
-    Aspect("images at once", WHY["images at once"], (_at_once,), derived=True),
-    Aspect("budget", WHY["budget"], (_budget,)),
-    Aspect("model selection", WHY["model selection"], (_in_plan("metric", "validate_every", "patience"),)),
-    Aspect("training images", WHY["data"], (_part("train"), configured_data), folds=True),
-    Aspect("validation images", WHY["split"], (_part("val"),), folds=True, derived=True),
-    Aspect("test set", WHY["data"], (_path("data.test.description"), configured_data)),
-    Aspect("split", WHY["split"], (split_of,)),
-    Aspect("folds", WHY["folds"], (_fold,), folds=True, derived=True),
-    Aspect("test-set feedback", WHY["test-set feedback"], (_told_feedback,)),
-    Aspect("search budget", WHY["search budget"], (_path("search.rounds"),)),
-    Aspect("end of training", WHY["end of training"], (_path("ended"),), derived=True),
-    Aspect(
-        "loss of one name", WHY["loss of one name"], (_path("config.loss"), _path("loss")), within=True, derived=True
-    ),
-    Aspect(
+    # the network
+    trunk: Recorded[str] = compared(
+        "trunk",
+        "Accuracy differs between networks even before training, and deeper ones embed better (the thesis, 3.5.1).",
+    )
+    pretraining: Recorded[str | None] = compared(
+        "pretraining", "Where a network starts from decides much of where it ends (the thesis, 3.5.1)."
+    )
+    embedding_size: Recorded[int | None] = compared(
+        "embedding size", "More dimensions probably raise accuracy (the thesis, 3.5.1)."
+    )
+    pooling: Recorded[str] = compared(
+        "pooling",
+        "Proxy-Anchor's code adds maximum to average pooling, and its paper does not say so (the thesis, 3.5.1).",
+    )
+    head: Recorded[str] = compared("head", _HEAD)
+    unit_length: Recorded[bool] = compared(
+        "unit length", "All embeddings must be of unit length, or none (the reality check, fair comparisons)."
+    )
+    layer_norm: Recorded[bool] = compared("layer norm", _HEAD)
+    frozen_batch_norm: Recorded[bool] = compared(
+        "frozen batch norm",
+        "Multi-similarity's code freezes batch norm, and its paper does not say so (the thesis, 3.5.1).",
+    )
+    input_channels: Recorded[int | None] = compared("input channels", _HEAD, is_derived=True)
+    network: Recorded[Settings] = compared(
+        "network as built", "Another network is another accuracy (the thesis, 3.5.1).", is_derived=True
+    )
+    # images
+    augmentation: Recorded[str] = compared(
+        "augmentation", "Stronger augmentation lifts any method (the reality check, unfair comparisons)."
+    )
+    crop_size: Recorded[Settings] = compared(
+        "crop size",
+        "Papers name a plain crop where their code does something better (the thesis, 3.5.1).",
+        is_derived=True,
+    )
+    # optimization
+    optimizer: Recorded[Settings] = compared("optimizer", _OPTIMIZER)
+    gradient_clipping: Recorded[float | None] = compared("gradient clipping", _OPTIMIZER, is_derived=True)
+    learning_rate: Recorded[float] = compared(
+        "learning rate",
+        "A rate that suits one method is another's handicap, unless it is searched for each (our own rule).",
+    )
+    learning_rate_multipliers: Recorded[Settings] = compared(
+        "learning-rate multipliers", "Published code lets the last layer learn faster, unsaid (the thesis, 3.5.1)."
+    )
+    schedule: Recorded[Settings] = compared(
+        "schedule",
+        "A better schedule lifts any method; one optimizer must serve all (the reality check, fair comparisons).",
+    )
+    batch_size: Recorded[Settings] = compared(
+        "batch size",
+        "A larger batch has more pairs and steadier gradients; one size must serve all (the reality check).",
+    )
+    images_at_once: Recorded[int | None] = compared(
+        "images at once",
+        "A batch norm that is not frozen sees one chunk of a batch at a time (our own rule).",
+        is_derived=True,
+    )
+    budget: Recorded[Settings] = compared("budget", "Who trains longer gets further (our own rule).")
+    model_selection: Recorded[Settings] = compared(
+        "model selection", "Another rule to choose the model picks another model (the thesis, 3.5.2)."
+    )
+    # data
+    training_images: Recorded[ImageSet | None] = compared("training images", _DATA, scope="method", fallback="data_set")
+    validation_images: Recorded[ImageSet | None] = compared(
+        "validation images", _SPLIT, scope="method", is_derived=True
+    )
+    test_set: Recorded[str] = compared("test set", _DATA, fallback="data_set")
+    data_set: Recorded[Settings] = recorded()
+    """The data set and its options, without the place of its files."""
+    split: Recorded[Settings] = compared("split", _SPLIT)
+    fold: Recorded[int] = compared(
+        "folds",
+        "A mean over other folds is a mean over other tasks (the reality check, cross validation).",
+        scope="method",
+        is_derived=True,
+    )
+    # choices
+    test_set_feedback: Recorded[tuple[str, ...]] = compared(
+        "test-set feedback", "What was chosen with a look at the test set is overfitted to it (the thesis, 3.5.2)."
+    )
+    search_budget: Recorded[int] = compared(
+        "search budget", "Who tries more settings finds a better one; 50 rounds for each loss (the reality check)."
+    )
+    searched: Recorded[frozenset[str]] = recorded()
+    """Names of the conditions that the search chose a value of."""
+    is_finished: Recorded[bool] = compared(
+        "end of training", "A training that has not ended has not had its budget (our own rule).", is_derived=True
+    )
+    loss: Recorded[Any] = compared(
+        "loss of one name",
+        "A mean over different losses or hyper-parameters is a mean over nothing (our own rule).",
+        scope="name",
+        fallback="loss_text",
+        is_derived=True,
+    )
+    loss_text: Recorded[str] = recorded()
+    """The loss as Python prints it."""
+    seed: Recorded[int] = recorded()
+    # notes
+    batch_composition: Recorded[Settings] = compared(
         "batch composition",
         "Losses need it: 8 classes x 4 images for embedding losses, 32 x 1 for classification (the reality check).",
-        (_composition,),
         "note",
-    ),
-    Aspect(
-        "memory",
-        "A memory of earlier batches is a method of its own (our own rule).",
-        (_path("config.memory"),),
-        "note",
-    ),
-    Aspect("precision", "Rounding is seldom seen in accuracy (our own rule).", (_in_plan("precision"),), "note"),
-    Aspect(
-        "averaged weights",
-        "An average of weights lifts most methods a little (our own rule).",
-        (_in_plan("ema"),),
-        "note",
-    ),
-    Aspect(
-        "openings",
-        "The test set is to be opened once, at the end (the thesis, 3.5.2).",
-        (_openings,),
-        "note",
-        folds=True,
-    ),
-    Aspect("versions", "Numbers may move with a version (our own rule).", (_path("versions"),), "note"),
-    Aspect("code", "Numbers may move with a version (our own rule).", (_path("commit"), _path("likewise")), "note"),
-    Aspect("hardware", "Numbers may move with a device (our own rule).", (_path("hardware"),), "note"),
+    )
+    memory: Recorded[Settings | None] = compared(
+        "memory", "A memory of earlier batches is a separate method (our own rule).", "note"
+    )
+    precision: Recorded[str] = compared("precision", "Rounding is seldom seen in accuracy (our own rule).", "note")
+    averaged_weights: Recorded[float | None] = compared(
+        "averaged weights", "An average of weights lifts most methods a little (our own rule).", "note"
+    )
+    openings: Recorded[int] = compared(
+        "openings", "The test set is to be opened once, at the end (the thesis, 3.5.2).", "note", scope="method"
+    )
+    versions: Recorded[Settings] = compared("versions", _VERSION, "note")
+    commit: Recorded[str | None] = compared("code", _VERSION, "note", fallback="version")
+    version: Recorded[str] = recorded()
+    """The version of likewise."""
+    hardware: Recorded[Settings] = compared("hardware", "Numbers may move with a device (our own rule).", "note")
+
+
+RULES: Mapping[str, Rule] = {each.name: each.metadata["rule"] for each in fields(Conditions) if "rule" in each.metadata}
+"""How each field of `Conditions` is compared, in the order of reports."""
+
+NETWORK = frozenset(
+    RULES[name].what
+    for name in (
+        *("trunk", "pretraining", "embedding_size", "pooling", "head"),
+        *("layer_norm", "frozen_batch_norm", "input_channels"),
+    )
 )
+"""Conditions from which the size of the network follows."""
+
+OUTSIDE = {
+    "data": _DATA,
+    "source": "Papers differ in more than they say (the thesis, 3.5.1).",
+    "number of seeds": "A number without its scatter proves nothing (the reality check, confidence intervals).",
+}
+"""Why other differences matter, which a table of results shows and which no single training has."""

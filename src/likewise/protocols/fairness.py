@@ -1,37 +1,33 @@
-"""What makes a comparison of trainings unfair: every setting in which they differ and that is no part of the method."""
+"""Differences between trainings that make a comparison unfair."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from likewise.protocols.conditions import (
-    ASPECTS,
-    MODEL,
-    UNKNOWN,
-    WHY,
-    Aspect,
-    Description,
+    NETWORK,
+    NOT_RECORDED,
+    OUTSIDE,
+    RULES,
+    Conditions,
+    ImageSet,
+    Rule,
     Severity,
-    at,
-    configured_data,
-    split_of,
 )
 from likewise.report import in_words
-from likewise.train import Run
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which trainings differ and that is no part of the method.
+    """A condition in which trainings differ.
 
     Args:
-        what: the setting.
-        values: what it is, by name of the training or of the method.
+        what: the condition.
+        values: its value by name of the training or of the method.
         why: why it matters, in one sentence, with its source.
-        severity: ``"unfair"``, or ``"note"`` for what is good to know and no reason not to compare.
+        severity: ``"unfair"``, or ``"note"`` for a difference that does not forbid the comparison.
 
     Examples:
         >>> print(Difference("embedding size", {"margin": 128, "triplet": 64, "n-pair": 64}, "More is better."))
@@ -44,193 +40,159 @@ class Difference:
     severity: Severity = "unfair"
 
     def __str__(self) -> str:
-        shown: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for name, value in self.values.items():
-            shown.setdefault(in_words(value), []).append(name)
-        return f"{self.what}: " + ", ".join(f"{value} ({', '.join(names)})" for value, names in shown.items())
+            names.setdefault(in_words(value), []).append(name)
+        return f"{self.what}: " + ", ".join(f"{value} ({', '.join(each)})" for value, each in names.items())
 
 
-def described(
-    run: Run | str | os.PathLike[str],
-    *,
-    rounds: int | None = None,
-    searched: Sequence[str] = (),
-    tuned_on_test: bool = False,
-) -> dict[str, Any]:
-    """All that a comparison must know of a run: its ``run.yaml``, and what happened to it.
+def unfair_differences(conditions: Mapping[str, Conditions | Sequence[Conditions]]) -> list[Difference]:
+    """Every condition in which trainings differ.
+
+    All conditions must be equal, also among the trainings of one name, where only seed and fold vary.  A condition that
+    some trainings record and others do not counts as different; one that none records is noted.
 
     Args:
-        run: a run, or its folder.
-        rounds: how many settings were tried to find its hyper-parameters; ``None`` where that is not known.
-        searched: which options were searched, such as ``"loss.alpha"`` and ``"optimizer.lr"``.
-        tuned_on_test: whether anything was chosen by looking at test classes.
-
-    Examples:
-        >>> import tempfile
-        >>> run = Run.create(tempfile.mkdtemp() + "/run", {"seed": 3})
-        >>> described(run, rounds=50, searched=["loss.margin"])
-        {'seed': 3, 'openings': [], 'ended': False, 'tuned_on_test': False,
-         'search': {'rounds': 50, 'searched': ['loss.margin']}}
-    """
-    begun = run if isinstance(run, Run) else Run(run)
-    said: dict[str, Any] = {**begun.description, "openings": begun.openings(), "ended": begun.finished}
-    said["tuned_on_test"] = tuned_on_test
-    if rounds is not None:
-        said["search"] = {"rounds": rounds, "searched": list(searched)}
-    return said
-
-
-def unfair_differences(
-    descriptions: Mapping[str, Description | Sequence[Description]],
-) -> list[Difference]:
-    """Every setting in which trainings differ and that is no part of the method.
-
-    The loss, its miner, their hyper-parameters, the learning rates of the loss's own parameters and a memory of earlier
-    batches are the method.  Everything else must be the same, also among the runs of one name; only seed and fold vary
-    there.  What some descriptions say and others do not counts as different; what none says is noted.
-
-    Args:
-        descriptions: by name, a ``run.yaml`` as a dict or what `described` returns, or several of them: the seeds and
-            folds of a method.
+        conditions: by name, the conditions of a training, or of several: the seeds and folds of a method.
 
     Returns:
         The differences, unfair ones first.
 
     Examples:
-        >>> model = {"trunk": "resnet50", "weights": "imagenet", "dim": 128, "pool": "avg"}
-        >>> theirs = {"config": {"model": {**model, "trunk": "googlenet", "dim": 64}}}
-        >>> for each in unfair_differences({"margin": {"config": {"model": model}}, "triplet": theirs})[:2]:
+        >>> margin = Conditions(trunk="resnet50", pretraining="imagenet", embedding_size=128, pooling="avg")
+        >>> triplet = replace(margin, trunk="googlenet", embedding_size=64)
+        >>> for each in unfair_differences({"margin": margin, "triplet": triplet})[:2]:
         ...     print(each, "|", each.why)
         trunk: resnet50 (margin), googlenet (triplet) | Accuracy differs between networks ... (the thesis, 3.5.1).
         embedding size: 128 (margin), 64 (triplet) | More dimensions probably raise accuracy (the thesis, 3.5.1).
     """
-    runs = {name: _several(name, said) for name, said in descriptions.items()}
-    if not runs:
-        raise ValueError("descriptions must contain at least one training, but it is empty")
-    found: list[Difference] = []
-    silent: list[str] = []
-    for aspect in ASPECTS:
-        values = _values(aspect, runs)
-        if all(each == UNKNOWN for several in values.values() for each in several):
-            silent += [aspect.what] if aspect.severity == "unfair" and not aspect.derived else []
-        elif _differ(aspect, values):
-            found.append(Difference(aspect.what, _shown(aspect, values), aspect.why, aspect.severity))
-    found = _explained(found, runs)
-    found = [_searched(each, runs) for each in found] + _seeds(runs)
-    if silent:
-        said = dict.fromkeys(runs, ", ".join(silent))
-        found.append(Difference(UNKNOWN, said, "What is not written down cannot be compared (our own rule).", "note"))
-    return sorted(found, key=lambda each: each.severity == "note")
+    trainings = {name: _list(name, each) for name, each in conditions.items()}
+    if not trainings:
+        raise ValueError("conditions must contain at least one training, but it is empty")
+    differences: list[Difference] = []
+    absent: list[str] = []
+    for name, rule in RULES.items():
+        values = _values(name, rule, trainings)
+        if all(each is NOT_RECORDED for several in values.values() for each in several):
+            absent += [rule.what] if rule.severity == "unfair" and not rule.is_derived else []
+        elif _differ(rule, values):
+            differences.append(Difference(rule.what, _shown(values), rule.why, rule.severity))
+    differences = _drop_consequences(differences, trainings)
+    differences = [_excuse_searched(each, trainings) for each in differences] + _seeds(trainings)
+    if absent:
+        why = "What is not written down cannot be compared (our own rule)."
+        differences.append(Difference(NOT_RECORDED, dict.fromkeys(trainings, ", ".join(absent)), why, "note"))
+    return sorted(differences, key=lambda each: each.severity == "note")
 
 
-def _several(name: str, said: Description | Sequence[Description]) -> list[Description]:
-    listed = [said] if isinstance(said, Mapping) else said
-    if not isinstance(listed, Sequence) or not listed or not all(isinstance(each, Mapping) for each in listed):
-        raise TypeError(f"descriptions[{name!r}] must be a run.yaml as a dict, or several, but it is {said!r}")
-    return list(listed)
+def _list(name: str, conditions: Conditions | Sequence[Conditions]) -> list[Conditions]:
+    several = [conditions] if isinstance(conditions, Conditions) else conditions
+    if not isinstance(several, Sequence) or not several or not all(isinstance(each, Conditions) for each in several):
+        raise TypeError(f"conditions[{name!r}] must be a Conditions, or several, but it is {conditions!r}")
+    return list(several)
 
 
-def _values(aspect: Aspect, runs: Mapping[str, list[Description]]) -> dict[str, list[Any]]:
-    """What each run says, read in the way that the most of them allow."""
-    ways = [{name: [read(run) for run in several] for name, several in runs.items()} for read in aspect.read]
-    return min(ways, key=lambda way: sum(each == UNKNOWN for several in way.values() for each in several))
+def _values(name: str, rule: Rule, trainings: Mapping[str, list[Conditions]]) -> dict[str, list[Any]]:
+    """A condition of every training, from the field that most of them record."""
+    choices = [
+        {method: [getattr(each, source) for each in several] for method, several in trainings.items()}
+        for source in (name, rule.fallback)
+        if source is not None
+    ]
+    return min(choices, key=lambda one: sum(each is NOT_RECORDED for several in one.values() for each in several))
 
 
-def _differ(aspect: Aspect, values: Mapping[str, list[Any]]) -> bool:
-    frozen = {name: {_frozen(each) for each in several} for name, several in values.items()}
-    if aspect.folds:
-        return len({frozenset(each) for each in frozen.values()}) > 1
-    if aspect.within:
-        return any(len(each) > 1 for each in frozen.values())
-    return len(set().union(*frozen.values())) > 1
+def _differ(rule: Rule, values: Mapping[str, list[Any]]) -> bool:
+    distinct = {name: {_hashable(each) for each in several} for name, several in values.items()}
+    if rule.scope == "method":
+        return len({frozenset(each) for each in distinct.values()}) > 1
+    if rule.scope == "name":
+        return any(len(each) > 1 for each in distinct.values())
+    return len(set().union(*distinct.values())) > 1
 
 
-def _frozen(value: Any) -> Any:
-    """The same as something that can be put into a set: 1 is 1.0, a list is a tuple, a mapping is its items."""
+def _hashable(value: Any) -> Any:
+    """An equal value that a set can hold: 1 is 1.0, a list is a tuple, a mapping is its items."""
     if isinstance(value, Mapping):
-        return frozenset((str(key), _frozen(each)) for key, each in value.items())
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+        return frozenset((str(key), _hashable(each)) for key, each in value.items())
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
-def _shown(aspect: Aspect, values: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _shown(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     """For each name its value, or a list of its values; of mappings only the keys that differ."""
     every = [each for several in values.values() for each in several]
     if all(isinstance(each, Mapping) for each in every):
         keys = list(dict.fromkeys(key for each in every for key in each))
-        unequal = [key for key in keys if len({_frozen(each.get(key, UNKNOWN)) for each in every}) > 1]
+        unequal = [key for key in keys if len({_hashable(each.get(key, NOT_RECORDED)) for each in every}) > 1]
         values = {
             name: [{key: each[key] for key in unequal if key in each} for each in several]
             for name, several in values.items()
         }
     shown: dict[str, Any] = {}
     for name, several in values.items():
-        distinct = list({_frozen(each): each for each in several}.values())
+        distinct = list({_hashable(each): _plain(each) for each in several}.values())
         shown[name] = distinct[0] if len(distinct) == 1 else distinct
     return shown
 
 
-def _explained(found: list[Difference], runs: Mapping[str, list[Description]]) -> list[Difference]:
-    """Leave out what follows from another difference, or comes to the same."""
-    names = {each.what for each in found}
-    every = [run for several in runs.values() for run in several]
-    marked = all(at(run, f"data.{part}.fingerprint") != UNKNOWN for run in every for part in ("train", "val"))
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    if isinstance(value, ImageSet):
+        return str(value)
+    return ", ".join(value) or "none" if isinstance(value, tuple) else value
+
+
+def _drop_consequences(differences: list[Difference], trainings: Mapping[str, list[Conditions]]) -> list[Difference]:
+    """Leave out differences that follow from others, or that come to the same."""
+    names = {each.what for each in differences}
+    every = [each for several in trainings.values() for each in several]
+    have_checksums = all(
+        isinstance(part, ImageSet) for each in every for part in (each.training_images, each.validation_images)
+    )
     drop: set[str] = set()
-    if names & MODEL:
-        drop.add("network as built")
-    if "augmentation" in names and not _data_differs_beyond_pixels(runs):
-        drop.add("validation images")
-        found = [_of_other_size(each) for each in found]
-    if marked and not names & {"training images", "validation images"}:
-        drop.add("split")  # said in other words, and the same images
-    return [each for each in found if each.what not in drop]
+    if names & NETWORK:
+        drop.add(RULES["network"].what)
+    if RULES["augmentation"].what in names and not _data_differ_beyond_pixels(trainings):
+        drop.add(RULES["validation_images"].what)
+        differences = [_excuse_checksum(each) for each in differences]
+    if have_checksums and not names & {RULES["training_images"].what, RULES["validation_images"].what}:
+        drop.add(RULES["split"].what)  # described differently, and the same images
+    return [each for each in differences if each.what not in drop]
 
 
-def _of_other_size(found: Difference) -> Difference:
-    """A checksum is of pixels as they are stored, in the size that the augmentation wants."""
-    if found.what != "training images":
-        return found
+def _excuse_checksum(difference: Difference) -> Difference:
+    """A checksum is of pixels as they are stored, in the size that the augmentation needs."""
+    if difference.what != RULES["training_images"].what:
+        return difference
     why = (
         "Checksums cannot be compared where images are stored in different sizes; all else is the same (our own rule)."
     )
-    return Difference(found.what, found.values, why, "note")
+    return replace(difference, why=why, severity="note")
 
 
-def _data_differs_beyond_pixels(runs: Mapping[str, list[Description]]) -> bool:
-    def counted(run: Description) -> Any:
-        parts = [at(run, f"data.{part}") for part in ("train", "val")]
-        kept = [
-            {key: value for key, value in part.items() if key != "fingerprint"} if isinstance(part, Mapping) else part
-            for part in parts
+def _data_differ_beyond_pixels(trainings: Mapping[str, list[Conditions]]) -> bool:
+    def without_checksums(each: Conditions) -> Any:
+        parts = [
+            replace(part, fingerprint="") if isinstance(part, ImageSet) else part
+            for part in (each.training_images, each.validation_images)
         ]
-        return _frozen([*kept, configured_data(run), split_of(run)])
+        return _hashable([*parts, each.data_set, each.split])
 
-    return len({frozenset(counted(run) for run in several) for several in runs.values()}) > 1
-
-
-_SEARCHABLE = {
-    "learning rate": {"optimizer.lr", "optimizer.lrs.trunk", "optimizer.lrs.model"},
-    "learning-rate multipliers": {"optimizer.lrs.trunk", "optimizer.lrs.head"},
-}
-"""The options that move a difference, as a search calls them."""
+    return len({frozenset(map(without_checksums, several)) for several in trainings.values()}) > 1
 
 
-def _searched(found: Difference, runs: Mapping[str, list[Description]]) -> Difference:
-    """A learning rate that was searched for every method, with the same effort, is no unfair difference."""
-    every = [at(run, "search") for several in runs.values() for run in several]
-    if found.what not in _SEARCHABLE or not all(isinstance(each, Mapping) for each in every):
-        return found
-    both = all(_SEARCHABLE[found.what] & set(each.get("searched", ())) for each in every)
-    if not both or len({each.get("rounds") for each in every}) > 1:
-        return found
-    why = f"It was searched for every method, in {every[0].get('rounds')} rounds each (our own rule)."
-    return Difference(found.what, found.values, why, "note")
+def _excuse_searched(difference: Difference, trainings: Mapping[str, list[Conditions]]) -> Difference:
+    """A condition that was searched for every method, in equally many rounds, is not an unfair difference."""
+    every = [each for several in trainings.values() for each in several]
+    is_searched = all(isinstance(each.searched, frozenset) and difference.what in each.searched for each in every)
+    if not is_searched or len({each.search_budget for each in every}) > 1:
+        return difference
+    why = f"It was searched for every method, in {every[0].search_budget} rounds each (our own rule)."
+    return replace(difference, why=why, severity="note")
 
 
-def _seeds(runs: Mapping[str, list[Description]]) -> list[Difference]:
-    seeds = {
-        name: sorted({str(run.get("seed", at(run, "config.seed"))) for run in several})
-        for name, several in runs.items()
-    }
+def _seeds(trainings: Mapping[str, list[Conditions]]) -> list[Difference]:
+    seeds = {name: sorted({str(each.seed) for each in several}) for name, several in trainings.items()}
     counts = {name: len(each) for name, each in seeds.items()}
     if len(set(counts.values())) > 1:
         return [seed_difference(counts)]
@@ -241,10 +203,10 @@ def _seeds(runs: Mapping[str, list[Description]]) -> list[Difference]:
 
 
 def seed_difference(counts: Mapping[str, int]) -> Difference:
-    """The difference of methods that were repeated unequally often.
+    """The difference between methods with different numbers of seeds.
 
     Examples:
         >>> print(seed_difference({"margin": 10, "triplet": 1}))
         number of seeds: 10 (margin), 1 (triplet)
     """
-    return Difference("number of seeds", dict(counts), WHY["number of seeds"])
+    return Difference("number of seeds", dict(counts), OUTSIDE["number of seeds"])

@@ -1,4 +1,4 @@
-"""A coordinate grid, the thesis' way of choosing hyper-parameters: one at a time, the best value kept before the next."""
+"""A coordinate grid, the thesis' way of choosing hyper-parameters: one at a time, each at its best value before the next."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from likewise.protocols.trial import Label
 class CoordinateGrid:
     """Try all values of one setting, keep the best, and go on to the next setting.
 
-    The settings are taken in the order of the space.  Among values that are equally good the first one is kept; a value
-    that a setting had before competes with the grid's if it was tried.  What failed or was pruned is not kept.
+    The settings are taken in the order of the space.  Among values that are equally good the first one is chosen; the
+    previous value of a setting competes with the grid's if it was tried.  Values that failed or were pruned are not chosen.
 
     Args:
         start: where to begin; by default where each setting's default is.
@@ -42,18 +42,18 @@ class CoordinateGrid:
             if path not in space:
                 raise ValueError(f"start must name settings of the space, but it names {path!r}")
         tried = {_name(space, one.point): one for one in history}
-        kept = {path: self.start.get(path, setting.start) for path, setting in space.items()}
+        current = {path: self.start.get(path, setting.start) for path, setting in space.items()}
         for path, setting in list(space.items()) * self.sweeps:
-            line = [{**kept, path: value} for value in setting.grid(self.points)]
+            line = [{**current, path: value} for value in setting.grid(self.points)]
             new = [point for point in line if _name(space, point) not in tried]
             if new:
                 return list(new[:n])
-            known = [tried[_name(space, point)] for point in [*line, kept] if _name(space, point) in tried]
+            known = [tried[_name(space, point)] for point in [*line, current] if _name(space, point) in tried]
             if any(one.status == "running" for one in known):
                 return []
             values = [one for one in known if one.value is not None]
             if values:
-                kept = dict(max(values, key=lambda one: one.value or 0.0).point)
+                current = dict(max(values, key=lambda one: one.value or 0.0).point)
         return []
 
 
@@ -71,7 +71,7 @@ class GridRow:
         path: what it is here.
         within: the range as printed.
         step: the step as printed.
-        best: the value that was found, as printed.
+        best: the best value, as printed.
         setting: the values of the grid, in the terms used here.
         note: what is to be known of the row.
 

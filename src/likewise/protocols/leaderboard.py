@@ -1,33 +1,34 @@
-"""A ranking that refuses to be unfair, and says in its own table what it could not vouch for."""
+"""Leaderboards: methods ranked by their means, unless the comparison is unfair."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from likewise.protocols.conditions import WHY, Description, at, feedback
-from likewise.protocols.fairness import Difference, described, seed_difference, unfair_differences
+from likewise.protocols.conditions import OUTSIDE, RULES, Conditions
+from likewise.protocols.fairness import Difference, seed_difference, unfair_differences
 from likewise.protocols.pairs import Comparison, NoPairs, compare_sides, shown_metric
 from likewise.protocols.repeats import Row, Summary, is_done, labels_of_rows, name_of, of_stage, summarize
-from likewise.protocols.trial import Result
 from likewise.report import in_words
-from likewise.train import Run
 
-Entry: TypeAlias = tuple[Row, Description | None]
-
-CONDITIONS = {
-    "data": "data",
+COLUMN_CONDITIONS = {
     "trunk": "trunk",
     "weights": "pretraining",
-    "dim": "embedding size",
+    "dim": "embedding_size",
     "pool": "pooling",
     "images": "augmentation",
     "protocol": "split",
-    "source": "source",
 }
-"""Columns of a table of results in which methods must agree, and what they are called in a comparison."""
+"""Columns of a table of results in which methods must agree, and the fields of `Conditions` that they hold."""
+
+REQUIRED_EQUAL = {
+    "data": ("data", OUTSIDE["data"]),
+    **{column: (RULES[name].what, RULES[name].why) for column, name in COLUMN_CONDITIONS.items()},
+    "source": ("source", OUTSIDE["source"]),
+}
+"""What each of these columns is called in a comparison, and why it matters."""
 
 
 class Unfair(ValueError):  # noqa: N818
@@ -37,7 +38,7 @@ class Unfair(ValueError):  # noqa: N818
         differences: what makes the comparison unfair.
 
     Examples:
-        >>> raise Unfair([Difference("trunk", {"margin": "resnet50", "triplet": "googlenet"}, WHY["trunk"])])
+        >>> raise Unfair([Difference("trunk", {"margin": "resnet50", "triplet": "googlenet"}, RULES["trunk"].why)])
         Traceback (most recent call last):
         likewise.protocols.leaderboard.Unfair: trainings must be equal in all but the method to be ranked, but they differ
         in trunk: resnet50 (margin), googlenet (triplet); allow_unfair=True ranks them all the same, and says so
@@ -85,8 +86,9 @@ class Leaderboard:
         metric: by which column they are ranked.
         places: best first.
         differences: in what the trainings differ besides the method.
-        checked: whether their descriptions were compared; else only the columns of the table were.
+        checked: whether their conditions were compared; else only the columns of the table were.
         missing: settings without a single complete seed.
+        remark: a sentence for the reader, such as why this metric was chosen.
 
     Examples:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52)}
@@ -96,7 +98,7 @@ class Leaderboard:
         #  method  R@1    95% interval    seeds  behind the first  marks
         1  a       52.00  47.03 to 56.97  3
         2  b       50.33  46.54 to 54.13  3      1.67 (0.23 to 3.10)
-        Whether the trainings are otherwise equal was not checked: their descriptions were not given.
+        Whether the trainings are otherwise equal was not checked: their conditions were not given.
     """
 
     metric: str
@@ -104,6 +106,7 @@ class Leaderboard:
     differences: tuple[Difference, ...] = ()
     checked: bool = True
     missing: tuple[str, ...] = ()
+    remark: str = ""
 
     @property
     def unfair(self) -> tuple[Difference, ...]:
@@ -115,11 +118,11 @@ class Leaderboard:
         return [self._row(place) for place in self.places]
 
     def _row(self, place: Place) -> dict[str, Any]:
-        found, behind = place.summary.interval, place.behind
-        known = found.count > 1
-        row = {"rank": place.rank, **place.summary.group, "metric": self.metric, "mean": found.mean}
-        row |= {"low": found.low if known else None, "high": found.high if known else None}
-        row |= {"confidence": found.confidence, "seeds": found.count, "folds": len(place.summary.folds)}
+        interval, behind = place.summary.interval, place.behind
+        has_interval = interval.count > 1
+        row = {"rank": place.rank, **place.summary.group, "metric": self.metric, "mean": interval.mean}
+        row |= {"low": interval.low if has_interval else None, "high": interval.high if has_interval else None}
+        row |= {"confidence": interval.confidence, "seeds": interval.count, "folds": len(place.summary.folds)}
         row |= {"failed": place.summary.failed, "incomplete": place.summary.incomplete, "openings": place.openings}
         sure = behind is not None and behind.resolution is not None
         row["behind"] = behind.difference.mean if behind else None
@@ -131,16 +134,16 @@ class Leaderboard:
 
     def footnotes(self) -> list[str]:
         """What stands under the table."""
-        told = []
+        notes = [self.remark] if self.remark else []
         if self.unfair:
-            told.append("* Unfair: ranked although the trainings are not equal, as was asked for.")
-            told += [f"  {each}. {each.why}" for each in self.unfair]
-        told += [f"Note: {each}. {each.why}" for each in self.differences if each.severity == "note"]
+            notes.append("* Unfair: ranked although the trainings are not equal, as was asked for.")
+            notes += [f"  {each}. {each.why}" for each in self.unfair]
+        notes += [f"Note: {each}. {each.why}" for each in self.differences if each.severity == "note"]
         if not self.checked:
-            told.append("Whether the trainings are otherwise equal was not checked: their descriptions were not given.")
+            notes.append("Whether the trainings are otherwise equal was not checked: their conditions were not given.")
         if self.missing:
-            told.append(f"Without a complete result: {', '.join(self.missing)}.")
-        return told
+            notes.append(f"Without a complete result: {', '.join(self.missing)}.")
+        return notes
 
     def text(self, width: int = 120) -> str:
         """The table for a terminal."""
@@ -156,21 +159,21 @@ class Leaderboard:
         for *front, marks in cells:
             start = "  ".join(cell.ljust(size) for cell, size in zip(front, wide, strict=True)) + "  "
             lines += _wrapped(marks, start, " " * len(start), max(width, len(start) + 24))
-        for told in self.footnotes():
-            lines += _wrapped(told.strip(), " " * (len(told) - len(told.lstrip())), "    ", width)
+        for note in self.footnotes():
+            lines += _wrapped(note.strip(), " " * (len(note) - len(note.lstrip())), "    ", width)
         return "\n".join(lines)
 
     def _cells(self, place: Place, columns: Sequence[str]) -> list[str]:
-        found = place.summary.interval
-        interval = f"{100 * found.low:.2f} to {100 * found.high:.2f}" if found.count > 1 else "none"
+        scores = place.summary.interval
+        interval = f"{100 * scores.low:.2f} to {100 * scores.high:.2f}" if scores.count > 1 else "none"
         group = [str(place.summary.group[column]) for column in columns]
         number = f"{place.rank}{'*' if self.unfair else ''}"
         return [
             number,
             *group,
-            f"{100 * found.mean:.2f}",
+            f"{100 * scores.mean:.2f}",
             interval,
-            str(found.count),
+            str(scores.count),
             _gap(place),
             "; ".join(place.marks),
         ]
@@ -180,10 +183,10 @@ def _gap(place: Place) -> str:
     """How far a place is behind the first."""
     if place.behind is None:
         return "" if place.first else "no pairs"
-    found = place.behind.difference
+    difference = place.behind.difference
     if place.behind.verdict == "not distinguishable":
         return "not distinguishable"
-    return f"{100 * found.mean:.2f} ({100 * found.low:.2f} to {100 * found.high:.2f})"
+    return f"{100 * difference.mean:.2f} ({100 * difference.low:.2f} to {100 * difference.high:.2f})"
 
 
 def _wrapped(text: str, first: str, rest: str, width: int) -> list[str]:
@@ -192,11 +195,11 @@ def _wrapped(text: str, first: str, rest: str, width: int) -> list[str]:
 
 
 def rank(
-    given: Sequence[Row | Result | Run] | Mapping[str, Run | Sequence[Run]],
+    rows: Sequence[Row],
     metric: str = "test MAP@R",
     *,
     by: Sequence[str] = ("method",),
-    descriptions: Mapping[str, Description | Sequence[Description]] | None = None,
+    conditions: Sequence[Conditions | None] | None = None,
     allow_unfair: bool = False,
     stage: str = "final",
     confidence: float = 0.95,
@@ -204,20 +207,20 @@ def rank(
     """Rank methods by their means over seeds, unless that would be unfair.
 
     Trainings that differ in more than the method are refused, with all that differs; ``allow_unfair`` ranks them, and
-    the table says so.  Runs and results bring their descriptions along.  Of rows only the columns can be compared,
-    unless descriptions are given beside them, and the table says that, too.
+    the table says so.  Without conditions only the columns of the rows are compared, and the table says that, too.
+    `likewise.app.leaderboard` ranks folders, runs and results, with their conditions.
 
     Args:
-        given: rows of the tidy table, results, or runs; or runs by the name of their method, else that of their loss.
+        rows: the tidy table of results, a dict for each training.
         metric: by which column; values are fractions, higher is better.
         by: columns that tell the lines of the table apart.
-        descriptions: for rows, what `unfair_differences` takes, by the names of the lines (`name_of`).
-        allow_unfair: rank all the same.
+        conditions: the conditions of the training of each row.
+        allow_unfair: rank unfair comparisons too.
         stage: ``"final"`` or ``"search"``.
         confidence: of the intervals.
 
     Raises:
-        Unfair: the trainings are not equal, and nobody asked for a ranking all the same.
+        Unfair: the trainings are not equal, and ``allow_unfair`` is false.
 
     Examples:
         >>> rows = [{"method": "margin", "dim": 128, "seed": 0, "test R@1": 0.64}]
@@ -229,33 +232,31 @@ def rank(
         >>> [place.marks for place in rank(rows, "test R@1", allow_unfair=True).places]
         [('unfair: embedding size 128', 'one seed'), ('unfair: embedding size 64', 'one seed')]
     """
-    entries = entries_of(given)
-    rows = of_stage([row for row, _ in entries], metric, stage)
-    summaries = summarize(rows, metric, by=by, stage=stage, confidence=confidence)
+    _check_rows(rows, conditions)
+    chosen = of_stage(rows, metric, stage)
+    summaries = summarize(chosen, metric, by=by, stage=stage, confidence=confidence)
     if not summaries:
-        raise ValueError("given must hold a setting with a complete seed, but all trainings failed or miss a fold")
-    if descriptions is None:
-        descriptions = _grouped(entries, by, stage, {each.name for each in summaries})
-    elif unknown := {each.name for each in summaries} - set(descriptions):
-        raise ValueError(f"descriptions must name every line of the table, but {sorted(unknown)[0]!r} is missing")
+        raise ValueError("rows must hold a setting with a complete seed, but all trainings failed or miss a fold")
     sides: dict[str, list[Row]] = {}
-    for row in rows:
+    for row in chosen:
         sides.setdefault(name_of(row, by), []).append(row)
     ranked = {each.name: sides[each.name] for each in summaries}
-    differences = _differences(summaries, ranked, descriptions)
+    known = _group_conditions(rows, conditions, by, stage, ranked)
+    differences = _differences(summaries, ranked, known)
     unfair = [each for each in differences if each.severity == "unfair"]
     if unfair and not allow_unfair:
         raise Unfair(unfair)
-    places = _places(summaries, ranked, metric, unfair, descriptions or {})
+    places = _places(summaries, ranked, metric, unfair, known)
     missing = tuple(name for name in sides if name not in ranked)
-    return Leaderboard(metric, places, tuple(differences), bool(descriptions), missing)
+    return Leaderboard(metric, places, tuple(differences), bool(known), missing)
 
 
 def leaderboards(
-    given: Sequence[Row | Result | Run],
+    rows: Sequence[Row],
     metric: str = "test MAP@R",
     *,
     within: Sequence[str],
+    conditions: Sequence[Conditions | None] | None = None,
     allow_unfair: bool = False,
     stage: str = "final",
     confidence: float = 0.95,
@@ -263,10 +264,11 @@ def leaderboards(
     """A leaderboard of methods for each setting, such as each data set, trunk and size.
 
     Args:
-        given: rows of the tidy table, results, or runs.
+        rows: the tidy table of results, a dict for each training.
         metric: by which column.
-        within: the columns of which each combination gets a table of its own.
-        allow_unfair: rank also what is not equal.
+        within: the columns of which each combination gets a separate table.
+        conditions: the conditions of the training of each row.
+        allow_unfair: rank unfair comparisons too.
         stage: ``"final"`` or ``"search"``.
         confidence: of the intervals.
 
@@ -275,149 +277,90 @@ def leaderboards(
         >>> list(leaderboards(rows, "test R@1", within=("dim",)))
         [(64,), (128,)]
     """
-    parts: dict[tuple[Any, ...], list[Row | Result | Run]] = {}
-    for each, (row, _) in zip(given, entries_of(given), strict=True):
-        if (row.get("stage") or "final") == stage or isinstance(each, Result):
-            parts.setdefault(tuple(row.get(column) for column in within), []).append(each)
+    _check_rows(rows, conditions)
+    parts: dict[tuple[Any, ...], list[int]] = {}
+    for index, row in enumerate(rows):
+        if _is_of_stage(row, stage):
+            parts.setdefault(tuple(row.get(column) for column in within), []).append(index)
     return {
-        key: rank(part, metric, allow_unfair=allow_unfair, stage=stage, confidence=confidence)
+        key: rank(
+            [rows[index] for index in part],
+            metric,
+            conditions=None if conditions is None else [conditions[index] for index in part],
+            allow_unfair=allow_unfair,
+            stage=stage,
+            confidence=confidence,
+        )
         for key, part in parts.items()
-        if any((row.get("stage") or "final") == stage for row, _ in entries_of(part))
     }
 
 
-# ---- rows and descriptions of what was given
+def _check_rows(rows: Sequence[Row], conditions: Sequence[Conditions | None] | None) -> None:
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"rows must hold a dict for each training, but entry {index} is a {type(row).__name__}")
+    if conditions is not None and len(conditions) != len(rows):
+        raise ValueError(f"conditions must have an entry for each of {len(rows)} rows, but it has {len(conditions)}")
 
 
-def entries_of(given: Sequence[Row | Result | Run] | Mapping[str, Run | Sequence[Run]]) -> list[Entry]:
-    """A row for each training, and its description where it has one.
-
-    Examples:
-        >>> from likewise.protocols.trial import Trial
-        >>> [(row, said)] = entries_of([Result(Trial("triplet", {"model": {"dim": 64}}), test={"R@1": 0.5})])
-        >>> row["test R@1"], said["config"]["model"]
-        (0.5, {'dim': 64})
-    """
-    found: list[Entry] = []
-    if isinstance(given, Mapping):
-        named = [(name, run) for name, runs in given.items() for run in ([runs] if isinstance(runs, Run) else runs)]
-        return [(run_row(run, name), described(run)) for name, run in named]
-    for index, each in enumerate(given):
-        if isinstance(each, Run):
-            found.append((run_row(each), described(each)))
-        elif isinstance(each, Result):
-            config = each.trial.upgrade().config
-            said = {"config": config, "seed": each.trial.seed, "openings": each.openings}
-            found.append((each.row(), {**said, "tuned_on_test": each.tuned_on_test}))
-        elif isinstance(each, Mapping):
-            found.append((each, None))
-        else:
-            raise TypeError(f"given must hold rows, results or runs, but entry {index} is a {type(each).__name__}")
-    return found
+def _is_of_stage(row: Row, stage: str) -> bool:
+    return (row.get("stage") or "final") == stage
 
 
-_NO_METRICS = {"kind", "step", "epoch", "queries", "queries_without_positive", "best", "seconds"}
-
-
-def run_row(run: Run, method: str | None = None) -> dict[str, Any]:
-    """The row of a run in the tidy table.
-
-    Test metrics are those of the model that was chosen on validation, or of the last one where none was; of several
-    evaluations the latest.
-
-    Args:
-        run: a run.
-        method: what it is called; by default the class of its loss.
-
-    Examples:
-        >>> import tempfile
-        >>> run = Run.create(tempfile.mkdtemp() + "/run", {"seed": 3, "loss": "CircleLoss(margin=0.4)"})
-        >>> row = run_row(run)
-        >>> row["method"], row["status"], row["error"]
-        ('CircleLoss', 'failed', 'the training has not ended')
-    """
-    said = run.description
-    config = said.get("config") or {}
-    named = str(at(config, "loss.class_path") if config.get("loss") else said.get("loss", "")).partition("(")[0]
-    ends = run.metrics("end")
-    reason = ends[-1]["reason"] if ends else "the training has not ended"
-    row: dict[str, Any] = {"method": method or named.rpartition(".")[2]}
-    labels = {"data": at(said, "data.train.name"), "trunk": at(config, "model.trunk"), "dim": at(config, "model.dim")}
-    row |= {name: value for name, value in labels.items() if value != "not recorded"}
-    fold = at(config, "split.fold")
-    row |= {"seed": said.get("seed"), "fold": fold if isinstance(fold, int) else 0, "stage": "final"}
-    row["status"] = "done" if reason in ("finished", "early stopping") else "failed"
-    for line in [line for line in run.metrics("val") if line.get("best")][-1:]:
-        row |= {f"val {name}": value for name, value in line.items() if name not in _NO_METRICS}
-    tests = [line for line in run.evaluations() if line["part"] == "test"]
-    for line in ([line for line in tests if line["model"] == "best"] or tests)[-1:]:
-        row |= {f"test {name}": value for name, value in line["metrics"].items()}
-    openings = run.openings()
-    row |= {"openings": len(openings), "tuned_on_test": not all(line.get("finished", True) for line in openings)}
-    row |= {"run": str(run.folder), "command": said.get("command")}
-    return row | {"error": None if row["status"] == "done" else reason}
-
-
-def _grouped(
-    entries: Iterable[Entry], by: Sequence[str], stage: str, names: set[str]
-) -> dict[str, list[Description]] | None:
-    """Descriptions by name, with what the search spent on each; ``None`` unless every training has one."""
-    found: dict[str, list[Description]] = {}
-    tried: dict[str, dict[str, set[str]]] = {}
-    for row, said in entries:
+def _group_conditions(
+    rows: Sequence[Row],
+    conditions: Sequence[Conditions | None] | None,
+    by: Sequence[str],
+    stage: str,
+    names: Collection[str],
+) -> dict[str, list[Conditions]]:
+    """Conditions by name of the line; nothing unless every ranked training has them."""
+    groups: dict[str, list[Conditions]] = {}
+    for row, each in zip(rows, conditions or (), strict=conditions is not None):
         name = name_of(row, by)
-        of_stage = (row.get("stage") or "final") == stage
-        if name in names and of_stage and is_done(row):
-            if said is None:
-                return None
-            found.setdefault(name, []).append(said)
-        elif not of_stage:
-            searched = {label: row[label] for label in labels_of_rows([row]) if "." in label}
-            tried.setdefault(name, {}).setdefault(str(sorted(searched.items())), set()).update(searched)
-    if not tried:
-        return found
-    for name, several in found.items():
-        rounds = tried.get(name, {})
-        search = {"rounds": len(rounds), "searched": sorted(set().union(*rounds.values()))}
-        found[name] = [{**said, "search": search} for said in several]
-    return found
+        if name in names and _is_of_stage(row, stage) and is_done(row):
+            if each is None:
+                return {}
+            groups.setdefault(name, []).append(each)
+    return groups
 
 
 # ---- what differs, and how it is marked
 
 
 def _differences(
-    summaries: Sequence[Summary],
-    sides: Mapping[str, list[Row]],
-    descriptions: Mapping[str, Description | Sequence[Description]] | None,
+    summaries: Sequence[Summary], sides: Mapping[str, list[Row]], conditions: Mapping[str, list[Conditions]]
 ) -> list[Difference]:
-    found = _of_columns(summaries, sides)
-    if descriptions:
-        told = {each.what for each in found}
-        told |= {"training images", "validation images", "test set"} if "data" in told else set()
-        chosen = {name: descriptions[name] for name in sides}
-        found += [each for each in unfair_differences(chosen) if each.what not in told]
-    return sorted(found, key=lambda each: each.severity == "note")
+    differences = _column_differences(summaries, sides)
+    if conditions:
+        names = {each.what for each in differences}
+        names |= {RULES[name].what for name in _DATA_CONDITIONS} if "data" in names else set()
+        differences += [each for each in unfair_differences(conditions) if each.what not in names]
+    return sorted(differences, key=lambda each: each.severity == "note")
 
 
-def _of_columns(summaries: Sequence[Summary], sides: Mapping[str, list[Row]]) -> list[Difference]:
-    """What the table itself says of the conditions."""
-    found = []
-    for column, what in CONDITIONS.items():
+_DATA_CONDITIONS = ("training_images", "validation_images", "test_set")
+
+
+def _column_differences(summaries: Sequence[Summary], sides: Mapping[str, list[Row]]) -> list[Difference]:
+    """The differences that the columns of the table show."""
+    differences = []
+    for column, (what, why) in REQUIRED_EQUAL.items():
         values = {name: _one_or_all(row.get(column) for row in rows) for name, rows in sides.items()}
         if len({str(each) for each in values.values()}) > 1:
-            found.append(Difference(what, values, WHY[what]))
+            differences.append(Difference(what, values, why))
     tuned = {name: any(row.get("tuned_on_test") for row in rows) for name, rows in sides.items()}
     if len(set(tuned.values())) > 1:
-        told = {name: "tuned on test" if each else "none" for name, each in tuned.items()}
-        found.append(Difference("test-set feedback", told, WHY["test-set feedback"]))
+        marks = {name: "tuned on test" if each else "none" for name, each in tuned.items()}
+        rule = RULES["test_set_feedback"]
+        differences.append(Difference(rule.what, marks, rule.why))
     counts = {each.name: each.interval.count for each in summaries}
     if len(set(counts.values())) > 1:
-        found.append(seed_difference(counts))
+        differences.append(seed_difference(counts))
     folds = {each.name: sorted(each.folds, key=str) for each in summaries}
     if len(set(map(str, folds.values()))) > 1:
-        found.append(Difference("folds", folds, WHY["folds"]))
-    return found
+        differences.append(Difference(RULES["fold"].what, folds, RULES["fold"].why))
+    return differences
 
 
 def _one_or_all(values: Iterable[Any]) -> Any:
@@ -430,7 +373,7 @@ def _places(
     sides: Mapping[str, list[Row]],
     metric: str,
     unfair: Sequence[Difference],
-    descriptions: Mapping[str, Description | Sequence[Description]],
+    conditions: Mapping[str, list[Conditions]],
 ) -> tuple[Place, ...]:
     ordered = sorted(summaries, key=lambda each: -each.interval.mean)
     first, means = ordered[0], [each.interval.mean for each in ordered]
@@ -447,10 +390,10 @@ def _places(
                 behind = compare_sides(left, right, *names, metric, but=labels, confidence=confidence)
             except NoPairs:
                 behind = None
-        rows, said = sides[summary.name], descriptions.get(summary.name, ())
+        rows = sides[summary.name]
         opened = [row["openings"] for row in rows if row.get("openings") is not None]
         openings = max(opened) if opened else None
-        marks = _marks(summary, rows, unfair, [said] if isinstance(said, Mapping) else said, openings)
+        marks = _marks(summary, rows, unfair, conditions.get(summary.name, []), openings)
         places.append(Place(1 + means.index(summary.interval.mean), summary, marks, behind, summary is first, openings))
     return tuple(places)
 
@@ -459,25 +402,27 @@ def _marks(
     summary: Summary,
     rows: Sequence[Row],
     unfair: Sequence[Difference],
-    descriptions: Sequence[Description],
+    conditions: Sequence[Conditions],
     openings: int | None,
 ) -> tuple[str, ...]:
-    told = ["tuned on test"] if any(row.get("tuned_on_test") for row in rows) else []
-    told += [each for said in descriptions for each in feedback(said)]
+    marks = ["tuned on test"] if any(row.get("tuned_on_test") for row in rows) else []
+    marks += [
+        mark for each in conditions if isinstance(each.test_set_feedback, tuple) for mark in each.test_set_feedback
+    ]
     if unfair:
-        told.append("unfair: " + ", ".join(_marked(each, summary.name) for each in unfair))
+        marks.append("unfair: " + ", ".join(_describe_mark(each, summary.name) for each in unfair))
     if summary.interval.count == 1:
-        told.append("seeds not known" if None in summary.scores else "one seed")
+        marks.append("seeds not known" if None in summary.scores else "one seed")
     if summary.failed:
-        told.append(f"{summary.failed} failed")
+        marks.append(f"{summary.failed} failed")
     if summary.incomplete:
-        told.append(f"{summary.incomplete} {'seed' if summary.incomplete == 1 else 'seeds'} incomplete")
+        marks.append(f"{summary.incomplete} {'seed' if summary.incomplete == 1 else 'seeds'} incomplete")
     if openings is not None and openings > 1:
-        told.append(f"test set opened {openings} times")
-    return tuple(dict.fromkeys(told))
+        marks.append(f"test set opened {openings} times")
+    return tuple(dict.fromkeys(marks))
 
 
-def _marked(found: Difference, name: str) -> str:
+def _describe_mark(difference: Difference, name: str) -> str:
     """A difference in a few words; a footnote says the rest."""
-    value = found.values[name]
-    return found.what if isinstance(value, Mapping | list) else f"{found.what} {in_words(value)}"
+    value = difference.values[name]
+    return difference.what if isinstance(value, Mapping | list) else f"{difference.what} {in_words(value)}"

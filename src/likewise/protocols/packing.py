@@ -18,7 +18,7 @@ PACK_FILE = "pack.json"
 
 
 def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, metric: str = "MAP@R") -> int:
-    """Copy what another machine needs to run the missing trials of a study: the table, and runs that were begun.
+    """Copy what another machine needs to run the missing trials of a study: the table, and runs that have begun.
 
     Data and weights are not copied.
 
@@ -47,8 +47,8 @@ def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str], *, 
     study.copy(part / STUDY_DATABASE)
     missing = [trial.key for trial in study.missing()]
     _copy_runs(Path(folder), part, missing)
-    said = {"metric": metric, "trials": [trial.key for trial in study.trials()]}
-    (part / PACK_FILE).write_text(json.dumps(said), encoding="utf-8")
+    content = {"metric": metric, "trials": [trial.key for trial in study.trials()]}
+    (part / PACK_FILE).write_text(json.dumps(content), encoding="utf-8")
     part.rename(place)
     return len(missing)
 
@@ -62,16 +62,16 @@ def read_pack(pack: str | os.PathLike[str]) -> dict[str, Any]:
         FileNotFoundError: pack must be a folder that `likewise study pack` made, but nowhere is not
     """
     try:
-        said: dict[str, Any] = json.loads((Path(pack) / PACK_FILE).read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads((Path(pack) / PACK_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"pack must be a folder that `likewise study pack` made, but {pack} is not") from None
-    return said
+    return content
 
 
 def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -> list[str]:
     """Bring the results and runs of a pack, or of a copy of a study, home.
 
-    A result that is here already stays, unless it says failed; a failure there does not end a trial that was begun
+    A result that is here already stays, unless it says failed; a failure there does not end a trial that has begun
     here.  Of trials that are still missing, the runs come home whose checkpoints are further than those here.
 
     Args:
@@ -96,16 +96,16 @@ def merge_study(folder: str | os.PathLike[str], other: str | os.PathLike[str]) -
     _refuse_strangers(home, away, Path(other))
     home.add(away.trials())
     here = {result.key: result.status for result in home.results()}
-    begun = {trial.key for trial in home.missing() if _run_of(folder, trial.key).exists()}
+    started = {trial.key for trial in home.missing() if _run_of(folder, trial.key).exists()}
 
     def take(result: Result) -> bool:
         if result.status == "failed":
-            return result.key not in here and result.key not in begun
+            return result.key not in here and result.key not in started
         return here.get(result.key, "failed") == "failed"
 
     brought = {result.key for result in away.results() if take(result)}
     unfinished = {trial.key for trial in home.missing()} & {trial.key for trial in away.missing()}
-    further = {key for key in unfinished if key not in begun or _step(other, key) > _step(folder, key)}
+    further = {key for key in unfinished if key not in started or _step(other, key) > _step(folder, key)}
     _copy_runs(Path(other), Path(folder), brought | further)  # before their results: a result names its run
     return home.merge(away, take=take)
 

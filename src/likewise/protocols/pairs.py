@@ -1,4 +1,4 @@
-"""Two methods, pair by pair: is one better than the other, or can they not be told apart?"""
+"""Compare two methods pair by pair: one is better, or they are not distinguishable."""
 
 from __future__ import annotations
 
@@ -82,48 +82,48 @@ class Comparison:
 
     @property
     def resolution(self) -> float | None:
-        """Half the interval: with so many pairs that scatter so, a difference of this size is told from none every other time."""
+        """Half the interval: the difference that such pairs detect with 50% power; ``None`` for one pair."""
         half = (self.difference.high - self.difference.low) / 2.0
         return None if isinf(half) else half
 
     def __str__(self) -> str:
         verdict: Verdict = self.verdict
-        found, shown = self.difference, shown_metric(self.metric)
-        digits = _digits(found.mean, self.resolution)
+        difference, shown = self.difference, shown_metric(self.metric)
+        digits = _digits(difference.mean, self.resolution)
         pairs = "one pair" if self.pairs == 1 else f"{self.pairs} pairs"
         pairs += f" over {self.settings} settings" if self.settings > 1 else ""
-        sure = f"{100 * found.confidence:g}% interval"
+        sure = f"{100 * difference.confidence:g}% interval"
         if verdict != "not distinguishable":
             sign = 1.0 if verdict == "better" else -1.0
-            low, high = sorted((sign * found.low, sign * found.high))
+            low, high = sorted((sign * difference.low, sign * difference.high))
             ends = f"{_points(low, digits)} to {_points(high, digits)}"
-            size = _points(sign * found.mean, digits)
-            told = f"{self.a} is {verdict} than {self.b} by {size} points of {shown} ({sure} {ends}, {pairs})"
-            return told + self._tail()
-        size = _points(abs(found.mean), digits)
-        size = f"less than {10.0**-digits:g}" if found.mean and float(size) == 0.0 else size
-        above = f"{self.a} is {size} points {'above' if found.mean >= 0 else 'below'}"
+            size = _points(sign * difference.mean, digits)
+            sentence = f"{self.a} is {verdict} than {self.b} by {size} points of {shown} ({sure} {ends}, {pairs})"
+            return sentence + self._tail()
+        size = _points(abs(difference.mean), digits)
+        size = f"less than {10.0**-digits:g}" if difference.mean and float(size) == 0.0 else size
+        above = f"{self.a} is {size} points {'above' if difference.mean >= 0 else 'below'}"
         if self.resolution is None:
             why = f"{above}, {pairs}: how far others would scatter is not known"
         else:
-            ends = f"{_points(found.low, digits)} to {_points(found.high, digits)}"
-            seen = f"a difference of about {_points(self.resolution, digits)} would be seen every other time"
+            ends = f"{_points(difference.low, digits)} to {_points(difference.high, digits)}"
+            seen = f"a difference of about {_points(self.resolution, digits)} would be detected with 50% power"
             why = f"{above}, {sure} {ends}, {pairs}; with {pairs} {seen}"
         return f"{self.a} and {self.b} are not distinguishable by {shown} ({why})" + self._tail()
 
     def _tail(self) -> str:
         """What else must be known, as further parts of the sentence."""
-        told = []
+        remarks = []
         for counts, what in ((self.unpaired, "had no partner"), (self.failed, "failed")):
             named = [
                 f"{count} {'training' if count == 1 else 'trainings'} of {name}"
                 for name, count in zip((self.a, self.b), counts, strict=True)
                 if count
             ]
-            told += [f"{' and '.join(named)} {what}"] if named else []
+            remarks += [f"{' and '.join(named)} {what}"] if named else []
         if self.tuned_on_test:
-            told.append(f"{' and '.join(self.tuned_on_test)} tuned on test")
-        return "".join(f"; {each}" for each in told)
+            remarks.append(f"{' and '.join(self.tuned_on_test)} tuned on test")
+        return "".join(f"; {each}" for each in remarks)
 
 
 def compare(
@@ -159,7 +159,7 @@ def compare(
         >>> rows = [{"method": m, "seed": s, "test MAP@R": each[s]} for m, each in scores.items() for s in range(3)]
         >>> print(compare(rows, "a", "b"))
         a and b are not distinguishable by MAP@R (a is 0.2 points above, 95% interval -1.3 to 1.6, 3 pairs; with 3 pairs
-        a difference of about 1.4 would be seen every other time)
+        a difference of about 1.4 would be detected with 50% power)
     """
     chosen = of_stage(rows, metric, stage)
     if a == b:
@@ -289,12 +289,12 @@ class Comparisons:
 
     def sentences(self) -> list[str]:
         """Each comparison in a sentence."""
-        told = []
+        sentences = []
         for key, cell in self.cells.items():
             verdict = self.verdict(*key)
             changed = verdict != cell.verdict and verdict is not None
-            told.append(f"{cell}; not distinguishable after Holm's correction" if changed else str(cell))
-        return told
+            sentences.append(f"{cell}; not distinguishable after Holm's correction" if changed else str(cell))
+        return sentences
 
     @property
     def note(self) -> str:
@@ -303,14 +303,14 @@ class Comparisons:
         if not count:
             return "no two methods have a pair of trainings."
         confidence = next(iter(self.cells.values())).difference.confidence
-        told = f"{count} comparison{'s' if count > 1 else ''} at {100 * confidence:g}%"
+        note = f"{count} comparison{'s' if count > 1 else ''} at {100 * confidence:g}%"
         wrong = 1.0 - confidence
         if self.corrected is not None:
-            told += f", with Holm's correction: the chance of any false difference is at most {100 * wrong:.2g}%"
+            note += f", with Holm's correction: the chance of any false difference is at most {100 * wrong:.2g}%"
         elif count > 1:
-            told += f", uncorrected: if all methods were alike, about {wrong * count:.2g} of them would look different"
+            note += f", uncorrected: if all methods were alike, about {wrong * count:.2g} of them would look different"
         missing = f"; without a pair: {', '.join(' and '.join(each) for each in self.without)}" if self.without else ""
-        return f"{told}{missing}."
+        return f"{note}{missing}."
 
     def matrix(self) -> list[list[float | None]]:
         """Differences, row minus column; ``None`` on the diagonal and where there is no pair."""
@@ -375,10 +375,10 @@ def compare_all(
     Examples:
         >>> scores = {"a": (0.50, 0.52, 0.54), "b": (0.49, 0.50, 0.52), "c": (0.3, 0.3, 0.3)}
         >>> rows = [{"method": m, "seed": s, "test R@1": each[s]} for m, each in scores.items() for s in range(3)]
-        >>> found = compare_all(rows, "test R@1", correct="holm")
-        >>> found.verdict("c", "a"), found.verdict("a", "b")
+        >>> comparisons = compare_all(rows, "test R@1", correct="holm")
+        >>> comparisons.verdict("c", "a"), comparisons.verdict("a", "b")
         ('worse', 'better')
-        >>> found.note
+        >>> comparisons.note
         "3 comparisons at 95%, with Holm's correction: the chance of any false difference is at most 5%."
     """
     one_of("correct", correct, ("none", "holm"))

@@ -131,8 +131,8 @@ class RayExecutor:
         except errors.RayTaskError as fault:  # outside of the trial: the node lacks something
             raise ExecutorBroken(f"the cluster cannot run trials: {' '.join(str(fault.cause).split())}") from fault
         except errors.RayError as fault:
-            said = None if self._stopping or was_cancelled else f"the task ended before the trial: {_line(fault)}"
-            return Ended(trial, error=said)
+            reason = None if self._stopping or was_cancelled else f"the task ended before the trial: {_line(fault)}"
+            return Ended(trial, error=reason)
         return Ended(trial, None if result is None else Result.from_dict(result), error)
 
 
@@ -164,13 +164,15 @@ class _Mailbox:
         taken, self._reports = self._reports, []
         return taken
 
-    async def answer(self, key: str, go_on: bool | None) -> None:
+    async def answer(self, key: str, should_continue: bool | None) -> None:
         """Answer the trial that waits."""
         if not self._answers[key].done():
-            self._answers[key].set_result(go_on)
+            self._answers[key].set_result(should_continue)
 
 
-def _execute(here: Mapping[str, Any], run: bytes, said: Mapping[str, Any], mailbox: Any) -> tuple[Any, str | None]:
+def _execute(
+    here: Mapping[str, Any], run: bytes, trial_dict: Mapping[str, Any], mailbox: Any
+) -> tuple[Any, str | None]:
     """Run one trial in a worker of Ray, where the driver's modules and folder are if this node has them."""
     import ray
     import torch
@@ -181,7 +183,7 @@ def _execute(here: Mapping[str, Any], run: bytes, said: Mapping[str, Any], mailb
         os.chdir(here["folder"])
     if not here["gpu"]:
         torch.set_num_threads(1)  # the numbers do not depend on the node
-    trial, runner = Trial.from_dict(said), pickle.loads(run)
+    trial, runner = Trial.from_dict(trial_dict), pickle.loads(run)
     ray.get(mailbox.begin.remote(trial.key))
     ended = run_one(runner, trial, lambda *report: ray.get(mailbox.report.remote(*report)))
     return None if ended.result is None else ended.result.to_dict(), ended.error

@@ -33,8 +33,8 @@ class Summary:
         incomplete: how many seeds were left out because a fold of theirs is missing.
 
     Examples:
-        >>> [found] = summarize([{"method": "a", "seed": 0, "test R@1": 0.5}], "test R@1")
-        >>> print(found)
+        >>> [summary] = summarize([{"method": "a", "seed": 0, "test R@1": 0.5}], "test R@1")
+        >>> print(summary)
         a: 50.00 (one seed: no interval)
     """
 
@@ -131,16 +131,16 @@ def summarize(
     Examples:
         >>> scores = {("a", 0): 0.50, ("a", 1): 0.52, ("b", 0): 0.40, ("b", 1): 0.44}
         >>> rows = [{"method": m, "seed": s, "test MAP@R": score} for (m, s), score in scores.items()]
-        >>> for found in summarize(rows):
-        ...     print(found)
+        >>> for summary in summarize(rows):
+        ...     print(summary)
         a: 51.00 (95% interval 38.29 to 63.71, 2 seeds)
         b: 42.00 (95% interval 16.59 to 67.41, 2 seeds)
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in of_stage(rows, metric, stage):
         groups.setdefault(tuple(row.get(column) for column in by), []).append(row)
-    found = [_summary(dict(zip(by, key, strict=True)), each, metric, confidence) for key, each in groups.items()]
-    return [each for each in found if each is not None]
+    summaries = [_summary(dict(zip(by, key, strict=True)), each, metric, confidence) for key, each in groups.items()]
+    return [each for each in summaries if each is not None]
 
 
 def _summary(group: dict[str, Any], rows: list[Row], metric: str, confidence: float) -> Summary | None:
@@ -221,21 +221,21 @@ def value_of(row: Row, metric: str, name: str) -> float:
 
 
 def each_once(name: str, rows: list[Row], columns: Sequence[str]) -> dict[tuple[Any, ...], Row]:
-    """Rows by what tells them apart; two that are told apart by nothing are a mistake.
+    """Rows by the columns that distinguish them; two rows with the same values are refused.
 
     Examples:
         >>> each_once("triplet", [{"seed": 0}, {"seed": 0}], ("seed",))
         Traceback (most recent call last):
         ValueError: rows must have one training for each seed and fold, but 'triplet' has two of seed 0
     """
-    found: dict[tuple[Any, ...], Row] = {}
+    by_key: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row.get(column) for column in columns)
-        if key in found:
+        if key in by_key:
             which = ", ".join(f"{column} {value}" for column, value in zip(columns, key, strict=True))
             raise ValueError(f"rows must have one training for each seed and fold, but {name!r} has two of {which}")
-        found[key] = row
-    return found
+        by_key[key] = row
+    return by_key
 
 
 def mean_of(values: Iterable[float]) -> float:

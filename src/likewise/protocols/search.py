@@ -321,10 +321,10 @@ def _next(search: Search, tried: Sequence[Tried]) -> list[Point]:
     if room <= 0 or any(one.status == "running" for one in tried):
         return []
     seen = [dict(one.point) for one in tried]
-    given = [{path: point[path] for path in search.space} for point in search.begin]
-    given = [point for point in given if point not in seen][:room]
-    rest = room - len(given)
-    return [*given, *(next_points(search.space, tried, rest, search.how, search.seed) if rest else [])]
+    first = [{path: point[path] for path in search.space} for point in search.begin]
+    first = [point for point in first if point not in seen][:room]
+    rest = room - len(first)
+    return [*first, *(next_points(search.space, tried, rest, search.how, search.seed) if rest else [])]
 
 
 def _race(trial: Trial) -> tuple[str, str, int, int, dict[str, Label]]:

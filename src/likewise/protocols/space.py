@@ -75,8 +75,8 @@ class Range:
     def rounded(self, value: float) -> float:
         """A value to four digits, so that it can be read and written again, and inside the range."""
         short = round(value) if self.whole else _digits(value, 4)
-        kept = min(max(short, self.low), self.high)
-        return int(kept) if self.whole else float(kept)
+        value = min(max(short, self.low), self.high)
+        return int(value) if self.whole else float(value)
 
     def grid(self, points: int = 11) -> tuple[float, ...]:
         """The values of a grid: by its step, else all whole numbers if they are few, else evenly on its scale.
@@ -195,8 +195,8 @@ def space_of(
             for name, known in hyperparameters(owner).items():
                 declared[f"{prefix}.{name}"] = known
                 space[f"{prefix}.{name}"] = _range(known, defaults[name])
-    for path, given in (extra or {}).items():
-        setting = given if isinstance(given, Range | Choice) else Choice((given,))
+    for path, value in (extra or {}).items():
+        setting = value if isinstance(value, Range | Choice) else Choice((value,))
         if path in declared:
             setting = _within(path, setting, declared[path], space[path])
         elif path.startswith("loss."):

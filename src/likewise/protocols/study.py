@@ -144,8 +144,8 @@ class Study:
             before = None if row[0] is None else json.loads(row[0])["status"]
             if before is not None and not (before == "failed" != result.status):
                 return False
-            said = (json.dumps(result.to_dict()), result.key)
-            db.execute("UPDATE trials SET result = ? WHERE key = ?", said)
+            values = (json.dumps(result.to_dict()), result.key)
+            db.execute("UPDATE trials SET result = ? WHERE key = ?", values)
         return True
 
     def report(self, key: str, step: int, value: float) -> None:
@@ -235,28 +235,28 @@ class Study:
     def reports(self, keys: Iterable[str] | None = None) -> dict[str, Reports]:
         """What trials measured on their way, by key and step; by default of all trials."""
         wanted = None if keys is None else set(keys)
-        found: dict[str, Reports] = {}
+        reports: dict[str, Reports] = {}
         with self._connection() as db:
             rows = db.execute("SELECT key, step, value FROM reports ORDER BY key, step").fetchall()
         for key, step, value in rows:
             if wanted is None or key in wanted:
-                found.setdefault(key, {})[step] = math.nan if value is None else value
-        return found
+                reports.setdefault(key, {})[step] = math.nan if value is None else value
+        return reports
 
     def states(self) -> list[TrialState]:
         """The state of each trial, in the order in which they were added."""
         reports = self.reports()
-        found = []
-        for key, text, said, cancelled in self._rows("key, trial, result, cancelled"):
-            result = None if said is None else self._result(key, said)
+        states = []
+        for key, text, result_text, cancelled in self._rows("key, trial, result, cancelled"):
+            result = None if result_text is None else self._result(key, result_text)
             step = max(reports.get(key, {}), default=None)
             value = None if step is None else reports[key][step]
             error = None if result is None else result.error
-            found.append(TrialState(self._trial(key, text), _state(result, cancelled), step, value, error))
-        return found
+            states.append(TrialState(self._trial(key, text), _state(result, cancelled), step, value, error))
+        return states
 
-    def counts(self) -> dict[StateName, int]:
-        """How many trials are in each state."""
+    def counts(self) -> dict[str, int]:
+        """Number of trials in each state."""
         counted = Counter(state.state for state in self.states())
         return {name: counted[name] for name in STATES}
 

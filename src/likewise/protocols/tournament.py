@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from statistics import fmean, stdev
 from typing import Any, Literal
 
 from likewise.formula import one_of
-from likewise.protocols.published import Number
 from likewise.protocols.trial import Label
 
 Experiment = tuple[Label, ...]
@@ -71,8 +69,8 @@ class Tournament:
 
     Examples:
         >>> rows = [{"method": "a", "data": "x", "test R@1": 0.5}, {"method": "b", "data": "x", "test R@1": 0.6}]
-        >>> found = tournament(rows, experiment=["data"])
-        >>> [each.method for each in found.standings]
+        >>> result = tournament(rows, experiment=["data"])
+        >>> [each.method for each in result.standings]
         ['b', 'a']
     """
 
@@ -161,7 +159,7 @@ def tournament(
     Medals always go by the latter: two that win both get gold, and nobody gets silver.
 
     Args:
-        rows: results, one's own or `published`.  Rows without the metric, or that are not done, are left out and counted.
+        rows: results.  Rows without the metric, or that are not done, are left out and counted.
         metric: the column to rank by.
         experiment: the columns that make an experiment.
         method: the column of what is ranked.
@@ -171,11 +169,17 @@ def tournament(
         notes: sentences to print below the table, such as why the comparison is not fair.
 
     Examples:
-        >>> from likewise.protocols.published import published
-        >>> found = tournament(published("thesis", table=(6, 7, 8)))
-        >>> best = found.standings[1]
-        >>> best.method, best.total, round(best.average, 2), round(best.deviation, 2)
-        ('SoftTriple', 38.0, 3.17, 1.19)
+        >>> scores = {"Triplet": (0.58, 0.62), "Contrastive": (0.60, 0.61), "ProxyAnchor": (0.63, 0.66)}
+        >>> rows = [
+        ...     {"method": name, "data": data, "test R@1": score}
+        ...     for name, both in scores.items()
+        ...     for data, score in zip(("CUB200", "Cars196"), both)
+        ... ]
+        >>> for each in tournament(rows, experiment=["data"]).standings:
+        ...     print(each.place, each.method, each.total, each.average)
+        1 ProxyAnchor 2.0 1.0
+        2 Contrastive 5.0 2.5
+        2 Triplet 5.0 2.5
     """
     one_of("ties", ties, ("average", "min"))
     names = tuple(experiment)
@@ -187,14 +191,17 @@ def tournament(
             raise ValueError("only_common must leave an experiment, but there is none that every method has")
         held = common
         scores = {name: {one: by[one] for one in held} for name, by in scores.items()}
-    found = [_ranks({name: by[one][0] for name, by in scores.items() if one in by}, higher_is_better) for one in held]
+    by_experiment = [
+        _ranks({name: by[one][0] for name, by in scores.items() if one in by}, higher_is_better) for one in held
+    ]
     ranks = {
-        name: {one: each[name][ties] for one, each in zip(held, found, strict=True) if name in each} for name in scores
+        name: {one: each[name][ties] for one, each in zip(held, by_experiment, strict=True) if name in each}
+        for name in scores
     }
-    medals = {name: [each[name]["min"] for each in found if name in each] for name in scores}
+    medals = {name: [each[name]["min"] for each in by_experiment if name in each] for name in scores}
     standings = _standings(ranks, medals, len(held))
-    said = (*notes, *_notes(rows, standings, scores, left_out, metric))
-    return Tournament(standings, held, names, metric, ties, scores, said)
+    remarks = (*notes, *_notes(rows, standings, scores, left_out, metric))
+    return Tournament(standings, held, names, metric, ties, scores, remarks)
 
 
 def _scores(
@@ -226,12 +233,12 @@ def _scores(
 def _ranks(scores: Mapping[str, float], higher_is_better: bool) -> dict[str, dict[str, float]]:
     """The rank of each method in one experiment, by both rules for ties."""
     keys = {name: round(-score if higher_is_better else score, SAME) for name, score in scores.items()}
-    found = {}
+    ranks = {}
     for name, key in keys.items():
         better = sum(other < key for other in keys.values())
         equal = sum(other == key for other in keys.values())
-        found[name] = {"min": better + 1.0, "average": better + (equal + 1.0) / 2.0}
-    return found
+        ranks[name] = {"min": better + 1.0, "average": better + (equal + 1.0) / 2.0}
+    return ranks
 
 
 def _standings(
@@ -265,81 +272,16 @@ def _notes(
     metric: str,
 ) -> list[str]:
     """What a reader of the table has to know."""
-    said = []
+    notes = []
     if not all(each.complete for each in standings):
-        said.append("* lacks experiments: its ranks are over those it has, and others were ranked without it there.")
+        notes.append("* lacks experiments: its ranks are over those it has, and others were ranked without it there.")
     counts = sorted({count for by in scores.values() for _, count in by.values()})
     if counts[-1] > 1:
         span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        said.append(f"Each score is the mean of {span} results.")
+        notes.append(f"Each score is the mean of {span} results.")
     if left_out:
-        said.append(f"Left out: {left_out} of {len(rows)} rows, which are not done or have no {metric}.")
+        notes.append(f"Left out: {left_out} of {len(rows)} rows, which are not done or have no {metric}.")
     tuned = sum(row.get("tuned_on_test") is True for row in rows)
     if tuned:
-        said.append(f"Tuned on test: {tuned} of {len(rows)} rows come from methods that were chosen by the test set.")
-    return said
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """A printed number about ranks that does not follow from the results.
-
-    Args:
-        method: whose it is.
-        metric: ``"total rank"``, ``"average rank"`` or ``"deviation of rank"``.
-        printed: the digits in the table.
-        recomputed: the number that follows from the results.
-        kind: ``"cut off"`` where the digits are right but not rounded, otherwise ``"wrong"``.
-
-    Examples:
-        >>> print(Disagreement("Triplet", "average rank", "8.85", 103 / 12, "wrong"))
-        Triplet: average rank is printed 8.85, but it is 8.5833 (wrong)
-    """
-
-    method: str
-    metric: str
-    printed: str
-    recomputed: float
-    kind: Literal["cut off", "wrong"]
-
-    def __str__(self) -> str:
-        return f"{self.method}: {self.metric} is printed {self.printed}, but it is {self.recomputed:.4f} ({self.kind})"
-
-
-def disagreements(found: Tournament, numbers: Sequence[Number]) -> list[Disagreement]:
-    """Where a printed tournament differs from the one that follows from the results.
-
-    Args:
-        found: the tournament, computed.
-        numbers: the printed one, such as ``printed("thesis", table=11)``.
-
-    Examples:
-        >>> from likewise.protocols.published import printed, published
-        >>> found = tournament(published("thesis", table=(6, 7, 8)))
-        >>> for each in disagreements(found, printed("thesis", table=11)):
-        ...     print(each)
-        SoftTriple: average rank is printed 3.16, but it is 3.1667 (cut off)
-        LiftedStructure: deviation of rank is printed 1.89, but it is 1.8829 (wrong)
-        Triplet: average rank is printed 8.85, but it is 8.5833 (wrong)
-    """
-    known = {each.method: each for each in found.standings}
-    differ = []
-    for number in numbers:
-        if number.method not in known:
-            raise ValueError(f"numbers must be of methods that took part, but {number.method!r} did not")
-        standing = known[number.method]
-        values = {
-            "total rank": standing.total,
-            "average rank": standing.average,
-            "deviation of rank": standing.deviation,
-        }
-        value = values[one_of("numbers[…].metric", number.metric, values)]
-        if value is None:
-            raise ValueError(f"{number.method} has one experiment, so that no deviation follows from the results")
-        exact, unit = Decimal(repr(value)), Decimal(number.printed)
-        if exact.quantize(unit, ROUND_HALF_UP) != unit:
-            cut = exact.quantize(unit, ROUND_DOWN) == unit
-            differ.append(
-                Disagreement(number.method, number.metric, number.printed, value, "cut off" if cut else "wrong")
-            )
-    return differ
+        notes.append(f"Tuned on test: {tuned} of {len(rows)} rows come from methods that were chosen by the test set.")
+    return notes

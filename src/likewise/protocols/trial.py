@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -63,8 +63,10 @@ class Trial:
     @cached_property
     def key(self) -> str:
         """A checksum of all of it: the same trial has the same key, on every machine."""
-        said = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        # not `to_dict`, which copies the whole configuration
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def upgrade(self) -> Trial:
         """The trial in the present schema; if it is of an older one, the two have different keys.
@@ -91,9 +93,9 @@ class Trial:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Trial:
+    def from_dict(cls, tree: Mapping[str, Any]) -> Trial:
         """The inverse of `to_dict`."""
-        return cls(**said)
+        return cls(**tree)
 
 
 @dataclass(frozen=True)
@@ -146,9 +148,9 @@ class Result:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Result:
+    def from_dict(cls, tree: Mapping[str, Any]) -> Result:
         """The inverse of `to_dict`."""
-        return cls(**{**said, "trial": Trial.from_dict(said["trial"])})
+        return cls(**{**tree, "trial": Trial.from_dict(tree["trial"])})
 
     def row(self) -> dict[str, Label]:
         """One row of the tidy table: what it is, what was varied, what was measured.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from likewise.report.lens import write_lens
-    from likewise.report.page import write_report
     from likewise.report.part import Compared, Part
+    from likewise.report.run import write_report
     from likewise.report.study import Study, StudyFigure, StudyTable, write_study
 
 __all__ = ["Compared", "Part", "Study", "StudyFigure", "StudyTable", "write_lens", "write_report", "write_study"]
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from likewise.report.lens import loss_names as loss_names
     from likewise.report.measure import measure_part as measure_part
     from likewise.report.part import Scores as Scores
-    from likewise.report.study_words import in_words as in_words
+    from likewise.report.words import in_words as in_words
 
-_PLACES = {
+_MODULES = {
     "Compared": "part",
     "Part": "part",
     "Study": "study",
     "StudyFigure": "study",
     "StudyTable": "study",
     "write_lens": "lens",
-    "write_report": "page",
+    "write_report": "run",
     "write_study": "study",
     # used by other packages
     "Scores": "part",
-    "in_words": "study_words",
+    "in_words": "words",
     "add_losses": "lens",
     "loss_names": "lens",
     "measure_part": "measure",
@@ -41,11 +41,11 @@ _PLACES = {
 
 def __getattr__(name: str) -> Any:
     """Import a name on first use: the lens needs no torch, and opens at once."""
-    if name not in _PLACES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    """The public names and whatever is loaded, for shells and for the API pages."""
+    """The public names and the loaded ones, for shells and for the API pages."""
     return sorted({*globals(), *__all__})

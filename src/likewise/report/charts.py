@@ -1,24 +1,106 @@
-"""Charts as numbers: where lines, ticks and bars go.  The template draws them; the style sheet colors them."""
+"""Charts as numbers: where lines, areas, points and rows go.  The template draws them, the style sheet colors them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, floor, isfinite, log10
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, isfinite
+from typing import Any
 
-from likewise.metrics import Interval
+from likewise.report.axes import LARGE, PLAIN, SMALL, Axis, Frame, Tick, fit_axis, is_number
 from likewise.report.words import percent, short
 
-WIDTH, HEIGHT = 380, 230
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 28
 COLORS = 8
 POINTS = 240
 """Points of a line; of more, each is the mean of several."""
 
 
+# ---- charts with two axes
+
+
+@dataclass(frozen=True)
+class Point:
+    """A marked point.
+
+    Args:
+        x: its place.
+        y: its place.
+        title: shown when pointed at.
+        kind: ``"dot"``, ``"best"`` (with a ring), ``"hollow"`` or ``"cross"``.
+
+    Examples:
+        >>> Point(46.0, 12.0).kind
+        'dot'
+    """
+
+    x: float
+    y: float
+    title: str = ""
+    kind: str = "dot"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Something drawn in one color.
+
+    Args:
+        name: for the legend.
+        color: its number.
+        path: of an SVG.
+        kind: of the path: ``"line"``, ``"line dash"``, ``"line faint"`` or ``"area"``.
+        points: marked points.
+        values: ``[x, y, text of x, text of y]`` for each point, for the readout.
+
+    Examples:
+        >>> Series("loss", 0, "M0 0").kind
+        'line'
+    """
+
+    name: str
+    color: int
+    path: str = ""
+    kind: str = "line"
+    points: tuple[Point, ...] = ()
+    values: tuple[tuple[float, float, str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart with two axes.
+
+    Args:
+        title: above it.
+        note: after the title.
+        summary: a sentence for screen readers.
+        series: what is drawn.
+        x_ticks: below.
+        y_ticks: at the left.
+        frame: its size.
+        x_name: what the x axis is, for the readout.
+        marks: vertical lines with a text.
+        legend: whether the names of the series are listed.
+
+    Examples:
+        >>> chart = line_chart("Loss", [Line("loss", [0.0, 2.0], [4.0, 1.0])])
+        >>> chart.summary, [tick.text for tick in chart.x_ticks]
+        ('Loss by epoch. loss: from 4 to 1.', ['0', '0.5', '1', '1.5', '2'])
+    """
+
+    title: str
+    note: str
+    summary: str
+    series: tuple[Series, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...] = ()
+    frame: Frame = LARGE
+    x_name: str = ""
+    marks: tuple[Tick, ...] = ()
+    legend: bool = False
+
+
 @dataclass(frozen=True)
 class Line:
-    """A named line through points.
+    """A named line through points, to be drawn by `line_chart`.
 
     Args:
         name: for the legend.
@@ -27,6 +109,7 @@ class Line:
         color: the number of its color.
         dash: whether it is dashed.
         dots: whether each point is marked.
+        faint: whether the line is faint, where its points matter more.
 
     Examples:
         >>> Line("loss", [0.0, 1.0], [2.0, 1.0]).color
@@ -39,72 +122,7 @@ class Line:
     color: int = 0
     dash: bool = False
     dots: bool = False
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A mark on an axis: its place in the drawing and its text.
-
-    Examples:
-        >>> Tick(46.0, "0").text
-        '0'
-    """
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A line as a path of the drawing, and its points for a reader who points at it.
-
-    Args:
-        name: for the legend.
-        path: of an SVG.
-        dots: places ``(x, y)`` of marked points.
-        color: the number of its color.
-        dash: whether it is dashed.
-        points: ``[x, y, what x is, what y is]`` for each point.
-
-    Examples:
-        >>> Drawn("loss", "M0 0", [], 0, False, []).name
-        'loss'
-    """
-
-    name: str
-    path: str
-    dots: list[tuple[float, float]]
-    color: int
-    dash: bool
-    points: list[list[float | str]]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart of lines.
-
-    Args:
-        title: above it.
-        note: beside the title.
-        summary: in words, for those who do not see it.
-        lines: what is drawn.
-        x_ticks: below.
-        y_ticks: at the left.
-        marks: vertical lines with a text.
-
-    Examples:
-        >>> chart = line_chart("Loss", [Line("loss", [0.0, 2.0], [4.0, 1.0])])
-        >>> chart.summary, [tick.text for tick in chart.x_ticks]
-        ('loss: from 4 to 1.', ['0', '0.5', '1', '1.5', '2'])
-    """
-
-    title: str
-    note: str
-    summary: str
-    lines: list[Drawn]
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-    marks: list[Tick]
+    faint: bool = False
 
 
 def line_chart(
@@ -112,91 +130,78 @@ def line_chart(
     lines: Sequence[Line],
     *,
     note: str = "",
+    x_name: str = "epoch",
     log: bool = False,
     as_percent: bool = False,
-    own_scale: bool = False,
+    separate_scales: bool = False,
     within: tuple[float, float] | None = None,
     marks: Sequence[tuple[float, str]] = (),
 ) -> Chart | None:
-    """Lay out lines over epochs; ``None`` where there is nothing to draw.
+    """Lay out lines; ``None`` where there is nothing to draw.
 
     Args:
         title: above it.
         lines: points that are not finite are left out.
-        note: beside the title.
-        log: a logarithmic axis; points that are not positive are left out.
+        note: after the title.
+        x_name: what the x axis is.
+        log: a logarithmic y axis; points that are not positive are left out.
         as_percent: values are fractions.
-        own_scale: each line fills the height by itself, from its lowest to its highest.
-        within: where the y axis goes at least.
+        separate_scales: each line fills the height, from its lowest to its highest value.
+        within: a range that the y axis covers at least.
         marks: places on the x axis with a text.
 
     Examples:
         >>> line_chart("Loss", []) is None
         True
     """
-    thinned = [thin(_drawable(line, log)) for line in lines]
-    thinned = [line for line in thinned if line.xs]
-    if not thinned:
+    drawable = [thin(_drawable(line, log)) for line in lines]
+    drawable = [line for line in drawable if line.xs]
+    if not drawable:
         return None
-    xs = [x for line in thinned for x in line.xs] + [x for x, _ in marks]
-    start, stop = min(0.0, *xs), max(xs) if max(xs) > min(0.0, *xs) else 1.0
-    axis = _axis([y for line in thinned for y in line.ys], log, as_percent, own_scale, within)
-
-    def x_at(x: float) -> float:
-        return round(LEFT + (x - start) / (stop - start) * (WIDTH - LEFT - RIGHT), 1)
-
-    drawn, said = [], []
-    for line in thinned:
-        scale = _axis(line.ys, False, as_percent, True, None) if own_scale else axis
-        places = [(x_at(x), scale.at(y)) for x, y in zip(line.xs, line.ys, strict=True)]
-        path = "M" + " ".join(f"{x:g},{y:g}" for x, y in places)
-        values = [f"{100.0 * y:.1f}%" if as_percent else short(y) for y in line.ys]
-        points: list[list[float | str]] = [
-            [x, y, short(at), value] for (x, y), at, value in zip(places, line.xs, values, strict=True)
-        ]
-        drawn.append(Drawn(line.name, path, places if line.dots else [], line.color, line.dash, points))
-        said.append(f"{line.name}: from {values[0]} to {values[-1]}.")
+    xs = [0.0, *(x for line in drawable for x in line.xs), *(x for x, _ in marks)]
+    x_axis = fit_axis(xs if max(xs) > min(xs) else [*xs, 1.0], LARGE.left, LARGE.right, about=6, round_ends=False)
+    ys = [y for line in drawable for y in line.ys]
+    y_axis = _whole_height(ys)
+    if not separate_scales:
+        factor = 100.0 if as_percent else 1.0
+        y_axis = fit_axis([*ys, *(within or ())], LARGE.bottom, LARGE.top, about=5, log=log, factor=factor)
+    series = [
+        _line_series(line, x_axis, _whole_height(line.ys) if separate_scales else y_axis, as_percent)
+        for line in drawable
+    ]
+    ends = [f"{each.name}: from {each.values[0][3]} to {each.values[-1][3]}." for each in series]
     return Chart(
         title,
         note,
-        " ".join(said),
-        drawn,
-        [Tick(x_at(x), short(x)) for x in ticks(start, stop, 6)[0] if start <= x <= stop],
-        axis.ticks,
-        [Tick(x_at(x), text) for x, text in marks],
+        " ".join([f"{title} by {x_name}.", *ends]),
+        tuple(series),
+        x_axis.ticks,
+        y_axis.ticks,
+        x_name=x_name,
+        marks=tuple(Tick(x_axis.at(x), text) for x, text in marks),
+        legend=len(series) > 1,
     )
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """A y axis: its ends, whether it is logarithmic, and its ticks."""
-
-    low: float
-    high: float
-    log: bool
-    ticks: list[Tick]
-
-    def at(self, y: float) -> float:
-        low, high, value = (log10(each) if self.log else each for each in (self.low, self.high, y))
-        return round(HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
+def _whole_height(ys: Sequence[float]) -> Axis:
+    low, high = min(ys), max(ys) if max(ys) > min(ys) else min(ys) + 1.0
+    return Axis(low, high, LARGE.bottom, LARGE.top, ticks=(Tick(LARGE.bottom, "low"), Tick(LARGE.top, "high")))
 
 
-def _axis(
-    ys: Sequence[float], log: bool, as_percent: bool, own_scale: bool, within: tuple[float, float] | None
-) -> _Axis:
-    low, high = min(*ys, *(within or ys)), max(*ys, *(within or ys))
-    if own_scale:
-        axis = _Axis(low, high if high > low else low + 1.0, False, [])
-        return _Axis(axis.low, axis.high, False, [Tick(axis.at(axis.low), "low"), Tick(axis.at(axis.high), "high")])
-    values, low, high = _log_ticks(low, high) if log else ticks(low, high, 5)
-    axis = _Axis(low, high, log, [])
-    factor = 100.0 if as_percent else 1.0
-    return _Axis(low, high, log, [Tick(axis.at(value), short(factor * value)) for value in values])
+def _line_series(line: Line, x_axis: Axis, y_axis: Axis, as_percent: bool) -> Series:
+    values = tuple(
+        (x_axis.at(x), y_axis.at(y), short(x), f"{100.0 * y:.1f}%" if as_percent else short(y))
+        for x, y in zip(line.xs, line.ys, strict=True)
+    )
+    path = "M" + " ".join(f"{x:g},{y:g}" for x, y, _, _ in values)
+    points = tuple(Point(x, y) for x, y, _, _ in values) if line.dots else ()
+    kind = f"line{' dash' if line.dash else ''}{' faint' if line.faint else ''}"
+    return Series(line.name, line.color, path, kind, points, values)
 
 
 def _drawable(line: Line, log: bool) -> Line:
-    kept = [(x, y) for x, y in zip(line.xs, line.ys, strict=True) if isfinite(y) and (y > 0.0 or not log)]
-    return Line(line.name, [x for x, _ in kept], [y for _, y in kept], line.color, line.dash, line.dots)
+    points = [(x, y) for x, y in zip(line.xs, line.ys, strict=True) if isfinite(y) and (y > 0.0 or not log)]
+    return replace(line, xs=[x for x, _ in points], ys=[y for _, y in points])
 
 
 def thin(line: Line, most: int = POINTS) -> Line:
@@ -213,152 +218,207 @@ def thin(line: Line, most: int = POINTS) -> Line:
         [sum(values[at : at + size]) / len(values[at : at + size]) for at in range(0, len(values), size)]
         for values in (line.xs, line.ys)
     )
-    return Line(line.name, xs, ys, line.color, line.dash, line.dots)
-
-
-def ticks(low: float, high: float, about: int) -> tuple[list[float], float, float]:
-    """Round numbers for an axis, and the ends of the axis: the outermost of them.
-
-    Examples:
-        >>> ticks(0.13, 0.87, 4)
-        ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], 0.0, 1.0)
-    """
-    if high - low < 1e-12 * max(1.0, abs(high)):
-        low, high = low - max(abs(low), 1e-3) / 2.0, high + max(abs(high), 1e-3) / 2.0
-    rough = (high - low) / about
-    power = 10.0 ** floor(log10(rough))
-    step = next(power * factor for factor in (1.0, 2.0, 2.5, 5.0, 10.0) if power * factor >= rough * 0.999)
-    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
-    values = [round(step * number, 12) for number in range(first, last + 1)]
-    return values, values[0], values[-1]
-
-
-def _log_ticks(low: float, high: float) -> tuple[list[float], float, float]:
-    first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
-    last = max(last, first + 1)
-    step = ceil((last - first) / 5)
-    values = [10.0**power for power in range(first, last + 1, step)]
-    return values, 10.0**first, 10.0**last
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Two histograms over cosine similarities, each of area one.
-
-    Args:
-        positive: the outline for pairs of one class.
-        negative: the outline for pairs of two classes.
-        x_ticks: below.
-        means: where their means are, positive first.
-        bars: for a reader who points at it: ``[x, from, to, positive share, negative share]``.
-
-    Examples:
-        >>> drawn = histogram([-1.0, 0.0, 1.0], [0, 4], [2, 2], (0.5, 0.0))
-        >>> [tick.text for tick in drawn.x_ticks], drawn.bars[1][3:]
-        (['-1', '-0.5', '0', '0.5', '1'], ['100.0%', '50.0%'])
-    """
-
-    positive: str
-    negative: str
-    x_ticks: list[Tick]
-    means: list[Tick]
-    bars: list[list[float | str]]
+    return replace(line, xs=xs, ys=ys)
 
 
 def histogram(
-    edges: Sequence[float], positive: Sequence[int], negative: Sequence[int], means: tuple[float | None, float | None]
-) -> Histogram:
-    """Lay out two histograms; bins beyond the outermost filled ones are left out.
+    title: str,
+    edges: Sequence[float],
+    counts: Sequence[tuple[str, int, Sequence[int]]],
+    *,
+    x_name: str,
+    note: str = "",
+    summary: str = "",
+) -> Chart:
+    """Lay out histograms of equal area; bins beyond the outermost filled ones are left out.
+
+    Args:
+        title: above it.
+        edges: of the bins, one more than there are bins.
+        counts: name, color and counts of each histogram; the last is in front.
+        x_name: what the x axis is.
+        note: after the title.
+        summary: for screen readers.
 
     Examples:
-        >>> histogram([-1.0, 0.0, 1.0], [0, 1], [1, 0], (0.5, -0.5)).means[0].text
-        'mean 0.5'
+        >>> chart = histogram("s", [-1.0, 0.0, 1.0], [("a", 0, [2, 2]), ("b", 1, [0, 4])], x_name="cosine")
+        >>> [tick.text for tick in chart.x_ticks], [each.values[1][3] for each in chart.series]
+        (['-1', '-0.5', '0', '0.5', '1'], ['50.0%', '100.0%'])
     """
-    filled = [at for at, (p, n) in enumerate(zip(positive, negative, strict=True)) if p or n]
-    first, last = (filled[0], filled[-1]) if filled else (0, len(positive) - 1)
-    low, high = edges[first], edges[last + 1]
-    shares = [[n / max(1, sum(counts)) for n in counts] for counts in (positive, negative)]
-    tallest = max(*shares[0], *shares[1], 1e-12)
+    filled = [at for at in range(len(edges) - 1) if any(each[at] for _, _, each in counts)]
+    first, last = (filled[0], filled[-1]) if filled else (0, len(edges) - 2)
+    edges = edges[first : last + 2]
+    shares = [[n / max(1, sum(each)) for n in each[first : last + 1]] for _, _, each in counts]
+    x_axis = fit_axis(edges, PLAIN.left, PLAIN.right, about=5, round_ends=False)
+    y_axis = Axis(0.0, max(1e-12, *(share for each in shares for share in each)), PLAIN.bottom, PLAIN.top)
+    drawn = []
+    for (name, color, _), heights in zip(counts, shares, strict=True):
+        path = f"M{x_axis.at(edges[0]):g},{PLAIN.bottom}"
+        values = []
+        for share, low, high in zip(heights, edges[:-1], edges[1:], strict=True):
+            path += f" V{y_axis.at(share):g} H{x_axis.at(high):g}"
+            middle = x_axis.at((low + high) / 2.0)
+            values.append((middle, y_axis.at(share), f"{short(low)} to {short(high)}", f"{100.0 * share:.1f}%"))
+        drawn.append(Series(name, color, f"{path} V{PLAIN.bottom} Z", "area", (), tuple(values)))
+    base = (Tick(PLAIN.bottom, ""),)
+    return Chart(title, note, summary, tuple(drawn), x_axis.ticks, base, PLAIN, x_name, legend=True)
 
-    def x_at(value: float) -> float:
-        return round(LEFT / 3 + (value - low) / (high - low) * (WIDTH - LEFT / 3 - RIGHT), 1)
 
-    def outline(values: Sequence[float]) -> str:
-        floor_at = HEIGHT - BOTTOM
-        path = f"M{x_at(low):g},{floor_at}"
-        for at in range(first, last + 1):
-            y = round(floor_at - values[at] / tallest * (HEIGHT - TOP - BOTTOM), 1)
-            path += f" V{y:g} H{x_at(edges[at + 1]):g}"
-        return path + f" V{floor_at} Z"
+def scatter(title: str, points: Sequence[tuple[Any, float | None, str]], *, color: int, summary: str) -> Chart:
+    """Lay out values against a setting; points without a value are crosses at the bottom, the highest has a ring.
 
-    bars: list[list[float | str]] = [
-        [
-            x_at((edges[at] + edges[at + 1]) / 2.0),
-            short(edges[at]),
-            short(edges[at + 1]),
-            f"{100.0 * shares[0][at]:.1f}%",
-            f"{100.0 * shares[1][at]:.1f}%",
-        ]
-        for at in range(first, last + 1)
+    Args:
+        title: what the x axis is.
+        points: the setting (a number or a name), the value as a fraction or ``None``, and a text.
+        color: of the points.
+        summary: for screen readers.
+
+    Examples:
+        >>> chart = scatter("margin", [(0.1, 0.5, ""), (0.2, 0.6, ""), (0.3, None, "")], color=0, summary="")
+        >>> [point.kind for point in chart.series[0].points]
+        ['dot', 'best', 'cross']
+    """
+    place, x_ticks, log = _any_axis([x for x, _, _ in points])
+    known = [value for _, value, _ in points if value is not None]
+    y_axis = fit_axis(known, SMALL.bottom, SMALL.top, about=3, factor=100.0)
+    best = max(range(len(points)), key=lambda at: (-1.0 if points[at][1] is None else points[at][1], -at))
+    drawn = [
+        Point(place(x), SMALL.bottom - 2, text, "cross")
+        if value is None
+        else Point(place(x), y_axis.at(value), text, "best" if at == best else "dot")
+        for at, (x, value, text) in enumerate(points)
     ]
-    x_ticks = [Tick(x_at(x), short(x)) for x in ticks(low, high, 5)[0] if low - 1e-9 <= x <= high + 1e-9]
-    middles = [
-        Tick(x_at(min(max(mean, low), high)), f"mean {short(round(mean, 3))}") for mean in means if mean is not None
-    ]
-    return Histogram(outline(shares[0]), outline(shares[1]), x_ticks, middles, bars)
+    series = Series("", color, points=tuple(drawn))
+    return Chart(title, "logarithmic" if log else "", summary, (series,), x_ticks, y_axis.ticks, SMALL)
+
+
+def _any_axis(values: Sequence[Any]) -> tuple[Callable[[Any], float], tuple[Tick, ...], bool]:
+    """Where values go: on a linear axis, a logarithmic one if they span a lot, side by side if they are not numbers."""
+    if not all(is_number(value) for value in values):
+        names = list(dict.fromkeys(map(str, values)))
+        width = (SMALL.right - SMALL.left) / len(names)
+        at = {name: round(SMALL.left + width * (number + 0.5), 1) for number, name in enumerate(names)}
+        return (lambda value: at[str(value)]), tuple(Tick(place, name) for name, place in at.items()), False
+    log = min(values) > 0 and max(values) / min(values) >= 50
+    axis = fit_axis(values, SMALL.left + 4, SMALL.right - 4, about=3, log=log, round_ends=False)
+    return axis.at, axis.ticks, log
+
+
+# ---- charts with a row for each run or method
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A row of an interval figure: places in percent of its width.
+class Entry:
+    """What a row of a chart shows.
+
+    Args:
+        name: of the run or method.
+        color: the number of its color.
+        mean: a fraction; ``None`` where there is none.
+        low: the low end of its interval; ``None`` without one.
+        high: the high end.
+        note: after the number where there is no interval.
+        points: single values: a fraction, a text and whether it is drawn hollow.
+        is_baseline: whether it is a baseline.
 
     Examples:
-        >>> Bar("ours", 0, False, "61.0", "58.0–64.0", 61.0, 58.0, 64.0).name
-        'ours'
+        >>> Entry("triplet", 0, 0.51).low is None
+        True
     """
 
     name: str
     color: int
-    baseline: bool
-    text: str
-    interval: str
-    at: float
-    low: float
-    high: float
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+    points: tuple[tuple[float, str, bool], ...] = ()
+    is_baseline: bool = False
 
 
 @dataclass(frozen=True)
-class Bars:
-    """One metric of several runs, with intervals.
-
-    Args:
-        metric: its name.
-        rows: the runs and, after them, the baselines.
-        x_ticks: below.
+class ChartRow:
+    """A row of a chart: places in percent of its width; ``None`` where there is nothing to draw.
 
     Examples:
-        >>> figure = interval_bars("R@1", [("ours", 0.61, 0, False), ("pixels", 0.2, 1, True)])
-        >>> [row.at for row in figure.rows], figure.x_ticks[0].text
-        ([61.0, 20.0], '0')
-    """
-
-    metric: str
-    rows: list[Bar]
-    x_ticks: list[Tick]
-
-
-def interval_bars(metric: str, runs: Sequence[tuple[str, float | Interval, int, bool]]) -> Bars:
-    """Lay out a metric of several runs on one axis from 0 to 100 percent; a cut axis would make small gaps look large.
-
-    Examples:
-        >>> interval_bars("R@1", [("ours", Interval(0.5, 0.4, 0.6, 0.95, 9), 0, False)]).rows[0].interval
+        >>> row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6)]).rows[0].small
         '40.0–60.0'
     """
-    rows = []
-    for name, value, color, baseline in runs:
-        mean, low, high = (value.mean, value.low, value.high) if isinstance(value, Interval) else (value, value, value)
-        low, high = (low, high) if isfinite(low) and isfinite(high) else (mean, mean)
-        ends = (round(100.0 * each, 2) for each in (mean, low, high))
-        words = "" if low == high else f"{percent(low)}–{percent(high)}"
-        rows.append(Bar(name, color, baseline, percent(mean), words, *ends))
-    return Bars(metric, rows, [Tick(float(x), str(x)) for x in (0, 25, 50, 75, 100)])
+
+    entry: Entry
+    text: str
+    small: str
+    at: float | None
+    low: float | None
+    high: float | None
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class RowChart:
+    """A number, with its interval or the values it is the mean of, for each of several runs or methods.
+
+    Args:
+        title: above it.
+        note: after the title.
+        rows: the runs or methods.
+        ticks: below.
+        kind: ``"bars"``, ``"intervals"`` or ``"points"``.
+        filter: shows its runs in the complete table of a study.
+
+    Examples:
+        >>> chart = row_chart("R@1", [Entry("a", 0, 0.5, 0.4, 0.6), Entry("b", 1, 0.45)])
+        >>> chart.kind, chart.ticks[0].text, chart.ticks[-1].text, chart.rows[0].at
+        ('intervals', '40', '60', 50.0)
+    """
+
+    title: str
+    note: str
+    rows: tuple[ChartRow, ...]
+    ticks: tuple[Tick, ...]
+    kind: str
+    filter: str = ""
+
+
+def row_chart(
+    title: str,
+    entries: Sequence[Entry],
+    *,
+    note: str = "",
+    kind: str = "intervals",
+    values: Sequence[float] = (),
+    filter: str = "",
+) -> RowChart:
+    """Lay out a row for each entry on one axis.
+
+    Args:
+        title: above it.
+        entries: the rows.
+        note: after the title.
+        kind: ``"bars"`` begin at zero and end at 100 percent, because a cut axis makes small gaps look large;
+            ``"intervals"`` and ``"points"`` have an axis that fits them.
+        values: further values that the axis covers, so that several charts share one.
+        filter: shows its runs in the complete table of a study.
+
+    Examples:
+        >>> row_chart("R@1", [Entry("a", 0, 0.61)], kind="bars").rows[0].at
+        61.0
+    """
+    axis = Axis(0.0, 1.0, 0.0, 100.0, ticks=tuple(Tick(float(x), str(x)) for x in (0, 25, 50, 75, 100)))
+    if kind != "bars":
+        own = [x for each in entries for x in (each.mean, each.low, each.high, *(v for v, _, _ in each.points))]
+        known = [min(max(x, 0.0), 1.0) for x in (*own, *values) if x is not None and isfinite(x)]
+        axis = fit_axis(known or [0.0, 1.0], 0.0, 100.0, about=4, factor=100.0)
+        if axis.low < 0.0 or axis.high > 1.0:
+            axis = fit_axis([max(axis.low, 0.0), min(axis.high, 1.0)], 0.0, 100.0, about=4, factor=100.0)
+    return RowChart(title, note, tuple(_chart_row(each, axis) for each in entries), axis.ticks, kind, filter)
+
+
+def _chart_row(entry: Entry, axis: Axis) -> ChartRow:
+    at = axis.at(entry.mean) if entry.mean is not None else None
+    low = high = None
+    small = entry.note
+    if entry.low is not None and entry.high is not None and isfinite(entry.low) and isfinite(entry.high):
+        low, high, small = axis.at(entry.low), axis.at(entry.high), f"{percent(entry.low)}–{percent(entry.high)}"
+    points = tuple(Point(axis.at(x), 50.0, text, "hollow" if hollow else "dot") for x, text, hollow in entry.points)
+    return ChartRow(entry, percent(entry.mean), small, at, low, high, points)

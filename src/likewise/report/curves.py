@@ -28,9 +28,9 @@ def training_charts(runs: Sequence[Run]) -> list[Chart]:
     several = len(runs) > 1
     marks = [] if several else _marks(runs)
     # the losses of different formulas have nothing to do with each other but their shapes
-    note = "each run on a scale of its own" if several else ""
+    note = "each run on a separate scale" if several else ""
     loss = [_line(run, "train", lambda row: row.get("loss")) for run in runs]
-    charts = [line_chart("Loss", loss, note=note, own_scale=several, marks=marks)]
+    charts = [line_chart("Loss", loss, note=note, separate_scales=several, marks=marks)]
     if several:
         for metric in ("MAP@R", "R@1"):
             lines = [_line(run, "val", _getter(metric), dots=True) for run in runs]
@@ -55,8 +55,8 @@ def weight_charts(runs: Sequence[Run]) -> list[Chart]:
         >>> from pathlib import Path
         >>> rows = [{"kind": "lens", "epoch": float(n), "zero_negatives": 0.9, "gradient": 1.0 / n} for n in (1, 2, 3)]
         >>> charts = weight_charts([("one", 0, Record(Path("one"), {}, rows, [], [], []))])
-        >>> [(chart.title, chart.summary) for chart in charts]
-        [('Pairs without weight', 'negatives: from 90.0% to 90.0%.'), ('Gradient', 'all classes: from 1 to 0.333.')]
+        >>> [chart.title for chart in charts], charts[1].summary
+        (['Pairs without weight', 'Gradient'], 'Gradient by epoch. all classes: from 1 to 0.333.')
     """
     charts: list[Chart | None] = []
     for (every, words, note), lines in _SHARES.items():
@@ -73,7 +73,7 @@ def weight_charts(runs: Sequence[Run]) -> list[Chart]:
     turned = _seen(runs, {"pairs": _getter("below_zero")})
     if any(y for line in turned for y in line.ys):
         charts.append(line_chart("Pairs of negative weight", turned, note="percent of all pairs", as_percent=True))
-    charts.append(_by_size("Gradient", _seen(runs, _gradients(runs)), "norm of what turns embeddings"))
+    charts.append(_by_size("Gradient", _seen(runs, _gradients(runs)), "norm of the tangential gradient"))
     agreement = _seen(runs, {"cosine": _getter("agreement")})
     note = f"cosine with the gradient of {' or '.join(_beside(runs))}"
     charts.append(line_chart("Agreement", agreement, note=note, within=(0.0, 1.0)))
@@ -154,7 +154,7 @@ def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
 
 def _beside(runs: Sequence[Run]) -> list[str]:
     """The second losses that were looked at."""
-    named = (row.get("beside") for _, _, record in runs for row in record.of_kind("lens"))
+    named = (row.get("compare_with") for _, _, record in runs for row in record.of_kind("lens"))
     return list(dict.fromkeys(str(name) for name in named if name))
 
 

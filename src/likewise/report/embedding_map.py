@@ -1,4 +1,4 @@
-"""The embedding map: where the points go, and what is said of each."""
+"""The embedding map: where the points go, and what a reader sees of each."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ class Map:
         groups: the points, class by class.
         data: what a reader sees of a point, for the page's script: class names, and for each point its place, its
             thumbnail, its class, the class of its nearest neighbor, and their similarity.
+        number: of the part on the page.
 
     Examples:
         >>> Map("t-SNE", "", [], {}).method
@@ -60,18 +61,29 @@ class Map:
     note: str
     groups: list[Group]
     data: dict[str, Any]
+    number: int = 0
 
 
-def draw_map(part: Part, rows: Tensor, found: Neighbors, tiles: Mapping[int, Tile], *, layout: str, seed: int) -> Map:
+def draw_map(
+    part: Part,
+    rows: Tensor,
+    neighbors: Neighbors,
+    tiles: Mapping[int, Tile],
+    *,
+    layout: str,
+    seed: int,
+    number: int = 0,
+) -> Map:
     """Lay out some rows of a part.
 
     Args:
         part: the part.
         rows: which of its rows are on the map.
-        found: the neighbors of its queries.
+        neighbors: of its queries.
         tiles: where the thumbnails of the rows are.
         layout: see `likewise.report.layout.LAYOUTS`.
         seed: of the layout.
+        number: of the part on the page.
 
     Examples:
         >>> labels = torch.tensor([0, 0, 1])
@@ -82,7 +94,7 @@ def draw_map(part: Part, rows: Tensor, found: Neighbors, tiles: Mapping[int, Til
         ('All 3 images are on the map.', [1, 0, 0.6])
     """
     places, method = lay_out(part.embeddings[rows], layout, seed)
-    other, score = _firsts(part, rows, found)
+    other, score = _firsts(part, rows, neighbors)
     labels, others = part.labels[rows].tolist(), part.labels[other].tolist()
     codes = {label: code for code, label in enumerate(sorted({*labels, *others}))}
     by_class: dict[int, list[tuple[float, float, bool]]] = {label: [] for label in sorted(set(labels))}
@@ -95,19 +107,20 @@ def draw_map(part: Part, rows: Tensor, found: Neighbors, tiles: Mapping[int, Til
         thumb = [tile.sheet, round(tile.x, 3), round(tile.y, 3)]
         points.append([x, y, *thumb, codes[labels[at]], codes[others[at]], round(score[at].item(), 3)])
     groups = [
-        Group(codes[label], _hue(number, len(by_class)), str(part.class_names[label]), places)
-        for number, (label, places) in enumerate(by_class.items())
+        Group(codes[label], _hue(at, len(by_class)), str(part.class_names[label]), places)
+        for at, (label, places) in enumerate(by_class.items())
     ]
     names = [str(part.class_names[label]) for label in codes]
-    return Map(method, _note(len(part.labels), len(rows), len(groups)), groups, {"names": names, "points": points})
+    note = _note(len(part.labels), len(rows), len(groups))
+    return Map(method, note, groups, {"names": names, "points": points}, number)
 
 
-def _firsts(part: Part, rows: Tensor, found: Neighbors) -> tuple[Tensor, Tensor]:
+def _firsts(part: Part, rows: Tensor, neighbors: Neighbors) -> tuple[Tensor, Tensor]:
     """The nearest neighbor of each row and its similarity: known of queries, searched for the gallery's."""
     other, score = torch.empty(len(part.labels), dtype=torch.int64), torch.zeros(len(part.labels))
     other[:] = torch.arange(len(part.labels))  # the only image of a gallery has none but itself
-    other[found.rows], score[found.rows] = found.index[:, 0], found.score[:, 0].float()
-    rest = rows[~torch.isin(rows, found.rows)]
+    other[neighbors.rows], score[neighbors.rows] = neighbors.index[:, 0], neighbors.score[:, 0].float()
+    rest = rows[~torch.isin(rows, neighbors.rows)]
     if len(rest) and len(part.references) > 1:
         more = nearest(part, 1, rest)
         other[rest], score[rest] = more.index[:, 0], more.score[:, 0].float()

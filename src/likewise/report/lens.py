@@ -10,7 +10,7 @@ from pathlib import Path
 import jinja2
 
 from likewise import __version__
-from likewise.report.writing import package_text, policy_hash, write_page
+from likewise.report.writing import package_text, policy_hash, write_html
 
 PROGRAM = tuple(f"lens{part}.js" for part in ("_batch", "_draw", "_formula", "_controls", "_words", "_hands", ""))
 """The page's own scripts, in the order in which they build on each other; the losses come before them."""
@@ -22,7 +22,7 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
     """Write one self-contained HTML page on which a batch can be moved and a loss turned: it fetches nothing.
 
     Every loss of the library is on it, whatever is shown first.  The same arguments give the same bytes.  The file is
-    written beside its place and renamed.
+    replaced atomically.
 
     Args:
         path: the file.
@@ -64,7 +64,7 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
         scripts=[{"text": text, "hash": policy_hash(text)} for text in parts],
         version=__version__,
     )
-    return write_page(Path(path), page)
+    return write_html(Path(path), page)
 
 
 def add_losses(*entries: str) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from likewise.metrics import CollapseWarning, Interval, bootstrap, geometry, retrieval
-from likewise.report.charts import Histogram, histogram
+from likewise.report.charts import Chart, histogram
 from likewise.report.part import Part
 from likewise.report.words import METRICS, count, many, short
 
@@ -71,17 +71,21 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
     if not bool((sizes[labels] > (1 if part.is_query is None else 0)).any()):
         return None
     if part.is_query is None:
-        found = retrieval(part.embeddings, part.labels, reduce="none")
+        per_query = retrieval(part.embeddings, part.labels, reduce="none")
     else:
         gallery = part.embeddings[references], part.labels[references]
-        found = retrieval(part.embeddings[queries], labels, *gallery, reduce="none")
-    groups = labels[found["query"]]
+        per_query = retrieval(part.embeddings[queries], labels, *gallery, reduce="none")
+    groups = labels[per_query["query"]]
     over = "classes" if len(torch.unique(groups)) > 1 else "queries"
-    drawn = groups if over == "classes" else None
+    drawn_groups = groups if over == "classes" else None
     scores = {
-        name: bootstrap(found[name], samples=SAMPLES, seed=seed, groups=drawn) for name in METRICS if name in found
+        name: bootstrap(per_query[name], samples=SAMPLES, seed=seed, groups=drawn_groups)
+        for name in METRICS
+        if name in per_query
     }
-    return Measured(scores, over, queries[found["query"]], found["MAP@R"], int(found["queries_without_positive"]))
+    return Measured(
+        scores, over, queries[per_query["query"]], per_query["MAP@R"], int(per_query["queries_without_positive"])
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +93,7 @@ class Similarities:
     """Similarities of pairs of one class and of two, and the shape of the embedding.
 
     Args:
-        drawn: the histograms.
+        chart: the histograms.
         facts: name, value and meaning.
         note: what the pairs are of.
         collapse: a sentence where the embedding has collapsed.
@@ -102,7 +106,7 @@ class Similarities:
         (('within a class', '1'), '')
     """
 
-    drawn: Histogram
+    chart: Chart
     facts: list[tuple[str, str, str]]
     note: str
     collapse: str
@@ -123,30 +127,42 @@ def similarities(part: Part, *, seed: int) -> Similarities:
         rows = torch.randperm(total, generator=torch.Generator("cpu").manual_seed(seed))[:PAIRS_OF].sort().values
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CollapseWarning)
-        found = geometry(part.embeddings[rows], part.labels[rows], bins=BINS)
+        shape = geometry(part.embeddings[rows], part.labels[rows], bins=BINS)
     pairs = len(rows) * (len(rows) - 1) // 2
     note = f"All {count(pairs)} pairs of the {many(total, 'image')}."
     if len(rows) < total:
         note = f"All {count(pairs)} pairs of {count(len(rows))} images, drawn at random from the {count(total)}."
     collapse = next((str(each.message) for each in caught if issubclass(each.category, CollapseWarning)), "")
-    return Similarities(_histogram(found), _facts(found), note, collapse)
+    facts = _facts(shape)
+    return Similarities(_histogram(shape, facts), facts, note, collapse)
 
 
-def _histogram(found: dict[str, Any]) -> Histogram:
-    """The filled bins together, as many at a time as leave about sixty bars."""
-    filled = (found["intra"] + found["inter"]).nonzero()[:, 0]
+def _histogram(shape: dict[str, Any], facts: list[tuple[str, str, str]]) -> Chart:
+    """Neighboring bins together, so that about sixty bars are left."""
+    filled = (shape["intra"] + shape["inter"]).nonzero()[:, 0]
     first, last = (int(filled[0]), int(filled[-1])) if len(filled) else (0, BINS - 1)
     size = -(-(last + 1 - first) // BARS)
     first -= first % size
     stop = min(BINS, first + -(-(last + 1 - first) // size) * size)
-    edges = found["edges"][first : stop + 1 : size].tolist()
+    edges = shape["edges"][first : stop + 1 : size].tolist()
     if len(edges) < -(-(stop - first) // size) + 1:
-        edges.append(float(found["edges"][stop]))
-    counts = [[int(part.sum()) for part in torch.split(found[side][first:stop], size)] for side in ("intra", "inter")]
-    return histogram(edges, counts[0], counts[1], (found["intra_mean"], found["inter_mean"]))
+        edges.append(float(shape["edges"][stop]))
+    counts = [
+        (name, color, [int(part.sum()) for part in torch.split(shape[side][first:stop], size)])
+        for name, color, side in (("two classes", 7, "inter"), ("one class", 0, "intra"))
+    ]
+    means = f"pairs of one class have the mean {facts[0][1]}, pairs of two classes {facts[1][1]}."
+    return histogram(
+        "Cosine similarity of pairs",
+        edges,
+        counts,
+        x_name="similarity",
+        note="each histogram has area one",
+        summary=f"Histograms of similarities: {means}",
+    )
 
 
-def _facts(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _facts(shape: dict[str, Any]) -> list[tuple[str, str, str]]:
     facts = (
         ("within a class", "intra_mean", "mean cosine similarity of pairs of one class"),
         ("between classes", "inter_mean", "mean cosine similarity of pairs of two classes"),
@@ -155,4 +171,4 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("density ratio", "density_ratio", "distance within classes over distance between their means"),
         ("effective rank", "effective_rank", "how many directions the embedding uses"),
     )
-    return [(name, "–" if found[key] is None else short(round(found[key], 3)), meaning) for name, key, meaning in facts]
+    return [(name, "–" if shape[key] is None else short(round(shape[key], 3)), meaning) for name, key, meaning in facts]

@@ -1,4 +1,4 @@
-"""Who is nearest to whom, and which classes are taken for each other."""
+"""Nearest neighbors, and which classes are taken for each other."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
     inside = bool(torch.isin(rows, references).any())
     k = min(k, len(references) - inside)
     step = max(1, ENTRIES // len(references))
-    found = []
+    chunks = []
     for some in track(torch.split(rows, step), "neighbors"):
         scores = points[some] @ searched
         if inside:
@@ -73,8 +73,8 @@ def nearest(part: Part, k: int, rows: Tensor | None = None) -> Neighbors:
         score, by_score = score.gather(1, order).sort(dim=1, descending=True, stable=True)
         # nothing of the own class is a loss without measure; no other class at all, a win
         margin = torch.where(own.isinf(), own, own - other.clamp_min(-1.0))
-        found.append((references[place.gather(1, by_score)], score, margin))
-    index, score, margin = (torch.cat(each) for each in zip(*found, strict=True))
+        chunks.append((references[place.gather(1, by_score)], score, margin))
+    index, score, margin = (torch.cat(each) for each in zip(*chunks, strict=True))
     return Neighbors(rows, index, score, margin)
 
 
@@ -104,7 +104,7 @@ class Confusion:
         return self.mistakes / self.queries
 
 
-def confusions(part: Part, found: Neighbors, most: int, examples: int) -> list[Confusion]:
+def confusions(part: Part, neighbors: Neighbors, most: int, examples: int) -> list[Confusion]:
     """The pairs of classes with the most mistakes among the nearest neighbors; of equals, the larger share first.
 
     Examples:
@@ -115,14 +115,14 @@ def confusions(part: Part, found: Neighbors, most: int, examples: int) -> list[C
         >>> [(each.classes, each.mistakes, each.queries) for each in confusions(part, nearest(part, 1), 5, 2)]
         [((0, 1), 2, 3), ((1, 2), 1, 4)]
     """
-    first, score = found.index[:, 0], found.score[:, 0]
-    ours, theirs = part.labels[found.rows], part.labels[first]
+    first, score = neighbors.index[:, 0], neighbors.score[:, 0]
+    ours, theirs = part.labels[neighbors.rows], part.labels[first]
     wrong = (ours != theirs).nonzero()[:, 0]
     sizes = torch.bincount(ours, minlength=len(part.class_names)).tolist()
     by_pair: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
     for at in wrong[score[wrong].argsort(descending=True, stable=True)].tolist():
         pair = (int(min(ours[at], theirs[at])), int(max(ours[at], theirs[at])))
-        by_pair.setdefault(pair, []).append((int(found.rows[at]), int(first[at]), float(score[at])))
+        by_pair.setdefault(pair, []).append((int(neighbors.rows[at]), int(first[at]), float(score[at])))
     pairs = [
         Confusion(pair, len(mistakes), sizes[pair[0]] + sizes[pair[1]], tuple(_apart(mistakes)[:examples]))
         for pair, mistakes in by_pair.items()
@@ -133,9 +133,9 @@ def confusions(part: Part, found: Neighbors, most: int, examples: int) -> list[C
 def _apart(mistakes: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
     """Without the second of two queries that find each other: it would show the same images again."""
     seen: set[frozenset[int]] = set()
-    kept = []
+    distinct = []
     for query, neighbor, score in mistakes:
         if frozenset((query, neighbor)) not in seen:
             seen.add(frozenset((query, neighbor)))
-            kept.append((query, neighbor, score))
-    return kept
+            distinct.append((query, neighbor, score))
+    return distinct

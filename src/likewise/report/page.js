@@ -40,20 +40,18 @@
     const svg = figure.querySelector("svg");
     const readout = figure.querySelector(".readout");
     const cross = figure.querySelector(".cross");
-    const bars = figure.dataset.bars && JSON.parse(figure.dataset.bars);
-    const lines = figure.dataset.lines && JSON.parse(figure.dataset.lines);
-    const names = figure.dataset.names && JSON.parse(figure.dataset.names);
-    const longest = bars || lines.reduce((a, b) => (b.length > a.length ? b : a));
+    const lines = JSON.parse(figure.dataset.lines);
+    const names = JSON.parse(figure.dataset.names);
+    const longest = lines.reduce((a, b) => (b.length > a.length ? b : a));
     const closest = (points, x) => points.reduce((a, b) => (Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a));
     let at = 0;
     const show = (x) => {
       const point = closest(longest, x);
       at = longest.indexOf(point);
       cross.setAttribute("d", `M${point[0]},12 V202`);
-      readout.textContent = bars
-        ? `${point[1]} to ${point[2]}: ${point[3]} of the pairs of one class, ${point[4]} of the others`
-        : `${figure.dataset.x || "epoch"} ${point[2]}: ` +
-          lines.map((points, n) => (lines.length > 1 ? `${names[n]} ` : "") + closest(points, point[0])[3]).join(" · ");
+      readout.textContent =
+        `${figure.dataset.x} ${point[2]}: ` +
+        lines.map((points, n) => (lines.length > 1 ? `${names[n]} ` : "") + closest(points, point[0])[3]).join(" · ");
     };
     const clear = () => {
       cross.setAttribute("d", "");
@@ -165,6 +163,85 @@
     });
   }
 
-  // On paper nothing is folded.
+  // The complete table of a study: sorted by a click on a heading, filtered by words or by column=value.
+  for (const box of all("#all")) {
+    if (!box.querySelector("tbody")) continue;
+    const body = box.querySelector("tbody");
+    const heads = all("thead th", box);
+    const input = box.querySelector("input");
+    const rowCount = box.querySelector(".row-count");
+    const names = heads.map((head) => head.dataset.name);
+    const plain = (text) => text.trim().toLowerCase().replaceAll('"', "");
+    const rows = [...body.rows].map((row, at) => {
+      const cells = [...row.cells].map((cell) => {
+        const value = cell.querySelector("[data-value]");
+        return plain(value ? value.textContent : cell.textContent);
+      });
+      const numbers = [...row.cells].map((cell) => (cell.dataset.n ? +cell.dataset.n : null));
+      return { row, at, cells, numbers, text: cells.join(" ") };
+    });
+    const blank = (text) => text === "" || text === "–";
+    // on paper, where the headings are gone, each cell has its label
+    for (const each of rows) {
+      [...each.row.cells].forEach((cell, at) => {
+        cell.dataset.label = heads[at].textContent.trim();
+        cell.classList.toggle("unknown", blank(each.cells[at]));
+      });
+    }
+
+    const sort = (column, down) => {
+      const sign = down ? -1 : 1;
+      const order = [...rows].sort((a, b) => {
+        const [x, y] = [a.numbers[column], b.numbers[column]];
+        if (x !== null && y !== null) return sign * (x - y) || a.at - b.at;
+        const [s, t] = [a.cells[column], b.cells[column]];
+        // unknown values come last in both orders
+        if (blank(s) !== blank(t)) return blank(s) ? 1 : -1;
+        return sign * s.localeCompare(t, "en", { numeric: true }) || a.at - b.at;
+      });
+      body.append(...order.map((each) => each.row));
+      heads.forEach((head, at) => {
+        if (at === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        else head.removeAttribute("aria-sort");
+      });
+    };
+    heads.forEach((head, at) => {
+      head.querySelector("button").addEventListener("click", () => {
+        // numbers start with the highest, names with the first
+        const now = head.getAttribute("aria-sort");
+        sort(at, now ? now === "ascending" : head.classList.contains("number"));
+      });
+    });
+
+    const filter = () => {
+      const terms = [...input.value.matchAll(/([^\s="]+)=("[^"]*"|\S*)|"([^"]*)"|(\S+)/g)].map((match) => {
+        const column = match[1] === undefined ? -1 : names.indexOf(match[1].toLowerCase());
+        if (column >= 0) return (each) => each.cells[column] === plain(match[2]);
+        const word = plain(match[3] ?? match[0]);
+        return (each) => each.text.includes(word);
+      });
+      let shown = 0;
+      for (const each of rows) {
+        each.row.hidden = !terms.every((fits) => fits(each));
+        shown += !each.row.hidden;
+      }
+      rowCount.textContent = shown === rows.length ? `${rows.length} rows` : `${shown} of ${rows.length} rows`;
+    };
+    box.classList.add("alive");
+    input.addEventListener("input", filter);
+    filter();
+    for (const link of all("[data-filter]")) {
+      link.addEventListener("click", () => {
+        input.value = link.dataset.filter;
+        filter();
+      });
+    }
+
+    // On paper all rows are shown.
+    addEventListener("beforeprint", () => rows.forEach((each) => (each.row.hidden = false)));
+    addEventListener("afterprint", filter);
+  }
+
+  // On paper everything is open.
   addEventListener("beforeprint", () => all("details").forEach((each) => (each.open = true)));
 })();

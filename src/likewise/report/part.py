@@ -1,4 +1,4 @@
-"""What a report is about: embedded images of one part of the data, and other runs to stand beside."""
+"""What a report is about: embedded images of one part of the data, and runs to compare it with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read a run folder: its description, its metrics, the openings of its test set; what is missing is said in words."""
+"""Read a run folder: its description, its metrics, the openings of its test set, and what is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Record:
-    """What a run folder says.
+    """The contents of a run folder.
 
     Args:
         folder: where it is.
@@ -58,7 +58,7 @@ class Record:
 def read_run(folder: Path) -> Record:
     """Read a run folder.
 
-    A line that is not whole, as a killed process may leave behind, is left out and said.
+    A line that is not whole, as a killed process may leave behind, is left out and named.
 
     Examples:
         >>> import tempfile
@@ -81,18 +81,18 @@ def _description(path: Path, gaps: list[str]) -> Row:
         gaps.append("There is no run.yaml, so the configuration, the command and the versions are not known.")
         return {}
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        description = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         gaps.append("run.yaml cannot be read as YAML.")
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(description, dict):
         gaps.append("run.yaml does not hold a description.")
         return {}
     try:
-        return upgrade_description(found)
+        return upgrade_description(description)
     except ValueError as error:
         gaps.append(f"run.yaml is shown as it is: {error}.")
-        return found
+        return description
 
 
 def _lines(path: Path, gaps: list[str]) -> list[Row]:
@@ -115,23 +115,23 @@ def _lines(path: Path, gaps: list[str]) -> list[Row]:
     return rows
 
 
-def flattened(value: object, prefix: str = "") -> dict[str, str]:
+def flatten(value: object, prefix: str = "") -> dict[str, str]:
     """A nested mapping as dotted names and plain texts.
 
     Examples:
-        >>> flattened({"plan": {"epochs": 3, "lrs": {}}, "seed": 0})
-        {'plan.epochs': '3', 'plan.lrs': '{}', 'seed': '0'}
+        >>> flatten({"train": {"epochs": 3, "lrs": {}}, "seed": 0})
+        {'train.epochs': '3', 'train.lrs': '{}', 'seed': '0'}
     """
     if isinstance(value, Mapping) and value:
-        found: dict[str, str] = {}
+        flat: dict[str, str] = {}
         for key, inner in value.items():
-            found |= flattened(inner, f"{prefix}.{key}" if prefix else str(key))
-        return found
+            flat |= flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+        return flat
     return {prefix: "none" if value is None else str(value)}
 
 
-SAID_ELSEWHERE = ("created", "command", "config.out", "commit", "likewise")
-"""What differs between any two runs and says nothing about them."""
+ALWAYS_DIFFERENT = ("created", "command", "config.out", "commit", "likewise")
+"""Settings that differ between any two runs."""
 
 
 def differences(descriptions: Mapping[str, Row]) -> list[tuple[str, list[str]]]:
@@ -141,8 +141,8 @@ def differences(descriptions: Mapping[str, Row]) -> list[tuple[str, list[str]]]:
         >>> differences({"a": {"loss": "X", "seed": 0}, "b": {"loss": "Y", "seed": 0}})
         [('loss', ['X', 'Y'])]
     """
-    flat = [flattened(each) for each in descriptions.values()]
-    names = dict.fromkeys(name for each in flat for name in each if not name.startswith(SAID_ELSEWHERE))
+    flat = [flatten(each) for each in descriptions.values()]
+    names = dict.fromkeys(name for each in flat for name in each if not name.startswith(ALWAYS_DIFFERENT))
     rows = [(name, [each.get(name, "–") for each in flat]) for name in names]
     return [(name, values) for name, values in rows if len(set(values)) > 1]
 
@@ -151,8 +151,8 @@ def as_yaml(value: object) -> str:
     """A description as YAML, in its own order.
 
     Examples:
-        >>> print(as_yaml({"plan": {"epochs": 3}, "seed": 0}), end="")
-        plan:
+        >>> print(as_yaml({"train": {"epochs": 3}, "seed": 0}), end="")
+        train:
           epochs: 3
         seed: 0
     """

@@ -63,18 +63,19 @@ class Sheet:
 
 
 def thumbnail(image: Image.Image, side: int) -> Image.Image:
-    """The whole image within a square, never larger than it was; transparent beside it where it is not square.
+    """The whole image within a square, never larger than it was; with transparent margins where it is not square.
 
     Examples:
         >>> thumbnail(Image.new("L", (200, 100)), 64).size, thumbnail(Image.new("L", (32, 32)), 64).size
         ((64, 32), (32, 32))
     """
-    image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    mode = "RGBA" if image.has_transparency_data else "RGB"
+    image = image if image.mode == mode else image.convert(mode)
     scale = side / max(image.size)
     if scale >= 1.0:
         return image
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    return image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    return image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 
 def sprite_sheets(

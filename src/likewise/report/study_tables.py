@@ -1,4 +1,4 @@
-"""The tables of a study's page: leaderboards, ranks, differences, failures, openings, and all that was trained."""
+"""The tables of a study's page: leaderboards, ranks, differences, failures, openings, and all trainings."""
 
 from __future__ import annotations
 
@@ -8,330 +8,317 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from likewise.report.charts import COLORS
-from likewise.report.study_charts import Dots, interval_dots
-from likewise.report.study_words import (
-    PLACED,
+from likewise.report.axes import is_number
+from likewise.report.blocks import Cell, Table, yes_or_no
+from likewise.report.charts import COLORS, Entry
+from likewise.report.study_names import (
+    RANK_COLUMNS,
     Row,
-    cell,
+    cell_text,
     experiment_names,
     filter_name,
     filter_of,
-    in_words,
-    labels_of,
     name_of,
-    points,
+    setting_columns,
 )
-from likewise.report.words import percent
+from likewise.report.words import in_words, many, moment, percent, points
 
-if TYPE_CHECKING:
-    from likewise.report.study import Study
+FEWEST = 3
+"""Seeds or pairs below this many show no interval: with two, one degree of freedom is left, and chance can make an interval of any width."""
+
+
+def too_few(number: Any) -> bool:
+    """Whether so many seeds or pairs are too few for an interval; an unknown number is not.
+
+    Examples:
+        >>> too_few(2), too_few(3), too_few(None)
+        (True, False, False)
+    """
+    return number is not None and number < FEWEST
+
+
+def interval_of(low: float | None, high: float | None, number: Any, noun: str, digits: int = 2) -> str:
+    """An interval in percent, or why there is none.
+
+    Examples:
+        >>> (
+        ...     interval_of(0.41, 0.43, 5, "seed"),
+        ...     interval_of(0.41, 0.43, 2, "seed"),
+        ...     interval_of(None, None, None, "seed"),
+        ... )
+        ('41.00–43.00', '2 seeds: no interval', 'no interval')
+    """
+    if too_few(number):
+        return f"{many(int(number), noun)}: no interval"
+    if low is None or high is None or not (isfinite(low) and isfinite(high)):
+        return "no interval"
+    return f"{percent(low, digits)}–{percent(high, digits)}"
 
 
 # ---- leaderboards
 
 
-@dataclass(frozen=True)
-class Board:
-    """A leaderboard: its chart and its lines.
-
-    Args:
-        setting: what it is a leaderboard of; empty for the only one.
-        dots: the chart.
-        lines: a dict for each place.
-        confidence: of the intervals, in percent.
-        fair: whether the trainings are equal in all but the method, as far as that was looked at.
+def board_entries(rows: Sequence[Row], colors: Mapping[str, int]) -> list[Entry]:
+    """The rows of a leaderboard for its chart.
 
     Examples:
-        >>> Board("dim 64", interval_dots([("a", 0, 0.5, 0.4, 0.6)]), [], "95%", True).dots.lines[0].text
-        '50.0'
+        >>> board_entries([{"rank": 1, "method": "a", "mean": 0.5, "seeds": 2, "low": 0.4, "high": 0.6}], {})[0].note
+        'no interval'
     """
-
-    setting: str
-    dots: Dots
-    lines: list[dict[str, Any]]
-    confidence: str
-    fair: bool
-
-
-def boards_of(study: Study, colors: Mapping[str, int], filters: Mapping[str, str]) -> list[Board]:
-    """The leaderboards, each with its chart.
-
-    Args:
-        study: what the page is about.
-        colors: of the methods.
-        filters: what shows the trainings of an experiment in the complete table, by its name; a setting that is called
-            like an experiment has its trainings.
-
-    Examples:
-        >>> from likewise.report.study import Study
-        >>> rows = [{"rank": 1, "method": "a", "mean": 0.5, "marks": "one seed; 1 failed"}]
-        >>> boards_of(Study("s", leaderboard=rows), {"a": 0}, {})[0].lines[0]["marks"]
-        [('one seed', False), ('1 failed', False)]
-    """
-    everything = filter_of({"stage": "final"})
-    return [
-        _board(setting, rows, colors, filters.get(setting, everything))
-        for setting, rows in study.boards.items()
-        if rows
-    ]
-
-
-def _board(setting: str, rows: Sequence[Row], colors: Mapping[str, int], within: str) -> Board:
-    lines, drawn = [], []
+    entries = []
     for place, row in enumerate(rows):
         color = colors.get(str(row.get("method")), place) % COLORS
+        low, high = (None, None) if too_few(row.get("seeds")) else (row.get("low"), row.get("high"))
+        entries.append(Entry(name_of(row), color, row["mean"], low, high, "no interval"))
+    return entries
+
+
+def board_table(rows: Sequence[Row], metric: str, setting: str, runs: str) -> Table:
+    """A leaderboard.
+
+    Args:
+        rows: its rows.
+        metric: its name.
+        setting: its name among several leaderboards.
+        runs: the filter of its trainings in the complete table.
+
+    Examples:
+        >>> table = board_table([{"rank": 1, "method": "a", "mean": 0.5, "marks": "one seed; 1 failed"}], "R@1", "", "")
+        >>> table.rows[0][-1].marks
+        (('one seed', False), ('1 failed', False))
+    """
+    fair = all(row.get("fair", True) for row in rows)
+    lines: list[list[str | Cell]] = []
+    for place, row in enumerate(rows):
         marks = [mark for mark in str(row["marks"] or "").split("; ") if mark]
-        low, high = row.get("low"), row.get("high")
-        sure = low is not None and high is not None
+        seeds = row.get("seeds")
+        shown = f"{filter_of({name: row[name] for name in row if name not in RANK_COLUMNS})} {runs}"
         lines.append(
-            {
-                "rank": row["rank"],
-                "name": name_of(row),
-                "color": color,
-                "mean": percent(row["mean"], 2),
-                "interval": f"{percent(low, 2)}–{percent(high, 2)}" if sure else "none",
-                "seeds": row.get("seeds"),
-                "behind": _behind(row, first=place == 0),
-                "marks": [(mark, mark.startswith(("unfair", "tuned on test"))) for mark in marks],
-                "filter": f"{filter_of({name: row[name] for name in row if name not in PLACED})} {within}",
-            }
+            [
+                Cell(name_of(row), rank=f"{row['rank']}{'' if fair else '*'}", filter=shown),
+                percent(row["mean"], 2),
+                interval_of(row.get("low"), row.get("high"), seeds, "seed"),
+                "–" if seeds is None else str(seeds),
+                _behind(row, first=place == 0),
+                Cell(
+                    "", kind="left", marks=tuple((mark, mark.startswith(("unfair", "tuned on test"))) for mark in marks)
+                ),
+            ]
         )
-        drawn.append((name_of(row), color, row["mean"], low if sure else None, high if sure else None))
-    confidence = f"{100 * rows[0].get('confidence', 0.95):g}%"
-    return Board(setting, interval_dots(drawn), lines, confidence, all(row.get("fair", True) for row in rows))
+    sure = f"{100 * rows[0].get('confidence', 0.95):g}% interval"
+    head: list[str | Cell] = ["method", metric, sure, "seeds", "behind the first", Cell("marks", kind="left")]
+    return Table(f"Leaderboard {setting}", head, lines)
 
 
-def _behind(row: Row, *, first: bool) -> tuple[str, str]:
-    """How far a place is behind the first, and how sure that is."""
+def _behind(row: Row, *, first: bool) -> str | Cell:
+    """The distance from the first, and its interval."""
     if first:
-        return "", ""
+        return ""
     if row.get("behind") is None:
-        return "not compared", "no pairs"
-    low, high = row.get("behind_low"), row.get("behind_high")
-    ends = f"{points(low)} to {points(high)}" if low is not None and high is not None else "one pair"
+        return Cell("not compared", "no pairs")
+    low, high, pairs = row.get("behind_low"), row.get("behind_high"), row.get("pairs")
+    if too_few(pairs) or low is None or high is None:
+        return Cell(points(row["behind"]), f"{many(int(pairs or 1), 'pair')}: no interval", "words")
+    ends = f"{points(low)} to {points(high)}"
     if not row.get("distinguishable"):
-        return "not distinguishable", f"{points(row['behind'])}, {ends}"
-    return points(row["behind"]), ends
+        return Cell("not distinguishable", f"{points(row['behind'])}, {ends}", "words")
+    return Cell(points(row["behind"]), ends)
 
 
 # ---- the tournament
 
 
-@dataclass(frozen=True)
-class Heat:
+def tournament_table(tournament: Mapping[str, Any]) -> Table:
     """Ranks in every experiment, colored by how good they are.
-
-    Args:
-        experiments: their names.
-        metric: what was ranked by.
-        lines: a dict for each method, with a cell for each experiment.
-        notes: sentences below.
-
-    Examples:
-        >>> Heat(["dim 64"], "test R@1", [], []).experiments
-        ['dim 64']
-    """
-
-    experiments: list[str]
-    metric: str
-    lines: list[dict[str, Any]]
-    notes: list[str]
-
-
-def heat_of(found: Mapping[str, Any] | None) -> Heat | None:
-    """The table of a tournament; ``None`` where there is none.
 
     Examples:
         >>> line = {"method": "a", "place": 1, "total": 1.0, "average": 1.0, "deviation": None, "complete": True}
         >>> line |= {"gold": 1, "silver": 0, "bronze": 0}
         >>> line["experiments"] = [{"experiment": {"dim": 64}, "rank": 1.0, "score": 0.5, "rows": 5}]
-        >>> found = heat_of({"metric": "test R@1", "experiments": [{"dim": 64}], "standings": [line]})
-        >>> found.experiments, found.lines[0]["cells"][0]["score"]
-        (['dim 64'], '50.0')
+        >>> tournament_table({"experiments": [{"dim": 64}], "standings": [line]}).rows[0][1].small
+        '50.0'
     """
-    if not found or not found["standings"]:
-        return None
-    held = [dict(each) for each in found["experiments"]]
-    most = max(2, len(found["standings"]))
-    lines = []
-    for each in found["standings"]:
+    experiments = [dict(each) for each in tournament["experiments"]]
+    most = max(2, len(tournament["standings"]))
+    rows: list[list[str | Cell]] = []
+    for each in tournament["standings"]:
         known = {_key(one["experiment"]): one for one in each["experiments"]}
-        cells = [_heat(known.get(_key(experiment)), most) for experiment in held]
-        line = {name: each[name] for name in ("method", "place", "gold", "silver", "bronze", "complete")}
-        line |= {"total": f"{each['total']:g}", "average": f"{each['average']:.2f}", "cells": cells}
-        line["deviation"] = "–" if each["deviation"] is None else f"{each['deviation']:.2f}"
-        line |= {"held": len(known), "filter": filter_of({"method": each["method"], "stage": "final"})}
-        lines.append(line)
-    names = experiment_names(held)
-    return Heat(names, str(found["metric"]), lines, [str(note) for note in found.get("notes", ())])
+        star = "" if each["complete"] else "*"
+        partial = "" if each["complete"] else f"* {len(known)} of {many(len(experiments), 'experiment')}"
+        shown = filter_of({"method": each["method"], "stage": "final"})
+        rows.append(
+            [
+                Cell(str(each["method"]), partial, rank=str(each["place"]), filter=shown),
+                *(_rank(known.get(_key(experiment)), most) for experiment in experiments),
+                f"{each['total']:g}",
+                Cell(f"{each['average']:.2f}{star}", kind="sum"),
+                "–" if each["deviation"] is None else f"{each['deviation']:.2f}",
+                *(str(each[medal]) for medal in ("gold", "silver", "bronze")),
+            ]
+        )
+    names = [Cell(name, kind="experiment") for name in experiment_names(experiments)]
+    sd = Cell("sd", title="standard deviation of the ranks")
+    return Table(
+        "Tournament", ["method", *names, "total", "average", sd, "🥇 gold", "🥈 silver", "🥉 bronze"], rows, "heat"
+    )
 
 
 def _key(experiment: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in experiment.items())
 
 
-def _heat(cell: Mapping[str, Any] | None, most: int) -> dict[str, Any] | None:
-    if cell is None:
-        return None
-    strength = round(100 * max(0.0, 1 - (cell["rank"] - 1) / (most - 1)))
-    return {"rank": f"{cell['rank']:g}", "score": percent(cell["score"]), "strength": strength, "rows": cell["rows"]}
+def _rank(result: Mapping[str, Any] | None, most: int) -> Cell:
+    if result is None:
+        return Cell("none", kind="none")
+    strength = round(100 * max(0.0, 1 - (result["rank"] - 1) / (most - 1)))
+    return Cell(f"{result['rank']:g}", percent(result["score"]), "rank", heat=strength)
 
 
-# ---- pairs, what differs, what was tried
+# ---- pairs, differences, the search
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """Paired differences, row minus column.
-
-    Args:
-        names: of the methods.
-        lines: for each method a cell for each method; ``None`` on the diagonal and without pairs.
-
-    Examples:
-        >>> Matrix(["a"], [[None]]).names
-        ['a']
-    """
-
-    names: list[str]
-    lines: list[list[dict[str, Any] | None]]
-
-
-def matrix_of(comparisons: Sequence[Mapping[str, Any]]) -> Matrix | None:
-    """The matrix of all comparisons; ``None`` where there are none.
+def matrix_table(comparisons: Sequence[Mapping[str, Any]]) -> Table | None:
+    """Paired differences, row minus column; ``None`` where there are none.
 
     Examples:
         >>> pair = {"a": "x", "b": "y", "mean": 0.02, "low": 0.01, "high": 0.03, "pairs": 5, "verdict": "better"}
-        >>> cell = matrix_of([pair]).lines[1][0]
-        >>> cell["text"], cell["interval"], cell["verdict"]
+        >>> cell = matrix_table([pair]).rows[1][1]
+        >>> cell.text, cell.small, cell.kind
         ('−2.00', '−3.00 to −1.00', 'worse')
     """
-    cells: dict[tuple[str, str], dict[str, Any]] = {}
+    cells: dict[tuple[str, str], Cell] = {}
     turned = {"better": "worse", "worse": "better"}
     for each in comparisons:
         if each["mean"] is None:
             continue
-        a, b, mean, verdict = str(each["a"]), str(each["b"]), each["mean"], str(each["verdict"])
-        known = [end for end in (each["low"], each["high"]) if end is not None and isfinite(end)]
-        low, high = known if len(known) == 2 else (None, None)
-        cells[a, b] = _pair(mean, low, high, verdict, each["pairs"])
+        a, b, verdict = str(each["a"]), str(each["b"]), str(each["verdict"])
+        low, high, pairs = each["low"], each["high"], each["pairs"]
+        cells[a, b] = _difference(each["mean"], low, high, verdict, pairs)
         left, right = (None, None) if low is None or high is None else (-high, -low)
-        cells[b, a] = _pair(-mean, left, right, turned.get(verdict, verdict), each["pairs"])
+        cells[b, a] = _difference(-each["mean"], left, right, turned.get(verdict, verdict), pairs)
     names = list(dict.fromkeys(str(name) for each in comparisons for name in (each["a"], each["b"])))
-    return Matrix(names, [[cells.get((a, b)) for b in names] for a in names]) if cells else None
+    nothing = Cell("no pairs", kind="unclear")
+    rows: list[list[str | Cell]] = [
+        [a, *(Cell("", kind="self") if a == b else cells.get((a, b), nothing) for b in names)] for a in names
+    ]
+    head: list[str | Cell] = ["minus", *(Cell(name, kind="experiment") for name in names)]
+    return Table("Paired differences", head, rows, "heat matrix") if cells else None
 
 
-def _pair(mean: float, low: float | None, high: float | None, verdict: str, pairs: int) -> dict[str, Any]:
-    interval = "one pair" if low is None or high is None else f"{points(low)} to {points(high)}"
-    return {"text": points(mean, sign=True), "interval": interval, "verdict": verdict, "pairs": pairs}
+def _difference(mean: float, low: float | None, high: float | None, verdict: str, pairs: int) -> Cell:
+    unknown = low is None or high is None or not (isfinite(low) and isfinite(high))
+    small = f"{many(pairs, 'pair')}: no interval" if unknown or too_few(pairs) else f"{points(low)} to {points(high)}"
+    kind = verdict if verdict in ("better", "worse") and not too_few(pairs) else "unclear"
+    text = points(mean, sign=True)
+    return Cell(f"({text})" if kind == "unclear" else text, small, kind, f"{verdict}, {many(pairs, 'pair')}")
 
 
-def differences_of(fairness: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What differs, each value with those that have it; unfair ones first.
-
-    Examples:
-        >>> found = {
-        ...     "what": "size",
-        ...     "values": {"a": 64, "b": 64, "c": 128},
-        ...     "why": "More is better.",
-        ...     "severity": "note",
-        ... }
-        >>> differences_of([found])[0]["values"]
-        {'64': ['a', 'b'], '128': ['c']}
-    """
-    found = []
-    for each in sorted(fairness, key=lambda one: one["severity"] != "unfair"):
-        shared: dict[str, list[str]] = {}
-        for name, value in each["values"].items():
-            shared.setdefault(in_words(value), []).append(str(name))
-        found.append(
-            {"what": each["what"], "why": each["why"], "unfair": each["severity"] == "unfair", "values": shared}
-        )
-    return found
-
-
-def tried_of(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapping[str, int]) -> list[dict[str, Any]]:
-    """For each method how much was tried, and the best of it; in the order given, for a search ranks nothing.
+def search_table(search: Mapping[str, Sequence[Mapping[str, Any]]], colors: Mapping[str, int]) -> Table:
+    """For each method the number of rounds and the best of them, in the order given: a search ranks nothing.
 
     Examples:
-        >>> tried = [{"point": {"x": n}, "value": n / 10, "status": "done"} for n in (1, 3, 2)]
-        >>> found = tried_of({"a": tried}, {"a": 0})[0]
-        >>> found["best"], found["at"], found["point"]
-        ('30.00', 2, {'x': '3'})
+        >>> rounds = [{"point": {"x": n}, "value": n / 10, "status": "done"} for n in (1, 3, 2)]
+        >>> search_table({"a": rounds}, {"a": 0}).rows[0][1:]
+        ['3 done', '30.00', '2', 'x 3']
     """
-    found = []
-    for method, tried in search.items():
-        counts = {
-            status: sum(one["status"] == status for one in tried) for status in ("done", "failed", "pruned", "running")
-        }
-        done = [(number, one) for number, one in enumerate(tried, 1) if one["status"] == "done"]
+    rows: list[list[str | Cell]] = []
+    for method, rounds in search.items():
+        statuses = ("done", "failed", "pruned", "running")
+        counts = {status: sum(one["status"] == status for one in rounds) for status in statuses}
+        done = [(number, one) for number, one in enumerate(rounds, 1) if one["status"] == "done"]
         number, best = max(done, key=lambda each: (each[1]["value"], -each[0])) if done else (None, None)
-        found.append(
-            {
-                "method": method,
-                "color": colors.get(str(method), 0) % COLORS,
-                "rounds": len(tried),
-                "counts": ", ".join(f"{count} {status}" for status, count in counts.items() if count),
-                "best": None if best is None else percent(best["value"], 2),
-                "at": number,
-                "point": {} if best is None else {name: in_words(value) for name, value in best["point"].items()},
-                "filter": filter_of({"method": method, "stage": "search"}),
-            }
+        setting = ", ".join(f"{name} {in_words(value)}" for name, value in best["point"].items()) if best else ""
+        shown = filter_of({"method": method, "stage": "search"})
+        rows.append(
+            [
+                Cell(str(method), filter=shown, color=colors.get(str(method), 0) % COLORS),
+                ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none yet",
+                "–" if best is None else percent(best["value"], 2),
+                "–" if number is None else str(number),
+                setting or "–",
+            ]
         )
-    return found
+    return Table("Rounds of the search", ["method", "rounds", "best", "at round", "with"], rows, "plain search")
+
+
+def failure_tables(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, Table]:
+    """Trainings that failed and those that were pruned, with what is known about why.
+
+    Examples:
+        >>> rows = [{"method": "a", "dim": d, "seed": 0, "status": s} for d, s in ((64, "done"), (128, "failed"))]
+        >>> failure_tables(rows, ["method", "dim", "seed", "status"])["failed"].rows[0][1]
+        'dim 128, seed 0'
+    """
+    # a setting that all trainings share says nothing about one of them
+    labels = {name for name in setting_columns(rows) if len({str(row.get(name)) for row in rows}) > 1}
+    lines: dict[str, list[list[str | Cell]]] = {"failed": [], "pruned": []}
+    for row in rows:
+        if row.get("status") in lines:
+            names = [name for name in columns if name in labels and row.get(name) is not None]
+            setting = [f"{name} {cell_text(name, row[name])}" for name in names]
+            setting += [f"{name} {row[name]}" for name in ("seed", "fold") if row.get(name) is not None]
+            setting += [str(row["stage"])] if row.get("stage") else []
+            run = Cell(str(row.get("run") or "–"), kind="code", fold=str(row.get("command") or ""))
+            error = str(row.get("error") or "no error is on record")
+            lines[str(row["status"])].append([str(row["method"]), ", ".join(setting), error, run])
+    head = ["method", "setting", "reason", "run"]
+    return {status: Table(f"Trainings: {status}", head, each, "plain broken") for status, each in lines.items() if each}
 
 
 # ---- the complete table
 
 
-def failures_of(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Trainings that failed and those that were pruned, with what is known about why.
+@dataclass(frozen=True)
+class CompleteTable:
+    """Every training, with a filter and a download.
+
+    Args:
+        table: all rows.
+        count: how many there are.
+        csv: a link that holds all rows and columns, unrounded.
 
     Examples:
-        >>> rows = [{"method": "a", "dim": d, "seed": 0, "status": s} for d, s in ((64, "done"), (128, "failed"))]
-        >>> failures_of(rows, ["method", "dim", "seed", "status"])["failed"][0]["setting"]
-        'dim 128, seed 0'
+        >>> complete_table([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1").count
+        '1 row'
     """
-    # what is the same in all trainings tells nothing about one of them
-    labels = {name for name in labels_of(rows) if len({str(row.get(name)) for row in rows}) > 1}
-    found: dict[str, list[dict[str, Any]]] = {"failed": [], "pruned": []}
-    for row in rows:
-        if row.get("status") in found:
-            setting = [
-                f"{name} {cell(name, row[name])}" for name in columns if name in labels and row.get(name) is not None
-            ]
-            setting += [f"{name} {row[name]}" for name in ("seed", "fold") if row.get(name) is not None]
-            about = {"method": row["method"], "setting": ", ".join(setting)}
-            about |= {name: row.get(name) or "" for name in ("error", "run", "command", "stage")}
-            found[str(row["status"])].append(about)
-    return found
+
+    table: Table
+    count: str
+    csv: str
 
 
-def table_of(rows: Sequence[Row], columns: Sequence[str], metric: str) -> dict[str, Any]:
-    """Every training: for each column its name and kind, for each cell its text and what it is sorted by.
+def complete_table(rows: Sequence[Row], columns: Sequence[str], metric: str) -> CompleteTable:
+    """Every training: a row for each, sorted by a click on a column.
 
     Examples:
-        >>> table_of([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1")["lines"]
-        [[('a', ''), ('50.00', '0.5')]]
+        >>> made = complete_table([{"method": "a", "test R@1": 0.5}], ["method", "test R@1"], "test R@1")
+        >>> made.table.rows[0][1].text, made.table.rows[0][1].number
+        ('50.00', '0.5')
     """
-    heads = []
+    kinds = {}
     for column in columns:
         known = [row.get(column) for row in rows if row.get(column) is not None]
         number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in known)
-        kind = column if column in ("command", "run", "error", "key", "status") else "number" if number else "text"
-        heads.append({"name": column, "kind": kind, "filter": filter_name(column), "lead": column == metric})
-    lines = [[(cell(column, row.get(column)), _number(row.get(column))) for column in columns] for row in rows]
-    return {"heads": heads, "lines": lines}
+        named = {"run": "code", "key": "code", "error": "error", "command": "command", "status": "status"}.get(
+            column, ""
+        )
+        kinds[column] = named or (f"number{' lead' if column == metric else ''}" if number else "")
+    head = [
+        Cell(column, kind=kind.split()[0] if kind else "", filter=filter_name(column)) for column, kind in kinds.items()
+    ]
+    lines = [[_complete_cell(column, row.get(column), kind) for column, kind in kinds.items()] for row in rows]
+    return CompleteTable(Table("All trainings", head, lines, "all"), many(len(rows), "row"), csv_link(rows))
 
 
-def _number(value: Any) -> str:
-    """What a cell is sorted by, if that is a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        return ""
-    return repr(value)
+def _complete_cell(column: str, value: Any, kind: str) -> Cell:
+    text = cell_text(column, value)
+    if kind == "command" and text != "–":
+        return Cell("", fold=text)
+    if kind == "status":
+        return Cell(text, kind=text if text in ("failed", "pruned") else "")
+    return Cell(text, kind=kind, number=repr(value) if is_number(value) else "")
 
 
 def csv_link(rows: Sequence[Row]) -> str:
@@ -353,37 +340,76 @@ def csv_link(rows: Sequence[Row]) -> str:
 # ---- test sets
 
 
-def openings_of(rows: Sequence[Row], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Openings:
+    """How often test sets were opened.
+
+    Args:
+        times: by run.
+        unknown: trainings whose number of openings is not on record.
+        records: each opening on record, in order of time.
+
+    Examples:
+        >>> opened = openings_of([{"method": "a", "run": "runs/1", "openings": 1}, {"method": "b", "openings": 0}], [])
+        >>> opened.total, opened.once, opened.never
+        (1, 1, 1)
+    """
+
+    times: Mapping[str, int]
+    unknown: int
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def total(self) -> int:
+        """All openings."""
+        return sum(self.times.values())
+
+    @property
+    def once(self) -> int:
+        """Runs whose test set was opened once."""
+        return sum(each == 1 for each in self.times.values())
+
+    @property
+    def never(self) -> int:
+        """Runs whose test set was not opened."""
+        return sum(each == 0 for each in self.times.values())
+
+    @property
+    def repeated(self) -> dict[str, int]:
+        """Runs whose test set was opened more than once, and how often."""
+        return {run: each for run, each in self.times.items() if each > 1}
+
+    @property
+    def early(self) -> set[str]:
+        """Runs whose test set was opened before training had ended."""
+        return {str(each["run"]) for each in self.records if each.get("finished") is False}
+
+    def table(self) -> Table:
+        """Each opening on record."""
+        rows: list[list[str | Cell]] = []
+        for each in self.records:
+            ended = Cell("–") if each.get("finished") is None else yes_or_no(each["finished"])
+            time = Cell(moment(each.get("opened") or "–"), kind="time")
+            rows.append([time, Cell(str(each["run"]), kind="code"), str(each.get("why") or "–"), ended])
+        return Table("Openings of test sets", ["opened", "run", "why", "training had ended"], rows, "plain")
+
+
+def openings_of(rows: Sequence[Row], records: Sequence[Mapping[str, Any]]) -> Openings:
     """How often test sets were opened, by run, and when.
 
     Examples:
-        >>> found = openings_of([{"method": "a", "run": "runs/1", "openings": 1}, {"method": "b", "openings": 0}], [])
-        >>> found["total"], found["untimed"]
-        (1, 1)
+        >>> openings_of([{"method": "a", "openings": None}], []).unknown
+        1
     """
-    counts: dict[str, int] = {}
-    unknown = 0
+    times: dict[str, int] = {}
     for number, row in enumerate(rows):
         name = str(row.get("run") or f"row {number + 1}")
-        if row.get("openings") is None:
-            unknown += 1
-        else:
-            counts[name] = max(counts.get(name, 0), int(row["openings"]))
+        if row.get("openings") is not None:
+            times[name] = max(times.get(name, 0), int(row["openings"]))
     recorded: dict[str, int] = {}
     for each in records:
         recorded[str(each["run"])] = recorded.get(str(each["run"]), 0) + 1
-    for run, times in recorded.items():
-        counts[run] = max(counts.get(run, 0), times)
-    total, timed = sum(counts.values()), len(records)
-    return {
-        "total": total,
-        "runs": len(counts),
-        "once": sum(times == 1 for times in counts.values()),
-        "never": sum(times == 0 for times in counts.values()),
-        "often": {run: times for run, times in counts.items() if times > 1},
-        "unknown": unknown,
-        "untimed": total - timed,
-        "early": [each for each in records if each.get("finished") is False],
-        "records": sorted(records, key=lambda each: (str(each.get("opened") or ""), str(each["run"]))),
-        "counts": counts,
-    }
+    for run, number in recorded.items():
+        times[run] = max(times.get(run, 0), number)
+    unknown = sum(row.get("openings") is None for row in rows)
+    return Openings(times, unknown, sorted(records, key=lambda each: (str(each.get("opened") or ""), str(each["run"]))))

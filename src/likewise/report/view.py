@@ -8,11 +8,11 @@ import torch
 from PIL import Image
 
 from likewise.metrics import track
-from likewise.report.chosen import shown_points, shown_queries
 from likewise.report.embedding_map import Map, draw_map
 from likewise.report.measure import Measured, Similarities, measure_part, similarities
-from likewise.report.neighbors import Neighbors, confusions, nearest
+from likewise.report.neighbors import Confusion, Neighbors, confusions, nearest
 from likewise.report.part import Part
+from likewise.report.selection import shown_points, shown_queries
 from likewise.report.sprites import Sheet, Tile, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import count, many
 
@@ -20,7 +20,7 @@ QUERIES, NEIGHBORS = 6, 8
 """Rows of a retrieval grid, and neighbors in a row."""
 
 POINTS = 2000
-"""Points of a map.  scikit-learn's t-SNE lays out this many in 4 to 10 s on one core."""
+"""Points of a map.  t-SNE lays out this many in about 4 s on one core."""
 
 PAIRS, EXAMPLES = 9, 2
 """Pairs of confused classes, and mistakes that are shown of each."""
@@ -30,31 +30,31 @@ LARGE = 96
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownImage:
     """An image on the page.
 
     Args:
         tile: where its thumbnail is.
         name: its class.
         score: its similarity to the query; none for the query itself.
-        right: whether it is of the query's class.
+        is_right: whether it is of the query's class.
 
     Examples:
-        >>> Shown(Tile(0, 0.0, 0.0), "wren", 0.87, True).alt
+        >>> ShownImage(Tile(0, 0.0, 0.0), "wren", 0.87, True).alt
         'wren, right, similarity 0.87'
     """
 
     tile: Tile
     name: str
     score: float | None = None
-    right: bool = True
+    is_right: bool = True
 
     @property
     def alt(self) -> str:
         """The image in words."""
         if self.score is None:
             return f"{self.name}, query"
-        return f"{self.name}, {'right' if self.right else 'wrong'}, similarity {self.score:.2f}"
+        return f"{self.name}, {'right' if self.is_right else 'wrong'}, similarity {self.score:.2f}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,39 @@ class Grid:
     """
 
     kind: str
-    rows: list[tuple[Shown, float, list[Shown]]]
+    rows: list[tuple[ShownImage, float, list[ShownImage]]]
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Grids of queries, one shown at a time.
+
+    Args:
+        number: of the part on the page.
+        grids: the grids.
+
+    Examples:
+        >>> Grids(0, []).grids
+        []
+    """
+
+    number: int
+    grids: list[Grid]
+
+
+@dataclass(frozen=True)
+class ConfusedPairs:
+    """Classes that are taken for each other.
+
+    Args:
+        pairs: two names, a sentence, and mistakes: a query and what it finds first.
+
+    Examples:
+        >>> ConfusedPairs([]).pairs
+        []
+    """
+
+    pairs: list[tuple[str, str, str, list[tuple[ShownImage, ShownImage]]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +117,7 @@ class View:
         grids: what queries find.
         map: the embedding map.
         similarities: histograms.
-        confused: pairs of classes: two names, mistakes, queries, and examples.
+        confused: the classes that are taken for each other most often.
         mistakes: how many queries have a nearest neighbor of another class.
         sheets: the thumbnails.
 
@@ -93,88 +125,96 @@ class View:
         >>> labels = torch.arange(20) // 4
         >>> names = ["a", "b", "c", "d", "e"]
         >>> part = Part("test", torch.eye(5)[labels], labels, names, lambda i: Image.new("L", (8, 8), 10 * i))
-        >>> found = view(part, layout="pca", seed=0, first=0, budget=10**6)
-        >>> found.summary, len(found.grids), found.confused, found.map.note
+        >>> shown = view(part, layout="pca", seed=0, budget=10**6)
+        >>> shown.summary, len(shown.grids.grids), shown.confused.pairs, shown.map.note
         ('20 images of 5 classes', 3, [], 'All 20 images are on the map.')
     """
 
     part: Part
     summary: str
     measured: Measured | None
-    grids: list[Grid]
+    grids: Grids
     map: Map
     similarities: Similarities
-    confused: list[tuple[str, str, int, int, list[tuple[Shown, Shown]]]]
+    confused: ConfusedPairs
     mistakes: int
     sheets: list[Sheet]
 
 
-def view(part: Part, *, layout: str, seed: int, first: int, budget: int) -> View:
+def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, number: int = 0) -> View:
     """Measure a part and gather what is shown of it.
 
     Args:
         part: the part.
         layout: of the map.
         seed: of the random queries, the map, and the bootstrap.
-        first: the number of its first sheet of thumbnails.
         budget: bytes that the map's thumbnails may take.
+        first: the number of its first sheet of thumbnails.
+        number: of the part on the page.
 
     Examples:
         >>> labels = torch.arange(8) // 2
         >>> part = Part("test", torch.eye(4)[labels], labels, ["a", "b", "c", "d"], lambda i: Image.new("L", (8, 8), i))
-        >>> view(part, layout="pca", seed=0, first=0, budget=10**6).mistakes
+        >>> view(part, layout="pca", seed=0, budget=10**6).mistakes
         0
     """
     measured = measure_part(part, seed=seed)
-    found = nearest(part, NEIGHBORS)
-    at = {int(row): place for place, row in enumerate(found.rows)}
+    neighbors = nearest(part, NEIGHBORS)
+    at = {int(row): place for place, row in enumerate(neighbors.rows)}
     queries: dict[str, list[int]] = {}
     if measured is not None:
-        margin = found.margin[torch.tensor([at[row] for row in measured.rows.tolist()])]
+        margin = neighbors.margin[torch.tensor([at[row] for row in measured.rows.tolist()])]
         queries = shown_queries(part, measured.rows, measured.quality, margin, most=QUERIES, seed=seed)
-    pairs = confusions(part, found, PAIRS, EXAMPLES)
+    pairs = confusions(part, neighbors, PAIRS, EXAMPLES)
     points = shown_points(part.labels, POINTS, seed)
 
     large = {row for rows in queries.values() for row in rows}
-    large |= {other for row in large for other in found.index[at[row]].tolist()}
+    large |= {other for row in large for other in neighbors.index[at[row]].tolist()}
     large |= {row for pair in pairs for example in pair.examples for row in example[:2]}
-    images = _images(part, sorted(large | set(points.tolist())))
-    sheets, tiles = sprite_sheets({row: thumbnail(images[row], LARGE) for row in sorted(large)}, first=first)
-    small = {row: thumbnail(images[row], LARGE) for row in points.tolist()}
-    more, dots = fitting_sheets(small, first=first + len(sheets), budget=budget)
+    images = _thumbnails(part, sorted(large | set(points.tolist())))
+    sheets, tiles = sprite_sheets({row: images[row] for row in sorted(large)}, first=first)
+    on_map = {row: images[row] for row in points.tolist()}
+    more, dots = fitting_sheets(on_map, first=first + len(sheets), budget=budget)
 
     quality = {} if measured is None else dict(zip(measured.rows.tolist(), measured.quality.tolist(), strict=True))
-    grids = []
-    for kind, rows in queries.items():
-        lines = [
-            (Shown(tiles[row], part.class_name(row)), quality[row], _found(part, found, at[row], tiles)) for row in rows
-        ]
-        grids.append(Grid(kind, lines))
-    confused = [
-        (
-            str(part.class_names[pair.classes[0]]),
-            str(part.class_names[pair.classes[1]]),
-            pair.mistakes,
-            pair.queries,
+    grids = [
+        Grid(
+            kind,
             [
-                (Shown(tiles[q], part.class_name(q)), Shown(tiles[r], part.class_name(r), s, False))
-                for q, r, s in pair.examples
+                (
+                    ShownImage(tiles[row], part.class_name(row)),
+                    quality[row],
+                    _shown_neighbors(part, neighbors, at[row], tiles),
+                )
+                for row in rows
             ],
         )
-        for pair in pairs
+        for kind, rows in queries.items()
     ]
-    mistakes = int((part.labels[found.rows] != part.labels[found.index[:, 0]]).sum())
+    mistakes = int((part.labels[neighbors.rows] != part.labels[neighbors.index[:, 0]]).sum())
     return View(
         part=part,
         summary=_summary(part),
         measured=measured,
-        grids=grids,
-        map=draw_map(part, points, found, dots, layout=layout, seed=seed),
+        grids=Grids(number, grids),
+        map=draw_map(part, points, neighbors, dots, layout=layout, seed=seed, number=number),
         similarities=similarities(part, seed=seed),
-        confused=confused,
+        confused=ConfusedPairs([_confused(part, pair, tiles) for pair in pairs]),
         mistakes=mistakes,
         sheets=sheets + more,
     )
+
+
+def _confused(
+    part: Part, pair: Confusion, tiles: dict[int, Tile]
+) -> tuple[str, str, str, list[tuple[ShownImage, ShownImage]]]:
+    one, other = (str(part.class_names[label]) for label in pair.classes)
+    sentence = f"{count(pair.mistakes)} of {many(pair.queries, 'query', 'queries')} find the other first"
+    examples = [
+        (ShownImage(tiles[q], part.class_name(q)), ShownImage(tiles[r], part.class_name(r), score, False))
+        for q, r, score in pair.examples
+    ]
+    return one, other, sentence, examples
 
 
 def _summary(part: Part) -> str:
@@ -184,14 +224,14 @@ def _summary(part: Part) -> str:
     return text
 
 
-def _images(part: Part, rows: list[int]) -> dict[int, Image.Image]:
-    """The images that are shown, each asked for once and kept no larger than a thumbnail."""
+def _thumbnails(part: Part, rows: list[int]) -> dict[int, Image.Image]:
+    """The images that are shown, each read once and reduced to a thumbnail at once."""
     return {row: thumbnail(part.image(row), LARGE) for row in track(rows, "thumbnails")}
 
 
-def _found(part: Part, found: Neighbors, place: int, tiles: dict[int, Tile]) -> list[Shown]:
-    own = int(part.labels[found.rows[place]])
+def _shown_neighbors(part: Part, neighbors: Neighbors, place: int, tiles: dict[int, Tile]) -> list[ShownImage]:
+    own = int(part.labels[neighbors.rows[place]])
     return [
-        Shown(tiles[row], part.class_name(row), score, int(part.labels[row]) == own)
-        for row, score in zip(found.index[place].tolist(), found.score[place].tolist(), strict=True)
+        ShownImage(tiles[row], part.class_name(row), score, int(part.labels[row]) == own)
+        for row, score in zip(neighbors.index[place].tolist(), neighbors.score[place].tolist(), strict=True)
     ]

@@ -1,9 +1,11 @@
-"""How numbers are written on the page."""
+"""How numbers, values and names are written on pages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from math import floor, isfinite, log10
+from typing import Any
 
 from likewise.metrics import Interval
 
@@ -112,3 +114,48 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def points(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
+    """A difference of fractions in percentage points.
+
+    Examples:
+        >>> points(0.0123, sign=True), points(-0.002, 1), points(None), points(-0.00001)
+        ('+1.23', '−0.2', '–', '0.00')
+    """
+    if value is None or not isfinite(value):
+        return "–"
+    shown = f"{abs(100.0 * value):.{digits}f}"
+    return shown if float(shown) == 0.0 else ("+" if sign and value > 0 else "−" if value < 0 else "") + shown
+
+
+def in_words(value: Any) -> str:
+    """A value as it is read in a sentence.
+
+    Examples:
+        >>> in_words({"name": "SGD", "momentum": 0.9}), in_words(None), in_words([64, 128]), in_words(True)
+        ('name SGD, momentum 0.9', 'none', '64 and 128', 'yes')
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {in_words(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return " and ".join(map(in_words, value)) or "none"
+    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+MOST = 4
+"""How many names a sentence lists."""
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names in a sentence.
+
+    Examples:
+        >>> join_names(["a"]), join_names(["a", "b", "c"]), join_names(list("abcdef"))
+        ('a', 'a, b and c', 'a, b, c and 3 more')
+    """
+    if len(names) > MOST:
+        return f"{', '.join(names[: MOST - 1])} and {len(names) - MOST + 1} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -1,28 +1,29 @@
-"""Pages as files: what they are made of, what may run on them, and how they are written."""
+"""Files of pages: the package's templates, the hashes of scripts, and an atomic write."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import os
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
 
-def write_page(out: Path, page: str) -> Path:
-    """Beside its place, and renamed: a reader sees the old page or the new one.
+def write_html(out: Path, text: str) -> Path:
+    """Replace a file atomically: a reader sees the old page or the new one.
 
     Examples:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_page(Path(folder) / "a" / "page.html", "<p>A page").read_text()
+        ...     write_html(Path(folder) / "a" / "page.html", "<p>A page").read_text()
         '<p>A page'
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     aside = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         with aside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(page)
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(out)
@@ -31,8 +32,9 @@ def write_page(out: Path, page: str) -> Path:
     return out
 
 
+@cache
 def package_text(name: str) -> str:
-    """A template, a style sheet or a script of this room.
+    """A template, a style sheet or a script of this package.
 
     Examples:
         >>> package_text("page.js")[:12]
@@ -42,7 +44,7 @@ def package_text(name: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """What a content security policy calls a script or a style sheet that is inside a page.
+    """The name of an inline script or style sheet in a content security policy.
 
     Examples:
         >>> policy_hash("")

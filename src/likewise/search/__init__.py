@@ -9,25 +9,26 @@ if TYPE_CHECKING:
     from likewise.search.calibration import Calibration, calibrate
     from likewise.search.card import IndexCard
     from likewise.search.encoder import Encoder
-    from likewise.search.found import Found, Item, Rerank
     from likewise.search.index import Index
+    from likewise.search.matches import Item, Matches, Rerank
     from likewise.search.rerank import KReciprocal, QueryExpansion, expand, k_reciprocal
     from likewise.search.store import VectorStore
     from likewise.search.transfer import read_embeddings, write_parquet
-    from likewise.search.versions import check_version, list_versions, purge_versions, restore_version
+    from likewise.search.versions import check_index, check_version, list_versions, purge_versions, restore_version
 
 __all__ = [
     "Calibration",
     "Encoder",
-    "Found",
     "Index",
     "IndexCard",
     "Item",
     "KReciprocal",
+    "Matches",
     "QueryExpansion",
     "Rerank",
     "VectorStore",
     "calibrate",
+    "check_index",
     "check_version",
     "expand",
     "k_reciprocal",
@@ -42,16 +43,18 @@ __all__ = [
 if TYPE_CHECKING:
     from likewise.search.approximate import INDEX_KINDS as INDEX_KINDS
     from likewise.search.approximate import kind_for as kind_for
+    from likewise.search.calibration import Point as Point
     from likewise.search.contact_sheet import Shot as Shot
     from likewise.search.contact_sheet import draw_contact_sheet as draw_contact_sheet
-    from likewise.search.encoder import Embedding as Embedding
-    from likewise.search.encoder import ahead as ahead
-    from likewise.search.encoder import batch_for as batch_for
-    from likewise.search.encoder import decoded as decoded
-    from likewise.search.encoder import pixels as pixels
-    from likewise.search.encoder import shown_to as shown_to
+    from likewise.search.embedding import Embedding as Embedding
+    from likewise.search.embedding import batch_for as batch_for
+    from likewise.search.embedding import embed_batches as embed_batches
+    from likewise.search.embedding import pixels as pixels
     from likewise.search.export import EXPORT_FORMATS as EXPORT_FORMATS
+    from likewise.search.export import ExportedModel as ExportedModel
     from likewise.search.export import export_model as export_model
+    from likewise.search.index import Kind as Kind
+    from likewise.search.index import Storage as Storage
     from likewise.search.places import is_url as is_url
     from likewise.search.places import split_url as split_url
     from likewise.search.serve.app import make_app as make_app
@@ -66,15 +69,16 @@ if TYPE_CHECKING:
 _PLACES = {
     "Calibration": "calibration",
     "Encoder": "encoder",
-    "Found": "found",
     "Index": "index",
     "IndexCard": "card",
-    "Item": "found",
+    "Item": "matches",
     "KReciprocal": "rerank",
+    "Matches": "matches",
     "QueryExpansion": "rerank",
-    "Rerank": "found",
+    "Rerank": "matches",
     "VectorStore": "store",
     "calibrate": "calibration",
+    "check_index": "versions",
     "check_version": "versions",
     "expand": "rerank",
     "k_reciprocal": "rerank",
@@ -85,25 +89,27 @@ _PLACES = {
     "write_parquet": "transfer",
     # used by other packages
     "EXPORT_FORMATS": "export",
-    "Embedding": "encoder",
+    "Embedding": "embedding",
+    "ExportedModel": "export",
     "INDEX_KINDS": "approximate",
+    "Kind": "index",
     "Limits": "serve.limits",
+    "Point": "calibration",
     "STORAGES": "vectors",
     "Shot": "contact_sheet",
+    "Storage": "index",
     "THUMBNAIL_SIDE": "thumbnails",
     "adopt": "snapshots",
-    "ahead": "encoder",
-    "batch_for": "encoder",
-    "decoded": "encoder",
+    "batch_for": "embedding",
     "draw_contact_sheet": "contact_sheet",
+    "embed_batches": "embedding",
     "export_model": "export",
     "is_index": "versions",
     "is_loopback": "serve.guard",
     "is_url": "places",
     "kind_for": "approximate",
     "make_app": "serve.app",
-    "pixels": "encoder",
-    "shown_to": "encoder",
+    "pixels": "embedding",
     "split_url": "places",
     "thumbnail": "thumbnails",
 }

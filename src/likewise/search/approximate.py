@@ -131,24 +131,24 @@ class Near:
 
     def _candidates(self, queries: NDArray[np.float32], pool: int, part: Part) -> Ints:
         library, total = faiss(), int(self.structure.ntotal)
-        chosen, effort = None, self.effort
+        selector, effort = None, self.effort
         if len(part) < total:
             # of what the walk comes across only a share may be found: it goes so much farther
             effort = math.ceil(effort * total / len(part))
             mask = np.zeros(total, bool)
-            mask[part.chosen if self.places is None else self.places[part.chosen]] = True
-            chosen = library.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+            mask[part.selected_rows if self.places is None else self.places[part.selected_rows]] = True
+            selector = library.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
         if self.kind == "hnsw":
-            settings = library.SearchParametersHNSW(efSearch=max(effort, pool), sel=chosen)
+            settings = library.SearchParametersHNSW(efSearch=max(effort, pool), sel=selector)
         else:
-            settings = library.SearchParametersIVF(nprobe=min(effort, self.structure.nlist), sel=chosen)
+            settings = library.SearchParametersIVF(nprobe=min(effort, self.structure.nlist), sel=selector)
         # faiss.contrib.torch_utils, which other libraries import, puts a search without `params` before this one
         search = getattr(self.structure, "search_numpy", self.structure.search)
-        found: Ints = search(_padded(queries, self.structure.d), pool, params=settings)[1]
+        places: Ints = search(_padded(queries, self.structure.d), pool, params=settings)[1]
         if self.places is None:
-            return found
-        rows = np.searchsorted(self.places, found)  # −1 is before the first
-        rows[found < 0] = -1
+            return places
+        rows = np.searchsorted(self.places, places)  # −1 is before the first
+        rows[places < 0] = -1
         return rows
 
 
@@ -218,8 +218,8 @@ def trial_queries(vectors: Vectors, count: int) -> NDArray[np.float32]:
     chance = np.random.default_rng(0)
     rows = np.sort(chance.choice(len(vectors), min(count, len(vectors)), replace=False))
     own = vectors.take(rows).astype(np.float64)
-    found, scores = nearest(own, [Part(vectors)], 2)
-    cosine = np.where(found[:, 0] == rows, scores[:, 1], scores[:, 0]).clip(-1.0, 1.0)[:, None]
+    neighbors, scores = nearest(own, [Part(vectors)], 2)
+    cosine = np.where(neighbors[:, 0] == rows, scores[:, 1], scores[:, 0]).clip(-1.0, 1.0)[:, None]
     aside = chance.normal(size=own.shape)
     aside -= (aside * own).sum(axis=1, keepdims=True) * own
     aside /= np.linalg.norm(aside, axis=1, keepdims=True).clip(1e-12)
@@ -258,20 +258,20 @@ def build_structure(vectors: Vectors, kind: str, queries: int) -> tuple[Any, Str
         ('hnsw', 20, True)
     """
     structure, part = build(vectors, kind), [Part(vectors)]
-    asked = trial_queries(vectors, queries)
-    truth, exact_seconds = _timed(lambda: nearest(asked, part, 10)[0])
-    near, found, seconds = Near(structure, kind, 0), 0.0, exact_seconds
+    trials = trial_queries(vectors, queries)
+    truth, exact_seconds = _timed(lambda: nearest(trials, part, 10)[0])
+    near, reached, seconds = Near(structure, kind, 0), 0.0, exact_seconds
     for effort in efforts(kind, len(vectors)):
         trial = Near(structure, kind, effort)
-        rows, took = _timed(lambda trial=trial: trial.search(asked, part, 10)[0])
+        rows, took = _timed(lambda trial=trial: trial.search(trials, part, 10)[0])
         share = recall(rows, truth)
-        if near.effort and share < found + GAIN:
+        if near.effort and share < reached + GAIN:
             break
-        near, found, seconds = trial, share, took
-        if found >= TARGET:
+        near, reached, seconds = trial, share, took
+        if reached >= TARGET:
             break
     settings: Mapping[str, Any] = {"effort": near.effort, **_described(structure, kind)}
-    return structure, Structure(kind, settings, found, len(asked), round(exact_seconds / seconds, 1))
+    return structure, Structure(kind, settings, reached, len(trials), round(exact_seconds / seconds, 1))
 
 
 def _described(structure: Any, kind: str) -> dict[str, Any]:
@@ -284,5 +284,5 @@ def _timed(function: Any) -> tuple[Any, float]:
     """What a function returns, and how long it takes the second time: the first one reads pages from the disk."""
     function()
     start = time.perf_counter()
-    found = function()
-    return found, max(1e-9, time.perf_counter() - start)
+    result = function()
+    return result, max(1e-9, time.perf_counter() - start)

@@ -159,8 +159,8 @@ def calibrate(
         raise ValueError(f"embeddings must be finite numbers (n, d), but the shape is {tuple(vectors.shape)}")
     codes = encode_labels(labels)[0] if not isinstance(labels, Tensor) else labels
     codes = torch.unique(torch.as_tensor(codes), return_inverse=True)[1].cpu()
-    found = verification(vectors, codes, far=list(far))
-    points = tuple(Point(float(rate), found[f"threshold@{rate:g}"], found[f"TAR@{rate:g}"]) for rate in far)
+    rates = verification(vectors, codes, far=list(far))
+    points = tuple(Point(float(rate), rates[f"threshold@{rate:g}"], rates[f"TAR@{rate:g}"]) for rate in far)
     vectors = torch.nn.functional.normalize(vectors, dim=1)
     counts = count_pairs(vectors, codes)
     similarities, probabilities = monotone_map(*counts)
@@ -277,10 +277,10 @@ def calibration_error(
         0.25
     """
     centers = -1.0 + 2.0 / len(genuine) * (np.arange(len(genuine)) + 0.5)
-    said = np.interp(centers, similarities, probabilities)
+    predicted = np.interp(centers, similarities, probabilities)
     true, false = genuine / genuine.sum() / 2.0, impostors / impostors.sum() / 2.0
-    step = np.minimum((said * bins).astype(np.int64), bins - 1)
-    expected, seen = (np.bincount(step, each, bins) for each in ((true + false) * said, true))
+    step = np.minimum((predicted * bins).astype(np.int64), bins - 1)
+    expected, seen = (np.bincount(step, each, bins) for each in ((true + false) * predicted, true))
     return float(np.abs(expected - seen).sum())
 
 

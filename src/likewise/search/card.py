@@ -30,7 +30,7 @@ class ModelEntry:
     Args:
         name: the name of its file or trunk.
         sha256: the checksum of its file.
-        images: the recipe by which images are shown to it, if one was named.
+        transform: the name of its transform, if one was named.
         card: the card in its file.
         kept: whether the index has a copy.
 
@@ -41,7 +41,7 @@ class ModelEntry:
 
     name: str
     sha256: str
-    images: str | None
+    transform: str | None
     card: Mapping[str, Any]
     kept: bool = True
 
@@ -169,7 +169,9 @@ class IndexCard:
         known = {each.name: content[each.name] for each in fields(cls) if each.name in content}
         for name, entry in (("model", ModelEntry), ("near", Structure), ("loss", Loss)):
             if known.get(name) is not None:
-                known[name] = entry(**known[name])
+                known[name] = entry(
+                    **{"transform" if key == "images" else key: each for key, each in known[name].items()}
+                )
         known["files"] = {name: FileEntry(**each) for name, each in known.get("files", {}).items()}
         card = cls(**known)
         card._check()

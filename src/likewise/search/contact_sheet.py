@@ -1,4 +1,4 @@
-"""A contact sheet: a query and what was found for it, with scores, as one picture."""
+"""A contact sheet: a query and its matches, with scores, as one picture."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def draw_contact_sheet(
     """Draw pictures in rows; a row that is too long goes on in the next line, under its second picture.
 
     Args:
-        rows: a query and what was found for it, or a group, in each.
+        rows: a query and its matches, or a group, in each.
         heading: stands above.
         detail: stands behind it, smaller.
         columns: pictures in a line.
@@ -82,7 +82,7 @@ def draw_contact_sheet(
 def _lines(row: Sequence[Shot], columns: int) -> list[list[tuple[int, Shot]]]:
     """A row in lines: in each the column and the picture."""
     first, rest = [(0, row[0])] if row else [], list(row[1:])
-    indent = 1 if row and row[0].lead else 0  # under what was found, so that the query stands alone
+    indent = 1 if row and row[0].lead else 0  # under the matches, so that the query stands out
     lines = [first + [(place + 1, shot) for place, shot in enumerate(rest[: columns - 1])]]
     rest = rest[columns - 1 :]
     while rest:
@@ -120,7 +120,9 @@ def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:
 
 def _fitted(draw: ImageDraw.ImageDraw, text: str, width: float, size: int, *, front: bool = True) -> str:
     """A text that is cut where it is too long: at its front, for the end of a path says more than its beginning."""
-    text = "".join(one if one.isprintable() else "�" for one in text)  # a name may have lines, which nobody can measure
+    text = "".join(
+        one if one.isprintable() else "�" for one in text
+    )  # the width of a name with line breaks is undefined
     if draw.textlength(text, _font(size)) <= width:
         return text
     while text and draw.textlength("…" + text, _font(size)) > width:
@@ -131,8 +133,8 @@ def _fitted(draw: ImageDraw.ImageDraw, text: str, width: float, size: int, *, fr
 @lru_cache
 def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     """DejaVu Sans, which comes with matplotlib and knows most scripts; Pillow's own font knows Latin's plain letters."""
-    found = find_spec("matplotlib")
-    for folder in [] if found is None else found.submodule_search_locations or []:
+    spec = find_spec("matplotlib")
+    for folder in [] if spec is None else spec.submodule_search_locations or []:
         file = Path(folder) / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
         if file.is_file():
             return ImageFont.truetype(file, round(0.86 * size))  # it is wider than others of its height

@@ -40,8 +40,8 @@ class Part:
 
     Args:
         vectors: as they are stored.
-        rows: the only ones that may be found, increasing.
-        without: those that may not be found, increasing.
+        rows: the only rows that a search may return, increasing.
+        without: rows that a search may not return, increasing.
 
     Examples:
         >>> vectors = Vectors(np.eye(3, dtype=np.float32))
@@ -72,8 +72,8 @@ class Part:
         return len(self.vectors) if self.rows is None else len(self.rows)
 
     @property
-    def chosen(self) -> Ints:
-        """The rows that may be found."""
+    def selected_rows(self) -> Ints:
+        """The rows that a search may return."""
         if self.rows is not None:
             return self.rows
         every = np.arange(len(self.vectors))
@@ -84,7 +84,7 @@ class Part:
         return self.vectors.take(slice(start, stop) if self.rows is None else self.rows[start:stop])
 
     def struck(self, start: int, stop: int) -> Ints | None:
-        """Places in such a block that may not be found."""
+        """Places in such a block that a search may not return."""
         if self.without is None:
             return None
         low, high = np.searchsorted(self.without, [start, stop])
@@ -112,11 +112,13 @@ def nearest(queries: NDArray[Any], parts: Sequence[Part], k: int, *, memory: int
         >>> rows.tolist(), scores.round(3).tolist()
         ([[0], [0]], [[0.6], [0.8]])
     """
-    asked = np.ascontiguousarray(queries, np.float32)
-    found = [_nearest(asked[start : start + QUERIES], parts, k, memory) for start in range(0, len(asked), QUERIES)]
-    if not found:
+    contiguous = np.ascontiguousarray(queries, np.float32)
+    chunks = [
+        _nearest(contiguous[start : start + QUERIES], parts, k, memory) for start in range(0, len(contiguous), QUERIES)
+    ]
+    if not chunks:
         return np.zeros((0, k), np.int64), np.zeros((0, k))
-    return np.concatenate([rows for rows, _ in found]), np.concatenate([scores for _, scores in found])
+    return np.concatenate([rows for rows, _ in chunks]), np.concatenate([scores for _, scores in chunks])
 
 
 def _nearest(queries: NDArray[np.float32], parts: Sequence[Part], k: int, memory: int) -> tuple[Ints, Doubles]:
@@ -151,7 +153,7 @@ def _passing(scores: torch.Tensor, least: torch.Tensor, struck: Ints | None) -> 
     if scores.numel() <= SMALL:  # threads that wait for each other cost more than they save
         passed = scores.numpy() >= least.numpy()[:, None]
         if struck is not None:
-            passed[:, struck] = False  # −∞ passes where nothing was found yet
+            passed[:, struck] = False  # −∞ passes where there is no candidate yet
         rows, columns = np.nonzero(passed)
         return rows.astype(np.int64, copy=False), columns.astype(np.int64, copy=False)
     many = scores >= least[:, None]
@@ -191,12 +193,12 @@ def similarities(queries: NDArray[np.float32], vectors: Vectors, query: Ints, ro
         >>> similarities(np.eye(2, dtype=np.float32), vectors, np.array([0, 1]), np.array([0, 0]))
         array([1., 0.])
     """
-    found, step = np.empty(len(query)), max(1, ENTRIES // queries.shape[1])
+    products, step = np.empty(len(query)), max(1, ENTRIES // queries.shape[1])
     for start in range(0, len(query), step):
         some = slice(start, start + step)
         left, right = queries[query[some]].astype(np.float64), vectors.take(rows[some]).astype(np.float64)
-        found[some] = np.einsum("ij,ij->i", left, right)
-    return found
+        products[some] = np.einsum("ij,ij->i", left, right)
+    return products
 
 
 class Best:
@@ -204,7 +206,7 @@ class Best:
 
     Args:
         queries: how many there are.
-        k: how many are kept for each.
+        k: how many candidates each query has.
 
     Examples:
         >>> best = Best(1, 2)
@@ -230,7 +232,7 @@ class Best:
         return known.float().nextafter(torch.tensor(-torch.inf))
 
     def merge(self, query: Ints, rows: Ints, scores: Doubles) -> None:
-        """Take in what was found in a block."""
+        """Merge the candidates of a block."""
         touched, code = np.unique(query, return_inverse=True)
         old = np.repeat(np.arange(len(touched)), self.k)
         query = np.concatenate([old, code])
@@ -239,17 +241,17 @@ class Best:
         # nothing (-1) has the similarity −∞ and comes last by that
         order = np.lexsort((rows, -scores, query))
         starts = np.searchsorted(query[order], np.arange(len(touched)))
-        chosen = order[starts[:, None] + np.arange(self.k)]
-        self.rows[touched], self.scores[touched] = rows[chosen], scores[chosen]
+        best = order[starts[:, None] + np.arange(self.k)]
+        self.rows[touched], self.scores[touched] = rows[best], scores[best]
 
 
-def recall(found: Ints, truth: Ints) -> float:
-    """The share of the true neighbors that were found; −1 is nobody.
+def recall(rows: Ints, truth: Ints) -> float:
+    """The share of the true neighbors among the rows; −1 stands for no neighbor.
 
     Examples:
         >>> recall(np.array([[1, 2], [3, 4]]), np.array([[2, 1], [3, 5]]))
         0.75
     """
     there = truth >= 0
-    hits = (truth[:, :, None] == found[:, None, :]).any(axis=2) & there
+    hits = (truth[:, :, None] == rows[:, None, :]).any(axis=2) & there
     return float(hits.sum() / max(1, there.sum()))

@@ -1,7 +1,7 @@
 """A trained model for other programs: ONNX, `torch.export`, or a folder as model hubs want it.
 
-Whatever is written is read again and run beside the model before it gets its name: a file that is there agrees with
-torch, on random images and batches of several sizes, and how closely it does is kept beside it in ``export.json``.
+What is written is read again and compared with the model before it gets its name: a file that exists agrees with torch, on
+random images and batches of several sizes; ``export.json`` says how closely.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.export import Dim, ExportedProgram
 
 from likewise.data import atomic_write
 from likewise.formula import one_of
-from likewise.search.encoder import Shown, shown_to
+from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export_card import write_hub
 from likewise.search.export_onnx import onnx_runner, write_onnx
 from likewise.search.export_pixels import Pixels, WithPreprocessing
@@ -43,7 +43,7 @@ SIZES = ((75, 100), (100, 75), (97, 97), (40, 30))
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedModel:
     """What was written, and how it compares with the model.
 
     Args:
@@ -56,7 +56,7 @@ class Exported:
             of a byte; ``None`` without.
 
     Examples:
-        >>> print(Exported("onnx", ("model.onnx",), 8, 2.4e-07, 1e-4))
+        >>> print(ExportedModel("onnx", ("model.onnx",), 8, 2.4e-07, 1e-4))
         model.onnx: within 2.4e-07 of torch on 8 random images (at most 0.0001 is allowed)
     """
 
@@ -68,11 +68,11 @@ class Exported:
     levels: float | None = None
 
     def __str__(self) -> str:
-        said = f"{', '.join(self.files)}: within {self.difference:.2g} of torch on {self.images} random images"
-        said += f" (at most {self.tolerance:g} is allowed)"
+        text = f"{', '.join(self.files)}: within {self.difference:.2g} of torch on {self.images} random images"
+        text += f" (at most {self.tolerance:g} is allowed)"
         if self.levels is not None:
-            said += f"; its pixels are within {self.levels:.2g} of 255 levels of our evaluation's"
-        return said
+            text += f"; its pixels are within {self.levels:.2g} of 255 levels of our evaluation's"
+        return text
 
 
 def export_model(
@@ -81,10 +81,10 @@ def export_model(
     *,
     formats: Sequence[str] = ("onnx",),
     preprocessing: bool = False,
-    images: str | None = None,
+    transform: str | None = None,
     facts: Mapping[str, str] | None = None,
     title: str | None = None,
-) -> list[Exported]:
+) -> list[ExportedModel]:
     """Write a model for other programs, and compare what was written with the model.
 
     - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX;
@@ -101,7 +101,7 @@ def export_model(
         folder: where to; made if it is not there.
         formats: one or more of `EXPORT_FORMATS`.
         preprocessing: put it into the graphs.
-        images: the recipe by which images are shown; by default as the model's card says.
+        transform: the name of a transform; by default the one that the model's card implies.
         facts: more lines for the model card: what it was trained on, and how.
         title: what the model card calls it; by default the folder's name.
 
@@ -112,7 +112,7 @@ def export_model(
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Embedder("convnet", 8).save(f"{folder}/glyphs.safetensors")
-        ...     [done] = export_model(f"{folder}/glyphs.safetensors", folder, formats=["torch"], images="glyphs")
+        ...     [done] = export_model(f"{folder}/glyphs.safetensors", folder, formats=["torch"], transform="glyphs")
         >>> done.files, done.difference <= done.tolerance
         (('model.pt2',), True)
     """
@@ -121,18 +121,18 @@ def export_model(
     for each in formats:
         one_of("each of formats", each, EXPORT_FORMATS)
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
-    shown = shown_to(embedder, images)
+    resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
-    graph = _Graph(embedder, shown, preprocessing)
+    graph = _Graph(embedder, resolved, preprocessing)
     done = []
     for each in dict.fromkeys(formats):
         if each == "hub":
             done.append(_copy(Path(model), folder, graph.plain()))
             name = title or folder.resolve().name
-            write_hub(folder, card, shown, images=images, facts=facts or {}, title=name)
+            write_hub(folder, card, resolved, name=transform, facts=facts or {}, title=name)
         else:
             done.append(_write_graph(graph, each, folder, card))
-        _remember(folder, done[-1], shown)
+        _remember(folder, done[-1], resolved)
     return done
 
 
@@ -142,13 +142,13 @@ _HUB = ("model.safetensors", "config.json", "preprocessor_config.json", "README.
 class _Graph:
     """A model as it is exported: what it takes, and random images to try it on."""
 
-    def __init__(self, embedder: Embedder, shown: Shown, inside: bool) -> None:
-        self.embedder, self.shown, self.inside = embedder, shown, inside
-        self.pixels = Pixels(shown.augment, shown.cache) if inside else None
+    def __init__(self, embedder: Embedder, transform: EvalTransform, inside: bool) -> None:
+        self.embedder, self.transform, self.inside = embedder, transform, inside
+        self.pixels = Pixels(transform.augment, transform.cache) if inside else None
         self.module: nn.Module = embedder if self.pixels is None else WithPreprocessing(embedder, self.pixels).eval()
 
     def plain(self) -> _Graph:
-        return _Graph(self.embedder, self.shown, False)
+        return _Graph(self.embedder, self.transform, False)
 
     @property
     def open_sides(self) -> tuple[str, ...]:
@@ -168,14 +168,15 @@ class _Graph:
     def examples(self) -> list[Tensor]:
         """Random images, a batch of each size."""
         chooser = torch.Generator().manual_seed(0)
-        height, width = self.shown.augment.shape
+        height, width = self.transform.augment.shape
         if self.inside:
             sizes = [
-                (max(2, self.shown.cache * 2 * h // 100), max(2, self.shown.cache * 2 * w // 100)) for h, w in SIZES
+                (max(2, self.transform.cache * 2 * h // 100), max(2, self.transform.cache * 2 * w // 100))
+                for h, w in SIZES
             ]
             batches = [(count, *size, 3) for count, size in zip((*BATCHES, 1), sizes, strict=True)]
             return [torch.randint(256, shape, dtype=torch.uint8, generator=chooser) for shape in batches]
-        scale = self.shown.augment.normalize
+        scale = self.transform.augment.normalize
         shape = (len(scale.order), height, width)
         mean, std = (torch.tensor(each).view(-1, 1, 1) for each in (scale.mean, scale.std))
         drawn = [torch.rand(count, *shape, generator=chooser) for count in BATCHES]
@@ -183,17 +184,17 @@ class _Graph:
 
     def __call__(self, images: Tensor) -> NDArray[np.float32]:
         with torch.no_grad():
-            found: NDArray[np.float32] = self.module(images).float().numpy()
-        return found
+            embeddings: NDArray[np.float32] = self.module(images).float().numpy()
+        return embeddings
 
 
-def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> Exported:
-    """Write beside the place, read, compare, and rename."""
+def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> ExportedModel:
+    """Write to a temporary name, read, compare, and rename."""
     program = graph.program()
     name = "model.onnx" if format == "onnx" else "model.pt2"
     with atomic_write(folder / name) as part:
         if format == "onnx":
-            about = {"likewise": card.to_json(), "images": describe(graph.shown, inside=graph.inside)}
+            about = {"likewise": card.to_json(), "images": describe(graph.transform, inside=graph.inside)}
             write_onnx(program, part, about, open_sides=graph.open_sides)
             runner = onnx_runner(part)
         else:
@@ -202,22 +203,22 @@ def _write_graph(graph: _Graph, format: str, folder: Path, card: Card) -> Export
         return _compared(lambda images: runner(images.numpy()), graph, format, (name,))
 
 
-def _copy(model: Path, folder: Path, graph: _Graph) -> Exported:
+def _copy(model: Path, folder: Path, graph: _Graph) -> ExportedModel:
     with atomic_write(folder / _HUB[0]) as part:
         shutil.copyfile(model, part)
-        return _compared(_Graph(Embedder.load(part), graph.shown, False), graph, "hub", _HUB)
+        return _compared(_Graph(Embedder.load(part), graph.transform, False), graph, "hub", _HUB)
 
 
-def describe(shown: Shown, *, inside: bool) -> str:
+def describe(transform: EvalTransform, *, inside: bool) -> str:
     """What an exported graph takes, in a sentence.
 
     Examples:
-        >>> print(describe(shown_to(Embedder("convnet", 8), "glyphs"), inside=False))
+        >>> print(describe(eval_transform(Embedder("convnet", 8), "glyphs"), inside=False))
         images (B, 1, 32, 32) in float32: (x * 1 - mean) / std, x from 0 to 1, channels L, mean [0.5], std [0.5]
     """
-    scale, (height, width) = shown.augment.normalize, shown.augment.shape
+    scale, (height, width) = transform.augment.normalize, transform.augment.shape
     if inside:
-        return f"images (B, H, W, 3) in uint8, RGB, upright, any one size; inside: {shown.name}"
+        return f"images (B, H, W, 3) in uint8, RGB, upright, any one size; inside: {transform.name}"
     return (
         f"images (B, {len(scale.order)}, {height}, {width}) in float32: (x * {scale.white:g} - mean) / std, x from 0 to 1,"
         f" channels {scale.order}, mean {list(scale.mean)}, std {list(scale.std)}"
@@ -237,51 +238,56 @@ def _torch_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
 
     def run(images: NDArray[Any]) -> NDArray[np.float32]:
         with torch.no_grad():
-            found: NDArray[np.float32] = module(torch.from_numpy(images)).float().numpy()
-        return found
+            embeddings: NDArray[np.float32] = module(torch.from_numpy(images)).float().numpy()
+        return embeddings
 
     return run
 
 
 def _compared(
     written: Callable[[Tensor], NDArray[np.float32]], graph: _Graph, format: str, files: tuple[str, ...]
-) -> Exported:
+) -> ExportedModel:
     """How far a written model is from torch's; refuses one that is too far."""
     worst, largest, count = 0.0, 1.0, 0
     for images in graph.examples():
-        truth, found = graph(images), written(images)
-        if found.shape != truth.shape or not np.isfinite(found).all():
-            raise ArithmeticError(f"{files[0]} gives no finite embeddings of shape {truth.shape}; it was not kept")
-        worst, largest = max(worst, float(np.abs(found - truth).max())), max(largest, float(np.abs(truth).max()))
+        truth, output = graph(images), written(images)
+        if output.shape != truth.shape or not np.isfinite(output).all():
+            raise ArithmeticError(f"{files[0]} gives no finite embeddings of shape {truth.shape}; the file was removed")
+        worst, largest = max(worst, float(np.abs(output - truth).max())), max(largest, float(np.abs(truth).max()))
         count += len(images)
     allowed = TOLERANCE * largest
     if worst > allowed:
-        raise ArithmeticError(f"{files[0]} differs from torch by {worst:.2g}, over {allowed:.2g}; it was not kept")
-    return Exported(format, files, count, worst, allowed, _levels(graph))
+        raise ArithmeticError(f"{files[0]} differs from torch by {worst:.2g}, over {allowed:.2g}; the file was removed")
+    return ExportedModel(format, files, count, worst, allowed, _levels(graph))
 
 
 def _levels(graph: _Graph) -> float | None:
     """How far the pixels inside a graph are from what our evaluation shows, in levels of a byte."""
     if graph.pixels is None:
         return None
-    scale, worst = graph.shown.augment.normalize, 0.0
+    scale, worst = graph.transform.augment.normalize, 0.0
     level = scale.white / 255.0 / torch.tensor(scale.std).view(-1, 1, 1)
     for images in graph.examples():
-        stored = [graph.shown.shape.of(Image.fromarray(image.numpy())) for image in images]
-        shown = graph.shown.augment(stored, torch.Generator())
-        worst = max(worst, float(((graph.pixels(images) - shown).abs() / level).max()))
+        stored = [graph.transform.shape.of(Image.fromarray(image.numpy())) for image in images]
+        transform = graph.transform.augment(stored, torch.Generator())
+        worst = max(worst, float(((graph.pixels(images) - transform).abs() / level).max()))
     if worst > 2.01:  # one level for each of the two resamplings
-        raise ArithmeticError(f"the graph's pixels differ from our evaluation's by {worst:.2g} levels; it was not kept")
+        raise ArithmeticError(
+            f"the graph's pixels differ from our evaluation's by {worst:.2g} levels; the file was removed"
+        )
     return worst
 
 
-def _remember(folder: Path, done: Exported, shown: Shown) -> None:
-    """Keep what was measured, beside what was measured of other formats before."""
+def _remember(folder: Path, done: ExportedModel, transform: EvalTransform) -> None:
+    """Add a measurement to those of other formats."""
     place = folder / "export.json"
     try:
         known = json.loads(place.read_text())
     except (OSError, ValueError):
         known = {}
-    entry = asdict(done) | {"takes": describe(shown, inside=done.levels is not None), "torch": str(torch.__version__)}
+    entry = asdict(done) | {
+        "takes": describe(transform, inside=done.levels is not None),
+        "torch": str(torch.__version__),
+    }
     with atomic_write(place) as part:
         part.write_text(json.dumps({**known, done.format: entry}, indent=2) + "\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.data import CenterCrop, atomic_write
-from likewise.search.encoder import Shown
+from likewise.search.embedding import EvalTransform
 from likewise.trunks import Card
 
 BILINEAR = 2
@@ -17,26 +17,26 @@ BILINEAR = 2
 
 
 def write_hub(
-    folder: Path, card: Card, shown: Shown, *, images: str | None, facts: Mapping[str, str], title: str
+    folder: Path, card: Card, transform: EvalTransform, *, name: str | None, facts: Mapping[str, str], title: str
 ) -> None:
-    """Write ``config.json``, ``preprocessor_config.json`` and ``README.md`` beside a model's ``model.safetensors``.
+    """Write ``config.json``, ``preprocessor_config.json`` and ``README.md`` next to a model's ``model.safetensors``.
 
     Args:
         folder: where the model is.
         card: what its file says about it.
-        shown: how images are shown to it.
-        images: the name of that recipe, if it is not what the card says.
+        transform: from an image to what the network takes.
+        name: the name of that transform, if it is not what the card implies.
         facts: more lines for the model card.
         title: what the model card calls it.
 
     Examples:
         >>> import tempfile
-        >>> from likewise.search.encoder import shown_to
+        >>> from likewise.search.embedding import eval_transform
         >>> from likewise.trunks import Embedder
         >>> embedder = Embedder("resnet18", 64)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     place = Path(folder)
-        ...     write_hub(place, embedder.card(), shown_to(embedder, None), images=None, facts={}, title="Birds")
+        ...     write_hub(place, embedder.card(), eval_transform(embedder, None), name=None, facts={}, title="Birds")
         ...     print(json.loads((place / "preprocessor_config.json").read_text())["crop_size"])
         ...     print((place / "README.md").read_text().splitlines()[1])
         {'height': 224, 'width': 224}
@@ -44,11 +44,11 @@ def write_hub(
     """
     texts = {
         "config.json": json.dumps(config(card), indent=2, ensure_ascii=False) + "\n",
-        "preprocessor_config.json": json.dumps(preprocessor(shown), indent=2) + "\n",
-        "README.md": readme(card, shown, images=images, facts=facts, title=title),
+        "preprocessor_config.json": json.dumps(preprocessor(transform), indent=2) + "\n",
+        "README.md": readme(card, transform, name=name, facts=facts, title=title),
     }
-    for name, text in texts.items():
-        with atomic_write(folder / name) as part:
+    for file, text in texts.items():
+        with atomic_write(folder / file) as part:
             part.write_text(text, encoding="utf-8")
 
 
@@ -70,23 +70,23 @@ def config(card: Card) -> dict[str, Any]:
     }
 
 
-def preprocessor(shown: Shown) -> dict[str, Any]:
-    """How images are shown, as image processors say it: resize, crop, rescale, normalize.
+def preprocessor(transform: EvalTransform) -> dict[str, Any]:
+    """How images are transform, as image processors say it: resize, crop, rescale, normalize.
 
     These files have no words for blue-first or gray channels; such models have them under ``likewise``, and no
     ``image_processor_type``, so that no tool silently shows them something else.  Nor do they know that our images
     are cut to 3 : 1 and shrunk first; it changes pixels of long and of small images a little.
 
     Examples:
-        >>> from likewise.search.encoder import shown_to
+        >>> from likewise.search.embedding import eval_transform
         >>> from likewise.trunks import Embedder
-        >>> said = preprocessor(shown_to(Embedder("resnet18", 64), "thesis"))
-        >>> said["image_processor_type"], said["size"], said["rescale_factor"]
+        >>> content = preprocessor(eval_transform(Embedder("resnet18", 64), "thesis"))
+        >>> content["image_processor_type"], content["size"], content["rescale_factor"]
         ('BitImageProcessor', {'shortest_edge': 256}, 0.00392156862745098)
-        >>> "image_processor_type" in preprocessor(shown_to(Embedder("bninception", 64), "thesis"))
+        >>> "image_processor_type" in preprocessor(eval_transform(Embedder("bninception", 64), "thesis"))
         False
     """
-    augment, scale = shown.augment, shown.augment.normalize
+    augment, scale = transform.augment, transform.augment.normalize
     height, width = augment.shape
     crop = augment.crop.size if isinstance(augment.crop, CenterCrop) else None
     sides: dict[str, int] = {"height": height, "width": width}
@@ -109,25 +109,25 @@ def preprocessor(shown: Shown) -> dict[str, Any]:
         "do_normalize": True,
         "image_mean": list(scale.mean),
         "image_std": list(scale.std),
-        "likewise": {"order": scale.order, "shrunk_first_to": shown.cache, "shown": shown.name},
+        "likewise": {"order": scale.order, "shrunk_first_to": transform.cache, "shown": transform.name},
     }
 
 
-def readme(card: Card, shown: Shown, *, images: str | None, facts: Mapping[str, str], title: str) -> str:
+def readme(card: Card, transform: EvalTransform, *, name: str | None, facts: Mapping[str, str], title: str) -> str:
     """The model card: what it is, what was measured, what it is for and what it is not, and how to load it.
 
     Examples:
-        >>> from likewise.search.encoder import shown_to
+        >>> from likewise.search.embedding import eval_transform
         >>> from likewise.trunks import Embedder
         >>> embedder = Embedder("convnet", 8)
-        >>> card, shown = embedder.card(metrics={"R@1": 0.9}), shown_to(embedder, "glyphs")
-        >>> text = readme(card, shown, images="glyphs", facts={}, title="Glyphs")
+        >>> card, transform = embedder.card(metrics={"R@1": 0.9}), eval_transform(embedder, "glyphs")
+        >>> text = readme(card, transform, name="glyphs", facts={}, title="Glyphs")
         >>> [line for line in text.splitlines() if "| R@1" in line]
         ['| R@1 | 0.9000 |']
     """
-    parts = [_front_matter(card, facts, title), f"# {title}\n", _about(card, shown, facts), _measured(card)]
-    recipe = "" if images is None else f", images={images!r}".replace("'", '"')
-    return "\n".join([*parts, _USE, _limits(card), _LOAD.replace("RECIPE", recipe)])
+    parts = [_front_matter(card, facts, title), f"# {title}\n", _about(card, transform, facts), _measured(card)]
+    argument = "" if name is None else f", transform={name!r}".replace("'", '"')
+    return "\n".join([*parts, _USE, _limits(card), _LOAD.replace("TRANSFORM", argument)])
 
 
 def _front_matter(card: Card, facts: Mapping[str, str], title: str) -> str:
@@ -152,12 +152,12 @@ def _quoted(text: str) -> str:
     return text if plain.isalnum() and not text[0].isdigit() and text[0] not in "@-" else json.dumps(text)
 
 
-def _about(card: Card, shown: Shown, facts: Mapping[str, str]) -> str:
+def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> str:
     trunk = "a trunk of its maker's own" if card.trunk is None else f"`{card.trunk['name']}`"
     unit = ", of unit length: compare them by their dot product, higher is closer" if card.normalize else ""
     rows = [
         f"An image embedding: {trunk}, {card.pool} pooling, head {card.head}; {card.dim} numbers for an image{unit}.\n",
-        f"Images are shown to it {shown.name}.\n",
+        f"Preprocessing: {transform.name}.\n",
     ]
     rows += [f"- {name}: {value}" for name, value in facts.items()]
     if card.classes:
@@ -200,12 +200,12 @@ _LOAD = """## How to load it
 ```python
 from likewise.search import Encoder
 
-encoder = Encoder.load("model.safetensors"RECIPE)
+encoder = Encoder.load("model.safetensors"TRANSFORM)
 vectors = encoder.embed(["a.jpg", "b.jpg"])
 print(vectors[0] @ vectors[1])
 ```
 
-`config.json` holds the model's card, `preprocessor_config.json` how images are shown to it.
+`config.json` holds the model's card, `preprocessor_config.json` the preprocessing.
 Without likewise: `model.safetensors` is a plain state dict; `likewise export --format onnx torch` writes graphs that
 need neither.
 """

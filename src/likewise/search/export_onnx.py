@@ -26,7 +26,7 @@ def write_onnx(program: ExportedProgram, path: Path, metadata: Mapping[str, str]
     Args:
         program: what `torch.export` made; its first input becomes ``images``, its result ``embeddings``.
         path: the file.
-        metadata: texts by name, kept inside the file.
+        metadata: texts by name, stored in the file.
         open_sides: what the first sides of the images are called, which may have any length.
 
     Examples:
@@ -96,8 +96,8 @@ def onnx_runner(path: Path) -> Callable[[NDArray[Any]], NDArray[np.float32]]:
 
     def run(images: NDArray[Any]) -> NDArray[np.float32]:
         [embeddings] = session.run(["embeddings"], {"images": images})
-        found: NDArray[np.float32] = embeddings
-        return found
+        output: NDArray[np.float32] = embeddings
+        return output
 
     return run
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import FRACTION, LUMA, Augment, CenterCrop
-from likewise.search.encoder import RATIO
+from likewise.search.embedding import RATIO
 
 BITS = 2.0**22
 """Pillow's weights are whole multiples of one over this."""
@@ -38,8 +38,8 @@ class Pixels(nn.Module):
 
     Examples:
         >>> import torch
-        >>> from likewise.data import RECIPES
-        >>> shown = Pixels(RECIPES["thesis"].test, 256)
+        >>> from likewise.data import TRANSFORMS
+        >>> shown = Pixels(TRANSFORMS["thesis"].test, 256)
         >>> shown(torch.zeros(2, 300, 400, 3, dtype=torch.uint8)).shape
         torch.Size([2, 3, 224, 224])
     """
@@ -67,16 +67,18 @@ class Pixels(nn.Module):
         sides = [torch.scalar_tensor(images.shape[axis], dtype=torch.float64) for axis in (1, 2)]
         shorter = torch.minimum(*sides)
         longest = shorter * self.ratio
-        kept = [torch.minimum(side, longest) for side in sides]  # what is left of each side
+        cropped = [torch.minimum(side, longest) for side in sides]  # what is left of each side
         target = torch.clamp(shorter, max=float(self.cache))
-        stored = [torch.floor(target * side / shorter) for side in kept]
+        stored = [torch.floor(target * side / shorter) for side in cropped]
         boxes = self._boxes(stored)
         windows = [self._window(axis) for axis in (0, 1)]
         for axis in (1, 0):  # along rows first
             start = torch.floor(boxes[axis][0])
             rows = start + torch.arange(windows[axis], dtype=torch.float64)
-            cut = (sides[axis] - kept[axis]) / 2.0
-            weights = _weights(rows, cut, kept[axis] / stored[axis], torch.arange(images.shape[1 + axis]), sides[axis])
+            cut = (sides[axis] - cropped[axis]) / 2.0
+            weights = _weights(
+                rows, cut, cropped[axis] / stored[axis], torch.arange(images.shape[1 + axis]), sides[axis]
+            )
             pixels = _along(pixels, weights, axis)
         for axis in (1, 0):
             top, length = boxes[axis]
@@ -129,7 +131,7 @@ def _weights(rows: Tensor, offset: Tensor, scale: Tensor, pixels: Tensor, reach:
     place = pixels.to(torch.float64)
     wide = torch.clamp(scale, min=1.0)
     weights = torch.clamp(1.0 - (place + 0.5 - center).abs() / wide, min=0.0) * (place < reach)
-    # a row beyond the image touches nothing; nobody reads it
+    # a row beyond the image touches nothing; it is not read
     total = torch.clamp(weights.sum(1, keepdim=True), min=1e-9)
     return torch.floor(weights / total * BITS + 0.5)
 
@@ -145,23 +147,23 @@ class WithPreprocessing(nn.Module):
 
     Args:
         network: from ``(B, C, h, w)`` to embeddings.
-        shown: from images ``(B, H, W, 3)`` of bytes to what the network takes.
+        transform: from images ``(B, H, W, 3)`` of bytes to what the network takes.
 
     Examples:
         >>> import torch
-        >>> from likewise.data import RECIPES
+        >>> from likewise.data import TRANSFORMS
         >>> from likewise.trunks import Embedder
         >>> embedder = Embedder("convnet", 8).eval()
-        >>> whole = WithPreprocessing(embedder, Pixels(RECIPES["glyphs"].using(embedder.preprocessing).test, 32))
+        >>> whole = WithPreprocessing(embedder, Pixels(TRANSFORMS["glyphs"].using(embedder.preprocessing).test, 32))
         >>> whole(torch.zeros(2, 40, 50, 3, dtype=torch.uint8)).shape
         torch.Size([2, 8])
     """
 
-    def __init__(self, network: nn.Module, shown: Pixels) -> None:
+    def __init__(self, network: nn.Module, transform: Pixels) -> None:
         super().__init__()
-        self.network, self.shown = network, shown
+        self.network, self.transform = network, transform
 
     def forward(self, images: Tensor) -> Tensor:
         """Embeddings of images."""
-        embeddings: Tensor = self.network(self.shown(images))
+        embeddings: Tensor = self.network(self.transform(images))
         return embeddings

@@ -35,7 +35,7 @@ def duplicates(parts: Sequence[Part], threshold: float) -> list[Ints]:
         raise ValueError(f"threshold must be a similarity from -1 to 1, but it is {threshold!r}")
     first, rows = 0, []
     for part in parts:
-        rows.append(first + part.chosen)
+        rows.append(first + part.selected_rows)
         first += len(part.vectors)
     every = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     forest = _Forest(len(every))
@@ -50,7 +50,7 @@ def duplicates(parts: Sequence[Part], threshold: float) -> list[Ints]:
 
 
 class _Tile:
-    """Some vectors, read when they are asked for."""
+    """Some vectors, read when they are used."""
 
     def __init__(self, part: Part, places: Ints) -> None:
         self._part, self._places = part, places
@@ -62,9 +62,9 @@ class _Tile:
 def _tiles(parts: Sequence[Part]) -> Iterator[tuple[int, _Tile]]:
     start = 0
     for part in parts:
-        chosen = part.chosen
-        for begin in range(0, len(chosen), TILE):
-            some = chosen[begin : begin + TILE]
+        rows = part.selected_rows
+        for begin in range(0, len(rows), TILE):
+            some = rows[begin : begin + TILE]
             yield start, _Tile(part, some)
             start += len(some)
 
@@ -95,7 +95,7 @@ class _Forest:
         self.parent = np.arange(size)
 
     def roots(self) -> Ints:
-        """The root of everyone, found and remembered."""
+        """The root of every item, computed and stored."""
         while True:
             above = self.parent[self.parent]
             if np.array_equal(above, self.parent):
@@ -119,8 +119,8 @@ class _Forest:
         roots = self.roots()
         order = np.argsort(roots, kind="stable")
         cuts = np.flatnonzero(np.diff(roots[order])) + 1
-        found = [each for each in np.split(order, cuts) if len(each) > 1]
-        return sorted(found, key=lambda each: (-len(each), int(each[0])))
+        groups = [each for each in np.split(order, cuts) if len(each) > 1]
+        return sorted(groups, key=lambda each: (-len(each), int(each[0])))
 
 
 def clusters(vectors: NDArray[np.float32], n: int, seed: int) -> Ints:
@@ -133,9 +133,9 @@ def clusters(vectors: NDArray[np.float32], n: int, seed: int) -> Ints:
     whole_number("n", n, 1)
     if n > len(vectors):
         raise ValueError(f"n must be at most the {len(vectors)} items, but it is {n}")
-    found = kmeans(vectors, n, seed=seed).assignments.cpu().numpy()
-    sizes = np.bincount(found, minlength=n)
+    owners = kmeans(vectors, n, seed=seed).assignments.cpu().numpy()
+    sizes = np.bincount(owners, minlength=n)
     place = np.empty(n, np.int64)
     place[np.argsort(-sizes, kind="stable")] = np.arange(n)
-    numbers: Ints = place[found]
+    numbers: Ints = place[owners]
     return numbers

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 from likewise.formula import one_of, whole_number
+from likewise.search.arguments import check_vectors, embed_queries, write_model_file
 from likewise.search.card import IndexCard, Loss, ModelEntry, Structure
 from likewise.search.columns import HIDDEN, RESERVED, filterable_fields, make_table, visible_fields
 from likewise.search.encoder import Encoder
 from likewise.search.exact import Part
-from likewise.search.found import Floats, Found, Ids, Item, Rerank, numbers
-from likewise.search.given import checked_vectors, model_file, query_vectors
+from likewise.search.matches import Floats, Ids, Item, Matches, Rerank, check_ids
 from likewise.search.places import is_url, split_url
 from likewise.search.store import NewRows, VectorStore
 from likewise.search.vectors import STORAGES
@@ -45,8 +45,8 @@ class Index:
         >>> index = Index.create(folder, dim=2)
         >>> index.add(np.array([[1.0, 0.0], [0.6, 0.8]]), ["wren.jpg", "robin.jpg"], labels=["wren", "robin"])
         array([0, 1])
-        >>> found = Index.open(folder).search(np.array([[0.0, 1.0]]), k=1)
-        >>> index.item(found.ids[0, 0]).label, round(float(found.scores[0, 0]), 3)
+        >>> matches = Index.open(folder).search(np.array([[0.0, 1.0]]), k=1)
+        >>> index.item(matches.ids[0, 0]).label, round(float(matches.scores[0, 0]), 3)
         ('robin', 0.8)
     """
 
@@ -64,7 +64,7 @@ class Index:
         model: str | Path | Encoder | None = None,
         storage: Storage = "float32",
         name: str | None = None,
-        images: str | None = None,
+        transform: str | None = None,
         root: str | Path | None = None,
         model_name: str | None = None,
         keep_model: bool = True,
@@ -78,7 +78,7 @@ class Index:
             model: what makes the vectors: a ``.safetensors`` file, the name of a published trunk, or an encoder.
             storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter; not in a database).
             name: its name; by default the folder's.
-            images: the recipe by which images are shown to the model; by default the encoder's, or what the card says.
+            transform: the name of the model's transform; by default the encoder's, or what the card implies.
             root: where relative paths begin.
             model_name: the model's name; by default that of its file or trunk.
             keep_model: keep a copy of the model, so that the index can be searched with images.
@@ -87,19 +87,19 @@ class Index:
         one_of("storage", storage, STORAGES)
         start = None if root is None else str(Path(root).resolve())
         with tempfile.TemporaryDirectory() as folder:
-            file, images, called = model_file(model, images, Path(folder))
-            entry = None if file is None else _model_entry(file, dim, images, model_name or called, keep_model)
-            kept = file if keep_model else None
+            file, transform, called = write_model_file(model, transform, Path(folder))
+            entry = None if file is None else _model_entry(file, dim, transform, model_name or called, keep_model)
+            copied = file if keep_model else None
             if is_url(place):
                 from likewise.search.postgres import PostgresStore
 
-                url, given = split_url(str(place))
-                card = IndexCard(name or given or "", dim, storage, model=entry, root=start)
-                return cls(PostgresStore.create(url, card, kept))
+                url, after = split_url(str(place))
+                card = IndexCard(name or after or "", dim, storage, model=entry, root=start)
+                return cls(PostgresStore.create(url, card, copied))
             from likewise.search.snapshots import SnapshotStore
 
             card = IndexCard(name or Path(place).name.removesuffix(".index"), dim, storage, model=entry, root=start)
-            return cls(SnapshotStore.create(place, card, kept))
+            return cls(SnapshotStore.create(place, card, copied))
 
     @classmethod
     def create_like(
@@ -113,18 +113,18 @@ class Index:
             storage: how vectors are stored; by default as in the other one, and never in int8 in a database.
             name: its name; by default that of its folder, or of the other index.
         """
-        card, kept = other.card, other.model is not None
+        card, has_model = other.card, other.model is not None
         stored: Any = storage or ("float16" if is_url(place) and card.storage == "int8" else card.storage)
         if is_url(place):
             name = name or split_url(str(place))[1] or card.name
-        with other._store.model() if kept else nullcontext(None) as file:
+        with other._store.model() if has_model else nullcontext(None) as file:
             index = cls.create(
                 place,
                 dim=card.dim,
                 model=file,
                 storage=stored,
                 name=name,
-                images=None if card.model is None else card.model.images,
+                transform=None if card.model is None else card.model.transform,
                 root=card.root,
                 model_name=None if card.model is None else card.model.name,
             )
@@ -245,7 +245,7 @@ class Index:
 
     @property
     def calibration(self) -> Mapping[str, Any] | None:
-        """From which similarity on two items are the same, if that was kept with the index."""
+        """From which similarity on two items are the same, if the index has a calibration."""
         return self.card.calibration
 
     @property
@@ -264,7 +264,7 @@ class Index:
 
     def vectors(self, ids: Any = None) -> Floats:
         """Vectors of unit length ``(n, dim)``; of all items in order, or of these."""
-        return self._store.vectors(None if ids is None else numbers(ids)).take(slice(None))
+        return self._store.vectors(None if ids is None else check_ids(ids)).take(slice(None))
 
     def item(self, id: int) -> Item:
         """What is known of an item."""
@@ -272,7 +272,7 @@ class Index:
 
     def items(self, ids: Any) -> list[Item]:
         """What is known of several."""
-        rows = self._store.table(numbers(ids)).to_pylist()
+        rows = self._store.table(check_ids(ids)).to_pylist()
         hidden = [name for name in (rows[0] if rows else ()) if name in RESERVED or name.startswith(HIDDEN)]
         return [
             Item(row["id"], row["path"], row["label"], {key: row[key] for key in row if key not in hidden})
@@ -281,7 +281,7 @@ class Index:
 
     def thumbnail(self, id: int) -> bytes | None:
         """The WebP file of an item's thumbnail, if it has one."""
-        return next(iter(self._store.thumbnails(numbers([id]))))
+        return next(iter(self._store.thumbnails(check_ids([id]))))
 
     def column(self, name: str) -> list[Any]:
         """``"path"``, ``"label"`` or a column of metadata, of all items in order."""
@@ -297,10 +297,10 @@ class Index:
         """The model that made its vectors, ready to embed images; loaded once."""
         with self._loading:
             model = self.card.model
-            key = f"{model and (model.sha256, model.images, model.kept)} {device}"
+            key = f"{model and (model.sha256, model.transform, model.kept)} {device}"
             if key not in self._encoders:
                 with self._store.model() as file:
-                    self._encoders[key] = Encoder.load(file, None if model is None else model.images, device)
+                    self._encoders[key] = Encoder.load(file, None if model is None else model.transform, device)
             return self._encoders[key]
 
     # ------------------------------------------------------------------------------------------- search
@@ -313,7 +313,7 @@ class Index:
         where: str | None = None,
         exact: bool | None = None,
         rerank: Rerank | None = None,
-    ) -> Found:
+    ) -> Matches:
         """The k most similar items of each query, the best first; of equal ones the one that was added first.
 
         Args:
@@ -325,7 +325,7 @@ class Index:
             rerank: what orders the best candidates again, such as `likewise.search.KReciprocal`.
         """
         k = whole_number("k", k, 1)
-        vectors = query_vectors(queries, self.dim, self.encoder)
+        vectors = embed_queries(queries, self.dim, self.encoder)
         if rerank is None:
             return self._store.search(vectors, k, where=where, exact=exact)
         with self.still() as now:
@@ -341,10 +341,10 @@ class Index:
         where: str | None = None,
         exact: bool | None = None,
         rerank: Rerank | None = None,
-    ) -> Found:
+    ) -> Matches:
         """The items that are most similar to an item of the index, itself left out."""
         k = whole_number("k", k, 1)
-        return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).but(id, k)
+        return self.search(self.vectors([id]), k + 1, where=where, exact=exact, rerank=rerank).without(id, k)
 
     def duplicates(self, threshold: float, *, where: str | None = None) -> list[list[int]]:
         """Groups of items that are alike, the largest group first.
@@ -395,21 +395,21 @@ class Index:
             thumbnails: WebP files, or ``None``.
             replace: an item whose path is there already is replaced; otherwise both stay.
         """
-        given = checked_vectors("vectors", vectors, self.dim, empty=True)
+        array = check_vectors("vectors", vectors, self.dim, empty=True)
         for name, each in (("paths", paths), ("thumbnails", thumbnails)):
-            if each is not None and len(each) != len(given):
+            if each is not None and len(each) != len(array):
                 raise ValueError(
-                    f"{name} must have one entry for each of the {len(given)} vectors, but it has {len(each)}"
+                    f"{name} must have one entry for each of the {len(array)} vectors, but it has {len(each)}"
                 )
-        if not len(given):
+        if not len(array):
             return np.zeros(0, np.int64)
-        return self._store.add(NewRows(make_table(paths, labels, metadata), given, thumbnails), replace=replace)
+        return self._store.add(NewRows(make_table(paths, labels, metadata), array, thumbnails), replace=replace)
 
     def remove(self, ids: Any = None, *, where: str | None = None) -> int:
         """Remove items by their ids or by a filter; returns how many there were."""
         if (ids is None) == (where is None):
             raise ValueError("remove takes either ids or where, but it was given both or none")
-        return self._store.remove(None if ids is None else numbers(ids), where=where)
+        return self._store.remove(None if ids is None else check_ids(ids), where=where)
 
     def merge(self, other: Index) -> int:
         """Take in all items of another index of the same model, with new ids; returns how many."""
@@ -450,13 +450,13 @@ class Index:
         self._store.calibrate(calibration)
 
 
-def _model_entry(file: Path, dim: int, images: str | None, name: str | None, kept: bool) -> ModelEntry:
+def _model_entry(file: Path, dim: int, transform: str | None, name: str | None, kept: bool) -> ModelEntry:
     card = read_card(file)
     if card.dim != dim:
         raise ValueError(f"dim must be the model's {card.dim}, but it is {dim}")
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return ModelEntry(name or file.name, digest, images, json.loads(card.to_json()), kept)
+    return ModelEntry(name or file.name, digest, transform, json.loads(card.to_json()), kept)
 
 
 def _check_model(mine: IndexCard, theirs: IndexCard) -> None:
@@ -466,5 +466,5 @@ def _check_model(mine: IndexCard, theirs: IndexCard) -> None:
     if (ours and ours.sha256) != (others and others.sha256):
         names = [each.name if each else "no model" for each in (ours, others)]
         raise ValueError(f"other must be of the same model, {names[0]}, but it is of another one, {names[1]}")
-    if ours and others and ours.images != others.images:
-        raise ValueError(f"other must show images alike, by {ours.images}, but it shows them by {others.images}")
+    if ours and others and ours.transform != others.transform:
+        raise ValueError(f"other must have the transform {ours.transform}, but it has {others.transform}")

@@ -44,7 +44,9 @@ def convert_older(folder: Path) -> None:
     for file in folder.iterdir():
         if NAMES.fullmatch(file.name):
             file.unlink()
-    (folder / MANIFEST).unlink(missing_ok=True)  # last, so that whoever comes after a crash goes on; or was faster
+    (folder / MANIFEST).unlink(
+        missing_ok=True
+    )  # last, so that the next process continues after a crash; another process may have removed it
 
 
 def _convert(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -79,9 +81,9 @@ def _convert(folder: Path, manifest: Mapping[str, Any]) -> None:
 
 def _card(manifest: Mapping[str, Any]) -> IndexCard:
     model, near, loss = (manifest.get(name) for name in ("model", "near", "loss"))
-    kept = ("name", "dim", "storage", "next_id", "calibration", "root", "created", "changed")
+    shared = ("name", "dim", "storage", "next_id", "calibration", "root", "created", "changed")
     return IndexCard(
-        **{name: manifest[name] for name in kept},
+        **{name: manifest[name] for name in shared},
         model=None if not model else ModelEntry(model["name"], model["sha256"], model["images"], model["card"]),
         near=near and Structure(near["kind"], near["settings"], near["recall"], near["queries"], near["faster"]),
         loss=None if not loss else Loss(**loss),
@@ -90,7 +92,7 @@ def _card(manifest: Mapping[str, Any]) -> IndexCard:
 
 
 def _named(folder: Path, name: str) -> Path:
-    """A file of the index; a manifest of somebody else must not name others."""
+    """A file of the index; a manifest must not name files outside the index."""
     if not NAMES.fullmatch(name):
         raise ValueError(
             f"{folder / MANIFEST} cannot be read: it names a file {name!r}, which is not a file of an index"

@@ -26,7 +26,7 @@ from likewise.search.columns import RESERVED, arrow, check_kinds, filterable_fie
 from likewise.search.conditions import SqlCondition, to_sql
 from likewise.search.exact import recall
 from likewise.search.filters import parse
-from likewise.search.found import Floats, Found, Ids
+from likewise.search.matches import Floats, Ids, Matches
 from likewise.search.postgres_server import Moment, Server, prepare, quoted, statement
 from likewise.search.store import NewRows, check_paths, missing_id
 from likewise.search.vectors import Vectors, encode, encoded_chunks
@@ -58,7 +58,7 @@ DISTANCE = "COALESCE(NULLIF(vector <=> q.v, 'NaN'), 1)"
 """A vector of zeros has no direction: it is at right angles to everything."""
 
 ABOUT = (
-    "name, dim, storage, root, fields, next_id, model IS NOT NULL, model_name, model_sha256, images, card, calibration, near,"
+    "name, dim, storage, root, fields, next_id, model IS NOT NULL, model_name, model_sha256, transform, card, calibration, near,"
     " extract(epoch FROM created)::float8, extract(epoch FROM changed)::float8, xmin::text"
 )
 """What a card is made of; of two changes the later may have begun first, so the version has the writer's number, too."""
@@ -92,13 +92,13 @@ class PostgresStore:
         Args:
             url: of the database, ``postgresql://user@host/database``; pgvector must be installed there.
             card: its name, its vectors and its model.
-            model: the file of the model, which is kept in the database.
+            model: the file of the model, which the database stores.
         """
         name, about = card.name, card.model
         one_of("storage", card.storage, TYPES, "in PostgreSQL")
         if not NAME.fullmatch(name) or len(name.encode()) > 63 or name.startswith(("likewise_", "pg_")):
             raise ValueError(f"name must {NAMED}, but it is {name!r}")
-        known = [None] * 4 if about is None else [about.name, about.sha256, about.images, json.dumps(about.card)]
+        known = [None] * 4 if about is None else [about.name, about.sha256, about.transform, json.dumps(about.card)]
         store = cls(url, name)
         with store.server.change() as cursor:
             prepare(cursor)
@@ -106,7 +106,7 @@ class PostgresStore:
             if cursor.fetchone() != (None,):
                 raise FileExistsError(f"name must be new, but the database has a table {name!r} already")
             cursor.execute(
-                "INSERT INTO likewise_indexes (name, format, dim, storage, root, model, model_name, model_sha256, images,"
+                "INSERT INTO likewise_indexes (name, format, dim, storage, root, model, model_name, model_sha256, transform,"
                 " card) VALUES (%s, %s, %s, %s, %s, %b, %s, %s, %s, %s)",
                 [
                     name,
@@ -180,9 +180,9 @@ class PostgresStore:
     def ids(self, where: str | None = None) -> Ids:
         """The ids of all items, or of those that pass a filter, in order."""
         with self._reading() as cursor:
-            kept = _condition(self._card(cursor), where)
-            text = statement(f"SELECT id FROM {{}} WHERE {kept.sql} ORDER BY id", self.name)
-            return np.array([row[0] for row in cursor.execute(text, kept.parameters)], np.int64)
+            condition = _condition(self._card(cursor), where)
+            text = statement(f"SELECT id FROM {{}} WHERE {condition.sql} ORDER BY id", self.name)
+            return np.array([row[0] for row in cursor.execute(text, condition.parameters)], np.int64)
 
     def table(self, ids: Ids | None = None, columns: Sequence[str] | None = None) -> Table:
         """Columns of all items in order, or of some."""
@@ -229,39 +229,39 @@ class PostgresStore:
             file.write_bytes(content)
             yield file
 
-    def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Found:
+    def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Matches:
         """The k most similar items of each query, the best first; of equal ones the first that was added."""
         with self._reading() as cursor:
             card = self._card(cursor)
             if exact is False and card.near is None:
                 raise ValueError(f"exact must be True or None for {self.name}, which has no approximate structure")
-            kept, order = _condition(card, where), f"{DISTANCE}, id"
+            condition, order = _condition(card, where), f"{DISTANCE}, id"
             if card.near is not None and not exact:
                 # go on looking until enough items pass the filter
                 cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")
                 cursor.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(EFFORT, 2 * k))}")
                 order = "vector <=> q.v"
-            return self._nearest(cursor, card.storage, vectors, k, kept, order)
+            return self._nearest(cursor, card.storage, vectors, k, condition, order)
 
     def _nearest(
-        self, cursor: Cursor[Any], storage: str, vectors: Floats, k: int, kept: SqlCondition, order: str
-    ) -> Found:
+        self, cursor: Cursor[Any], storage: str, vectors: Floats, k: int, condition: SqlCondition, order: str
+    ) -> Matches:
         ids = np.full((len(vectors), k), -1, np.int64)
         scores = np.full((len(vectors), k), -np.inf, np.float32)
         query = statement(
             f"SELECT q.n, found.id, found.distance FROM unnest(%s::text[]::{TYPES[storage]}[]) WITH ORDINALITY AS q (v, n),"
-            f" LATERAL (SELECT id, {DISTANCE} AS distance FROM {{}} WHERE {kept.sql} ORDER BY {order} LIMIT {k}) AS found"
+            f" LATERAL (SELECT id, {DISTANCE} AS distance FROM {{}} WHERE {condition.sql} ORDER BY {order} LIMIT {k}) AS found"
             " ORDER BY q.n, found.distance, found.id",
             self.name,
         )
         for start in range(0, len(vectors), AT_ONCE):
             some = [as_text(vector) for vector in vectors[start : start + AT_ONCE]]
             place, before = -1, 0
-            for n, number, distance in cursor.execute(query, [some, *kept.parameters]):
+            for n, number, distance in cursor.execute(query, [some, *condition.parameters]):
                 place = place + 1 if n == before else 0
                 before = n
                 ids[start + n - 1, place], scores[start + n - 1, place] = number, 1.0 - distance
-        return Found(ids, scores)
+        return Matches(ids, scores)
 
     # ------------------------------------------------------------------------------------------- changes
 
@@ -285,14 +285,14 @@ class PostgresStore:
         """Remove items by ids or by a filter; returns how many."""
         with self._changing() as (cursor, card):
             if ids is not None:
-                asked = np.unique(ids).tolist()
+                wanted = np.unique(ids).tolist()
                 text = "DELETE FROM {} WHERE id = ANY(%s::bigint[]) RETURNING id"
-                there = {row[0] for row in cursor.execute(statement(text, self.name), [asked])}
-                if absent := [each for each in asked if each not in there]:
+                there = {row[0] for row in cursor.execute(statement(text, self.name), [wanted])}
+                if absent := [each for each in wanted if each not in there]:
                     raise missing_id(absent[0])  # nothing is removed then
             else:
-                kept = _condition(card, where)
-                cursor.execute(statement(f"DELETE FROM {{}} WHERE {kept.sql}", self.name), kept.parameters)
+                condition = _condition(card, where)
+                cursor.execute(statement(f"DELETE FROM {{}} WHERE {condition.sql}", self.name), condition.parameters)
             count = cursor.rowcount
             self._changed(cursor)
         return count
@@ -343,12 +343,12 @@ class PostgresStore:
         return about
 
     def _recall(self, queries: int, k: int = 10) -> tuple[float, int]:
-        """The share of the k nearest that is found, for random items moved a little."""
+        """The share of the k nearest that is returned, for random items moved a little."""
         rng, ids = np.random.default_rng(0), self.ids()
         some = self.vectors(rng.choice(ids, min(queries, len(ids)), replace=False)).codes
-        asked = encode(some + 0.1 * rng.normal(size=some.shape) / np.sqrt(some.shape[1]), "float32")[0]
-        truth, found = (self.search(asked, k, exact=exact).ids for exact in (True, False))
-        return recall(found, truth), len(asked)
+        moved = encode(some + 0.1 * rng.normal(size=some.shape) / np.sqrt(some.shape[1]), "float32")[0]
+        truth, rows = (self.search(moved, k, exact=exact).ids for exact in (True, False))
+        return recall(rows, truth), len(moved)
 
     def calibrate(self, calibration: Mapping[str, Any] | None) -> None:
         """Keep a calibration with the index."""
@@ -379,7 +379,7 @@ class PostgresStore:
         if row is None:
             raise FileNotFoundError(f"the database has no index {self.name} any more")
         name, dim, storage, root, fields, next_id, kept, *about = row
-        model_name, sha256, images, card, calibration, near, created, changed, writer = about
+        model_name, sha256, transform, card, calibration, near, created, changed, writer = about
         settings = {key: value for key, value in (near or {}).items() if key not in ("kind", "recall", "queries")}
         return IndexCard(
             name,
@@ -387,7 +387,7 @@ class PostgresStore:
             storage,
             fields=fields,
             next_id=next_id,
-            model=None if sha256 is None else ModelEntry(model_name, sha256, images, card, kept),
+            model=None if sha256 is None else ModelEntry(model_name, sha256, transform, card, kept),
             near=near and Structure(near["kind"], settings, near.get("recall"), near.get("queries", 0)),
             calibration=calibration,
             root=root,
@@ -397,16 +397,16 @@ class PostgresStore:
         )
 
     def _rows(self, cursor: Cursor[Any], columns: str, ids: Ids | None) -> list[Any]:
-        """An id and some columns of all items in order, or of some as they are asked for."""
+        """An id and some columns of all items in order, or of some in the order of ids."""
         text = f"SELECT id, {columns} FROM {{}}"
         if ids is None:
             return cursor.execute(statement(f"{text} ORDER BY id", self.name)).fetchall()
-        asked = ids.tolist()
-        found = cursor.execute(statement(f"{text} WHERE id = ANY(%s::bigint[])", self.name), [asked]).fetchall()
-        there = {row[0]: row for row in found}
-        if absent := [each for each in asked if each not in there]:
+        wanted = ids.tolist()
+        rows = cursor.execute(statement(f"{text} WHERE id = ANY(%s::bigint[])", self.name), [wanted]).fetchall()
+        there = {row[0]: row for row in rows}
+        if absent := [each for each in wanted if each not in there]:
             raise missing_id(absent[0])
-        return [there[each] for each in asked]
+        return [there[each] for each in wanted]
 
     def _all(self, text: str) -> list[Any]:
         with self._reading() as cursor:

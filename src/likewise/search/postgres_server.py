@@ -37,7 +37,7 @@ CATALOG = """
 CREATE TABLE IF NOT EXISTS likewise_indexes (
     name text PRIMARY KEY, format integer NOT NULL, dim integer NOT NULL, storage text NOT NULL, root text,
     fields jsonb NOT NULL DEFAULT '{}', next_id bigint NOT NULL DEFAULT 0,
-    model bytea, model_name text, model_sha256 text, images text, card jsonb, calibration jsonb, near jsonb,
+    model bytea, model_name text, model_sha256 text, transform text, card jsonb, calibration jsonb, near jsonb,
     created timestamptz NOT NULL DEFAULT now(), changed timestamptz NOT NULL DEFAULT now()
 )
 """
@@ -126,7 +126,7 @@ class Server:
             try:
                 connection.execute("SELECT 1")
                 return connection
-            except psycopg.OperationalError:  # the server was started anew since
+            except psycopg.OperationalError:  # the server was restarted since
                 connection.close()
         options = SETTINGS | _options(self.url)
         try:
@@ -217,7 +217,7 @@ def _sentence(error: Exception) -> str:
 
 
 def prepare(cursor: Cursor[Any]) -> None:
-    """The extension and the catalog, made by whoever comes first, in the cursor's transaction.
+    """The extension and the catalog, created if they do not exist, in the cursor's transaction.
 
     Examples:
         >>> print(CATALOG.split()[5])

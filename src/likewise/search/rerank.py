@@ -1,4 +1,4 @@
-r"""The best candidates of a search ordered anew: k-reciprocal neighbors, and query expansion.
+r"""The best candidates of a search in a new order: k-reciprocal neighbors, and query expansion.
 
 Pure functions on arrays first; `KReciprocal` and `QueryExpansion` are what `likewise.search.Index.search` takes.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.formula import whole_number
-from likewise.search.found import Floats, Found, Ids
+from likewise.search.matches import Floats, Ids, Matches
 
 Booleans = NDArray[np.bool_]
 
@@ -58,8 +58,8 @@ def k_reciprocal(
     smaller = np.minimum(weights[0], weights[1:]).sum(axis=1)
     larger = np.maximum(weights[0], weights[1:]).sum(axis=1)
     jaccard = 1.0 - smaller / larger
-    found: NDArray[np.float64] = (1.0 - weight) * jaccard + weight * distances[0, 1:]
-    return found
+    mixed: NDArray[np.float64] = (1.0 - weight) * jaccard + weight * distances[0, 1:]
+    return mixed
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ def _reciprocal(order: Ids, k: int) -> Booleans:
 
 
 def expand(query: ArrayLike, neighbors: ArrayLike, scores: ArrayLike, *, alpha: float = 3.0) -> NDArray[np.float64]:
-    r"""A query moved towards what it found: α-weighted query expansion (Radenović et al. 2019).
+    r"""A query moved towards its matches: α-weighted query expansion (Radenović et al. 2019).
 
     $q' = q + \sum_i \max(s_i, 0)^α x_i$, scaled to unit length.
 
     Args:
         query: ``(d,)``.
-        neighbors: the best of what it found, ``(n, d)``.
+        neighbors: its best matches, ``(n, d)``.
         scores: their similarities ``(n,)``.
         alpha: how much less a less similar one counts; 0 for a plain average.
 
@@ -129,7 +129,7 @@ def _units(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class KReciprocal:
-    """Candidates ordered anew by how much their neighborhoods overlap with the query's; see `k_reciprocal`.
+    """Candidates ordered by how much their neighborhoods overlap with the query's; see `k_reciprocal`.
 
     Neighborhoods are looked for among the query's candidates alone, not in the whole collection.  Scores become one
     minus the new distance.
@@ -155,20 +155,20 @@ class KReciprocal:
         whole_number("pool", self.pool, 1)
 
     def rerank(
-        self, queries: Floats, k: int, search: Callable[[Floats, int], Found], vectors: Callable[[Ids], Floats]
-    ) -> Found:
+        self, queries: Floats, k: int, search: Callable[[Floats, int], Matches], vectors: Callable[[Ids], Floats]
+    ) -> Matches:
         """The k best for each query; see `likewise.search.Rerank`."""
-        found = search(queries, max(k, self.pool))
-        ids, scores = found.ids[:, :k].copy(), found.scores[:, :k].copy()
+        matches = search(queries, max(k, self.pool))
+        ids, scores = matches.ids[:, :k].copy(), matches.scores[:, :k].copy()
         for row, query in enumerate(queries):
-            there = found.ids[row][found.ids[row] >= 0]
+            there = matches.ids[row][matches.ids[row] >= 0]
             if not len(there):
                 continue
             distances = k_reciprocal(query, vectors(there), k1=self.k1, k2=self.k2, weight=self.weight)
             best = np.argsort(distances, kind="stable")[:k]
             ids[row, : len(best)] = there[best]
             scores[row, : len(best)] = 1.0 - distances[best]
-        return Found(ids, scores)
+        return Matches(ids, scores)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ class QueryExpansion:
             raise ValueError(f"alpha must be a number ≥ 0, but it is {self.alpha!r}")
 
     def rerank(
-        self, queries: Floats, k: int, search: Callable[[Floats, int], Found], vectors: Callable[[Ids], Floats]
-    ) -> Found:
+        self, queries: Floats, k: int, search: Callable[[Floats, int], Matches], vectors: Callable[[Ids], Floats]
+    ) -> Matches:
         """The k best for each query; see `likewise.search.Rerank`."""
         first = search(queries, self.top)
         moved = []

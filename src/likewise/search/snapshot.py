@@ -20,7 +20,7 @@ from likewise.search.columns import RESERVED, arrow, filterable_fields
 from likewise.search.conditions import to_arrow
 from likewise.search.exact import Part, nearest
 from likewise.search.filters import parse
-from likewise.search.found import Floats, Found, Ids
+from likewise.search.matches import Floats, Ids, Matches
 from likewise.search.store import missing_id
 from likewise.search.vectors import DTYPES, Vectors
 from likewise.search.versions import Version, read_version, version_numbers
@@ -156,8 +156,8 @@ class Snapshot:
         arrow()
         from pyarrow import compute
 
-        found = compute.is_in(self.items.column("path"), value_set=paths)
-        rows: Ids = np.flatnonzero(found.to_numpy()) if len(self) else np.zeros(0, np.int64)
+        mask = compute.is_in(self.items.column("path"), value_set=paths)
+        rows: Ids = np.flatnonzero(mask.to_numpy()) if len(self) else np.zeros(0, np.int64)
         return rows
 
     def table(self, rows: Ids | None, columns: Sequence[str] | None) -> Table:
@@ -214,7 +214,7 @@ class Snapshot:
                 parts.append(Part.of(vectors, mask))
         return parts
 
-    def search(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Found:
+    def search(self, vectors: Floats, k: int, where: str | None, exact: bool | None) -> Matches:
         """The k most similar items of each query, the best first."""
         if exact is False and self.version.card.near is None:
             raise ValueError(
@@ -231,7 +231,7 @@ class Snapshot:
         there = rows >= 0
         ids[:, :least][there] = self.ids[rows[there]]
         similar[:, :least] = scores
-        return Found(ids, similar)
+        return Matches(ids, similar)
 
 
 def _stamp(version: Version) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from likewise.formula import one_of
 from likewise.search.approximate import INDEX_KINDS, build_structure, faiss, kind_for
 from likewise.search.card import IndexCard, Loss
 from likewise.search.columns import check_kinds, make_table, number_rows
-from likewise.search.found import Floats, Found, Ids
+from likewise.search.matches import Floats, Ids, Matches
 from likewise.search.older import MANIFEST, convert_older
 from likewise.search.snapshot import HINT, Snapshot
 from likewise.search.storage import AMONG, larger_measurement, storage_loss
@@ -155,7 +155,7 @@ class SnapshotStore:
             raise ValueError(f"{self.folder} has no model: search it with vectors")
         yield file
 
-    def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Found:
+    def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Matches:
         """The k most similar items of each query, the best first; of equal ones the first that was added."""
         return self._now.search(vectors, k, where, exact)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.search.card import Loss
 from likewise.search.exact import Part, nearest, recall
-from likewise.search.found import Ids
+from likewise.search.matches import Ids
 from likewise.search.vectors import Vectors, encode
 
 QUERIES, AMONG, K = 200, 50_000, 10
@@ -38,22 +38,22 @@ def storage_loss(vectors: NDArray[Any] | Vectors, storage: str) -> Loss | None:
     sample = vectors.take(rows) if isinstance(vectors, Vectors) else np.asarray(vectors)[rows]
     true = Vectors(*encode(sample, "float32"))
     stored = Vectors(*encode(true.codes, storage))
-    asked = np.sort(rng.choice(len(rows), min(QUERIES, len(rows)), replace=False))
-    queries = true.take(asked)
-    found = [nearest(queries, [Part(each)], K + 1)[0] for each in (stored, true)]
-    return Loss(recall(*(without_self(each, asked, K) for each in found)), len(asked), len(rows))
+    sample_rows = np.sort(rng.choice(len(rows), min(QUERIES, len(rows)), replace=False))
+    queries = true.take(sample_rows)
+    results = [nearest(queries, [Part(each)], K + 1)[0] for each in (stored, true)]
+    return Loss(recall(*(without_self(each, sample_rows, K) for each in results)), len(sample_rows), len(rows))
 
 
-def without_self(found: Ids, own: Ids, k: int) -> Ids:
-    """The first k rows that were found for each query, the query itself left out.
+def without_self(rows: Ids, own: Ids, k: int) -> Ids:
+    """The first k rows of each query, without the query itself.
 
     Examples:
         >>> without_self(np.array([[4, 5, 6], [5, 6, 7]]), np.array([5, 9]), 2).tolist()
         [[4, 6], [5, 6]]
     """
-    itself = found == own[:, None]
+    itself = rows == own[:, None]
     itself[:, -1] |= ~itself.any(axis=1)  # not among them: the last one is one too many
-    others: Ids = found[~itself].reshape(len(found), -1)[:, :k]
+    others: Ids = rows[~itself].reshape(len(rows), -1)[:, :k]
     return others
 
 

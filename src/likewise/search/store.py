@@ -1,4 +1,4 @@
-"""What an index needs of the place where its vectors are kept: snapshots in a folder, or a PostgreSQL database."""
+"""What an index needs of its store: snapshots in a folder, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from numpy.typing import NDArray
 
 from likewise.search.card import IndexCard, Loss
-from likewise.search.found import Floats, Found, Ids
+from likewise.search.matches import Floats, Ids, Matches
 from likewise.search.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class VectorStore(Protocol):
     def model(self) -> AbstractContextManager[Path]:
         """A file of the model; refuses where there is no copy."""
 
-    def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Found:
+    def search(self, vectors: Floats, k: int, *, where: str | None = None, exact: bool | None = None) -> Matches:
         """The k most similar items of each query of unit length, the best first; of equal ones the first that was added."""
 
     def add(self, rows: NewRows, *, replace: bool = True) -> Ids:

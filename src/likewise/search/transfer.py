@@ -72,8 +72,8 @@ def read_embeddings(file: str | Path) -> Embeddings:
         >>> import tempfile
         >>> place = tempfile.mkdtemp() + "/e.npz"
         >>> np.savez(place, embeddings=np.eye(2), labels=[1, -1], class_names=["robin", "wren"], year=[2020, 2021])
-        >>> found = read_embeddings(place)
-        >>> found.paths, found.labels, found.metadata
+        >>> content = read_embeddings(place)
+        >>> content.paths, content.labels, content.metadata
         (['0', '1'], ['wren', None], {'year': [2020, 2021]})
     """
     try:

@@ -128,7 +128,14 @@ def list_versions(folder: str | Path) -> list[Version]:
         >>> [(each.number, each.card.change) for each in list_versions(draft.index)]
         [(1, 'create')]
     """
-    return [read_version(Path(folder), number) for number in version_numbers(Path(folder))]
+    versions = []
+    for number in version_numbers(Path(folder)):
+        try:
+            versions.append(read_version(Path(folder), number))
+        except (OSError, ValueError):
+            if version_folder(Path(folder), number).exists():
+                raise  # otherwise a writer has removed it meanwhile
+    return versions
 
 
 def check_version(version: Version) -> list[Path]:
@@ -150,6 +157,25 @@ def check_version(version: Version) -> list[Path]:
         if not same:
             damaged.append(version.folder / name)
     return damaged
+
+
+def check_index(folder: str | Path) -> list[tuple[Version, list[Path]]]:
+    """The versions of an index, each with its files whose size or checksum is not the card's.
+
+    Other processes may write meanwhile: a version that a writer removes during the check is left out.
+
+    Args:
+        folder: the index.
+
+    Examples:
+        >>> import tempfile
+        >>> with Draft(Path(tempfile.mkdtemp())) as draft:
+        ...     _ = draft.commit(IndexCard("birds", 2))
+        >>> [(version.number, damaged) for version, damaged in check_index(draft.index)]
+        [(1, [])]
+    """
+    checks = [(version, check_version(version)) for version in list_versions(folder)]
+    return [(version, damaged) for version, damaged in checks if not damaged or version.folder.exists()]
 
 
 # ------------------------------------------------------------------------------------------------ writing

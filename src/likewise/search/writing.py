@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from likewise.search.card import IndexCard
 from likewise.search.columns import arrow, kinds_of
-from likewise.search.found import Ids
+from likewise.search.matches import Ids
 from likewise.search.snapshot import Snapshot
 from likewise.search.store import NewRows
 from likewise.search.vectors import DTYPES, Vectors, encoded_chunks
@@ -45,7 +45,7 @@ def write_rows(draft: Draft, now: Snapshot, keep: Ids | None, new: NewRows | Non
         ...     write_rows(draft, Snapshot.open(index.folder), np.array([1]), None)
         {'rows': 1, 'fields': {}}
     """
-    card, kept = now.version.card, len(now) if keep is None else len(keep)
+    card, old_rows = now.version.card, len(now) if keep is None else len(keep)
     table = now.items if keep is None else now.items.filter(_mask(keep, len(now)))
     chunks: Iterable[Vectors] = encoded_chunks(now.stored, card.storage, keep)
     thumbnails, count = None, 0
@@ -53,7 +53,7 @@ def write_rows(draft: Draft, now: Snapshot, keep: Ids | None, new: NewRows | Non
         table = arrow().concat_tables([table, new.table], promote_options="permissive")
         chunks = chain(chunks, encoded_chunks(new.vectors, card.storage))
         thumbnails, count = new.thumbnails, len(new)
-    write_vectors(draft, chunks, kept + count, card)
+    write_vectors(draft, chunks, old_rows + count, card)
     write_items(draft, table)
     write_thumbnails(draft, now, keep=keep, new=thumbnails, count=count)
     return {"rows": table.num_rows, "fields": kinds_of(table.schema)}
@@ -166,8 +166,8 @@ def write_thumbnails(
         else:
             lengths = write_blobs(draft, "thumbnails-added.bin", behind, after=now.blobs[1])
     if len(spans) + len(lengths) != rows:
-        given = len(lengths) - (rows - len(spans) - count)
-        raise ValueError(f"thumbnails must have one entry for each of the {count} items, but it has {given}")
+        entries = len(lengths) - (rows - len(spans) - count)
+        raise ValueError(f"thumbnails must have one entry for each of the {count} items, but it has {entries}")
     ends = start + np.cumsum(lengths)
     with draft.write("thumbnails.npy") as file:
         np.save(file, np.concatenate([spans, np.stack([ends - lengths, ends], axis=1)]))

@@ -7,7 +7,7 @@ from likewise.train.guards import Collapsed, NotFinite
 from likewise.train.loop import train
 from likewise.train.run import Run
 from likewise.train.sealed import Sealed
-from likewise.train.settings import Optimizer, Plan, Schedule
+from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig
 
 __all__ = [
     "Collapsed",
@@ -15,13 +15,17 @@ __all__ = [
     "Embedded",
     "Group",
     "NotFinite",
-    "Optimizer",
-    "Plan",
+    "OptimizerConfig",
     "Run",
-    "Schedule",
+    "ScheduleConfig",
     "Sealed",
+    "TrainConfig",
     "embed",
     "evaluate",
     "parameter_groups",
     "train",
 ]
+
+# Used by other packages of the library, not part of the public API.
+from likewise.train.checkpoint import load_checkpoint as load_checkpoint
+from likewise.train.run import hide_secrets as hide_secrets

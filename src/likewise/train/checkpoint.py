@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from likewise.checksums import check_checksums, checksums
 from likewise.data import atomic_write
 
 FORMAT = 1
@@ -46,8 +47,9 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Mapping[str, Tensor]], sta
     }
     # safetensors refuses tensors that share memory: tied weights are stored as often as they are named
     flat = {name: tensor.clone() if tensor.numel() else tensor for name, tensor in flat.items()}
+    text = json.dumps({"format": FORMAT, **state})
     with atomic_write(path) as part:
-        save_file(flat, part, metadata={KEY: json.dumps({"format": FORMAT, **state})})
+        save_file(flat, part, metadata={KEY: text, **checksums(flat, text)})
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
@@ -64,11 +66,13 @@ def load_checkpoint(path: Path) -> tuple[dict[str, dict[str, Tensor]], dict[str,
             metadata = file.metadata() or {}
             if KEY not in metadata:
                 raise ValueError(f"{path} must be the checkpoint of a training, but it is another file")
-            for key in file.keys():  # noqa: SIM118
-                part, _, name = key.partition("/")
-                tensors.setdefault(part, {})[name] = file.get_tensor(key)
+            flat = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except SafetensorError as damaged:
         raise ValueError(f"{path} must be the checkpoint of a training, but it is damaged: {damaged}") from None
+    check_checksums(path, flat, metadata[KEY], metadata)
+    for key, tensor in flat.items():
+        part, _, name = key.partition("/")
+        tensors.setdefault(part, {})[name] = tensor
     state = json.loads(metadata[KEY])
     if state["format"] != FORMAT:
         raise ValueError(f"{path} must be a checkpoint of format {FORMAT}, but it is of format {state['format']}")
@@ -147,13 +151,13 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tenso
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def chance_tensors() -> dict[str, Tensor]:
+def rng_tensors() -> dict[str, Tensor]:
     """The states of all random number generators that a loss or a model may draw from.
 
     Examples:
-        >>> before = chance_tensors()
+        >>> before = rng_tensors()
         >>> first = torch.rand(1)
-        >>> load_chance(before)
+        >>> load_rng_state(before)
         >>> bool(torch.rand(1) == first)
         True
     """
@@ -173,11 +177,11 @@ def chance_tensors() -> dict[str, Tensor]:
     return found
 
 
-def load_chance(tensors: Mapping[str, Tensor]) -> None:
-    """Set the random number generators to what `chance_tensors` has read.
+def load_rng_state(tensors: Mapping[str, Tensor]) -> None:
+    """Set the random number generators to what `rng_tensors` has read.
 
     Examples:
-        >>> load_chance(chance_tensors())
+        >>> load_rng_state(rng_tensors())
     """
     torch.set_rng_state(tensors["torch"])
     version, *words = tensors["python"].tolist()

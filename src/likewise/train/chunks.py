@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 from likewise.formula import can_read_values
-from likewise.train.checkpoint import chance_tensors, load_chance
+from likewise.train.checkpoint import load_rng_state, rng_tensors
 
 NORMS = (
     *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
@@ -124,11 +124,11 @@ class Chunks:
             before.buffers[place] if before is not None and before.versions[place] == versions[place] else each.clone()
             for place, each in enumerate(self._read)
         ]
-        return _Moment(chance_tensors(), [each.get_state() for each in self._generators], kept, versions)
+        return _Moment(rng_tensors(), [each.get_state() for each in self._generators], kept, versions)
 
     @torch.no_grad()
     def _return_to(self, moment: _Moment) -> None:
-        load_chance(moment.chance)
+        load_rng_state(moment.chance)
         for generator, state in zip(self._generators, moment.generators, strict=True):
             generator.set_state(state)
         for buffer, kept, version in zip(self._read, moment.buffers, moment.versions, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from likewise.train.embedding import count
 from likewise.train.groups import Group
 from likewise.train.run import command_line, now, plain, surroundings
 from likewise.train.sealed import Sealed
-from likewise.train.settings import Optimizer, Plan, Schedule
+from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig
 
 Batches = Iterable[Sequence[Any]]
 
@@ -60,22 +61,106 @@ def length(batches: Batches) -> int:
     return there
 
 
-def check_same(before: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+COMPARED = (
+    "seed",
+    "config",
+    "data",
+    "model",
+    "loss",
+    "groups",
+    "optimizer",
+    "schedule",
+    "train",
+    "lens",
+)
+"""The parts of a description that must be the same when a training is resumed."""
+
+FREE = (
+    "config.schema",
+    "config.out",
+    "config.cache",
+    "config.cache_on",
+    "config.data.init_args.path",
+    "config.data.init_args.root",
+    "config.model.weights",
+    "config.train.checkpoint_minutes",
+    "config.train.trackers",
+    "train.checkpoint_minutes",
+    "train.trackers",
+)
+"""What may differ: where things are, for data have a fingerprint of their contents, and what changes no number."""
+
+NOTED = ("likewise", "commit", "versions", "hardware.threads", "hardware.device")
+"""What may change numbers a little: a difference is mentioned."""
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any], keys: Sequence[str] = COMPARED) -> list[str]:
+    """Where a description differs from an earlier one, one sentence each.
+
+    Args:
+        before: an earlier description; parts that it lacks are not compared.
+        now: what `describe` returns now.
+        keys: the parts to compare, with dots for nesting.
+
+    Examples:
+        >>> differences({"seed": 0, "loss": "CircleLoss()"}, {"seed": 1, "loss": "CircleLoss()"})
+        ['seed was 0 and is 1']
+    """
+    rows: list[str] = []
+    for key in keys:
+        old, new = _at(before, key), _at(now, key)
+        if old is not _MISSING and new is not _MISSING:
+            _compare(old, plain(new), key, rows)
+    return rows
+
+
+_MISSING = object()
+
+
+def _at(tree: Any, key: str) -> Any:
+    for word in key.split("."):
+        tree = tree.get(word, _MISSING) if isinstance(tree, Mapping) else _MISSING
+    return tree
+
+
+def _compare(old: Any, new: Any, path: str, rows: list[str]) -> None:
+    if path in FREE or old == new:
+        return
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in dict.fromkeys([*old, *new]):
+            _compare(old.get(key), new.get(key), f"{path}.{key}", rows)
+    else:
+        rows.append(f"{path} was {_shorten(old)} and is {_shorten(new)}")
+
+
+def _shorten(value: Any) -> str:
+    text = " ".join(str(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def check_same(before: Mapping[str, Any], now: Mapping[str, Any], allow_changes: bool = False) -> list[str]:
     """Check that a training that is resumed is the one that its record describes.
 
     Args:
-        before: what ``run.yaml`` says.
-        said: what `describe` says now.
+        before: what the checkpoint or ``run.yaml`` says.
+        now: what `describe` returns now.
+        allow_changes: return the differences instead of refusing them.
+
+    Returns:
+        Sentences to mention: differences that are allowed, and other versions or numbers of threads.
 
     Examples:
-        >>> now = {"seed": 1, "optimizer": {}, "schedule": {}, "groups": {}}
-        >>> check_same({**now, "seed": 0}, now)
+        >>> check_same({"seed": 0}, {"seed": 1})
         Traceback (most recent call last):
-        ValueError: seed must be that of the run, 0, but it is 1
+        ValueError: the training must be that of the run, but seed was 0 and is 1; allow_changes=True (--allow-changes) continues it
     """
-    for name in ("seed", "optimizer", "schedule", "groups"):
-        if plain(said[name]) != before.get(name):
-            raise ValueError(f"{name} must be that of the run, {before.get(name)}, but it is {plain(said[name])}")
+    found = differences(before, now)
+    if found and not allow_changes:
+        listed = "; ".join(found[:5]) + (f"; and {len(found) - 5} more" if len(found) > 5 else "")
+        raise ValueError(
+            f"the training must be that of the run, but {listed}; allow_changes=True (--allow-changes) continues it"
+        )
+    return found + differences(before, now, NOTED)
 
 
 def describe(
@@ -83,21 +168,22 @@ def describe(
     loss: object,
     data: Data,
     groups: list[Group],
-    optimizer: Optimizer,
-    schedule: Schedule,
-    plan: Plan,
+    optimizer: OptimizerConfig,
+    schedule: ScheduleConfig,
+    settings: TrainConfig,
     seed: int,
     config: Mapping[str, Any] | None,
     device: torch.device | None = None,
     lens: object = None,
+    allowed: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The complete description of a training, for ``run.yaml``.
 
     Examples:
         >>> from likewise.train.groups import parameter_groups
-        >>> model, settings = nn.Linear(2, 1), Optimizer()
+        >>> model, settings = nn.Linear(2, 1), OptimizerConfig()
         >>> groups = parameter_groups(model, None, settings)
-        >>> said = describe(model, None, Data([]), groups, settings, Schedule(), Plan(), 0, None)
+        >>> said = describe(model, None, Data([]), groups, settings, ScheduleConfig(), TrainConfig(), 0, None)
         >>> said["model"]["parameters"], said["groups"]
         (3, {'model': {'lr': 0.0001, 'parameters': 3}})
     """
@@ -111,6 +197,7 @@ def describe(
         "seed": seed,
         "commit": around["commit"],
         "config": config,
+        "allowed": list(allowed),
         "data": {
             "train": _words(data.train),
             "val": None if data.val is None else _words(data.val),
@@ -121,15 +208,20 @@ def describe(
             "parameters": sum(each.numel() for each in parameters),
             "learned": sum(each.numel() for each in parameters if each.requires_grad),
         },
-        "loss": repr(loss),
+        "loss": _name_loss(loss),
         "groups": {group.name: {"lr": group.lr, "parameters": group.size} for group in groups},
         "optimizer": asdict(optimizer),
         "schedule": asdict(schedule),
-        "plan": asdict(plan),
+        "train": asdict(settings),
         "lens": None if lens is None else repr(lens),
         "versions": around["versions"],
         "hardware": around["hardware"],
     }
+
+
+def _name_loss(loss: object) -> str:
+    """A loss in words that are the same in another process: without addresses."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(loss))
 
 
 def _words(batches: Batches) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from likewise.train.settings import Optimizer
+from likewise.train.settings import OptimizerConfig
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,13 @@ class Group:
     """Parameters that share a learning rate.
 
     Args:
-        name: what the group is called in records and in `Optimizer.lrs`.
+        name: what the group is called in records and in `OptimizerConfig.lrs`.
         parameters: the parameters.
         lr: their learning rate, before the schedule.
 
     Examples:
         >>> from torch import nn
-        >>> [group] = parameter_groups(nn.Linear(2, 1), None, Optimizer(lr=0.1))
+        >>> [group] = parameter_groups(nn.Linear(2, 1), None, OptimizerConfig(lr=0.1))
         >>> group.name, group.lr, group.size
         ('model', 0.1, 3)
     """
@@ -39,7 +39,7 @@ class Group:
         return sum(each.numel() for each in self.parameters)
 
 
-def parameter_groups(model: nn.Module, loss: object, optimizer: Optimizer) -> list[Group]:
+def parameter_groups(model: nn.Module, loss: object, optimizer: OptimizerConfig) -> list[Group]:
     """The groups of a training: those that the model names, and one for each kind of parameter of the loss.
 
     A model names its groups with a method ``parameter_groups()`` that returns lists of parameters by name; without one
@@ -57,7 +57,7 @@ def parameter_groups(model: nn.Module, loss: object, optimizer: Optimizer) -> li
         >>> from likewise.losses import ProxyAnchorLoss
         >>> from likewise.trunks import Embedder
         >>> proxies = ProxyAnchorLoss(num_classes=10, embedding_dim=64)
-        >>> groups = parameter_groups(Embedder("convnet", 64), proxies, Optimizer(lrs={"proxies": 1e-2}))
+        >>> groups = parameter_groups(Embedder("convnet", 64), proxies, OptimizerConfig(lrs={"proxies": 1e-2}))
         >>> [(group.name, group.lr) for group in groups]
         [('trunk', 0.0001), ('head', 0.0001), ('proxies', 0.01)]
     """
@@ -100,7 +100,7 @@ def _of_model(model: nn.Module) -> dict[str, tuple[nn.Parameter, ...]]:
     return {name: tuple(each for each in some if each.requires_grad) for name, some in named.items()}
 
 
-def _of_loss(loss: object, optimizer: Optimizer, taken: set[str]) -> list[Group]:
+def _of_loss(loss: object, optimizer: OptimizerConfig, taken: set[str]) -> list[Group]:
     if not isinstance(loss, nn.Module):
         return []
     if any(getattr(each, "sparse", False) is True for each in loss.modules()):
@@ -149,7 +149,9 @@ def _each_once(groups: list[Group], names: Mapping[int, str]) -> None:
         )
 
 
-def make_optimizer(groups: list[Group], settings: Optimizer, *, capturable: bool = False) -> torch.optim.Optimizer:
+def make_optimizer(
+    groups: list[Group], settings: OptimizerConfig, *, capturable: bool = False
+) -> torch.optim.Optimizer:
     """The optimizer of torch that the settings describe.
 
     Args:
@@ -159,7 +161,7 @@ def make_optimizer(groups: list[Group], settings: Optimizer, *, capturable: bool
 
     Examples:
         >>> from torch import nn
-        >>> settings = Optimizer("SGD", lr=0.5)
+        >>> settings = OptimizerConfig("SGD", lr=0.5)
         >>> make_optimizer(parameter_groups(nn.Linear(2, 1), None, settings), settings).param_groups[0]["lr"]
         0.5
     """

@@ -1,4 +1,4 @@
-"""Somebody who looks at a step now and then, and touches nothing."""
+"""Observers of training steps, which change nothing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import distributed_batch
-from likewise.train.checkpoint import chance_tensors, load_chance
+from likewise.train.checkpoint import load_rng_state, rng_tensors
 
 
 class Lens(Protocol):
-    """What a training asks of somebody who looks at its steps, such as `likewise.analysis.Recorder`.
+    """What a training asks of an observer of its steps, such as `likewise.analysis.Recorder`.
 
     Attributes:
         every: steps between two looks.
@@ -42,10 +42,10 @@ class Lens(Protocol):
 
 
 class Looks:
-    """When somebody looks, and what a training does about it.
+    """When the observer looks, and what a training does about it.
 
     Args:
-        lens: who looks; ``None``: nobody does.
+        lens: the observer; ``None`` for none.
         main: whether this is the process that writes; the others send it their share of the batch.
 
     Examples:
@@ -80,9 +80,9 @@ class Looks:
             everyones, their_labels = group.gather(embeddings, rows), group.gather(labels, rows)
         if self.lens is None or not self.main:
             return {}
-        chance = chance_tensors()
+        chance = rng_tensors()
         try:
             seen = self.lens(everyones, their_labels)
         finally:
-            load_chance(chance)
+            load_rng_state(chance)
         return {**seen, "seconds": round(self._took + time.perf_counter() - begin, 4)}

@@ -18,19 +18,19 @@ from accelerate.utils import AutocastKwargs
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from likewise.train.settings import Plan
+from likewise.train.settings import TrainConfig
 
 
-def make_accelerator(plan: Plan, folder: Path, device: str | None) -> Accelerator:
+def make_accelerator(settings: TrainConfig, folder: Path, device: str | None) -> Accelerator:
     """Accelerate's view of devices and processes, for one training.
 
     Args:
-        plan: says the precision and the trackers.
+        settings: says the precision and the trackers.
         folder: where trackers write.
         device: ``"cpu"``, or ``None``: what Accelerate chooses.
 
     Examples:
-        >>> make_accelerator(Plan(), Path("runs"), "cpu").device
+        >>> make_accelerator(TrainConfig(), Path("runs"), "cpu").device
         device(type='cpu')
     """
     # Accelerate keeps its state for a whole process, but one process may train twice with different precisions.
@@ -39,12 +39,12 @@ def make_accelerator(plan: Plan, folder: Path, device: str | None) -> Accelerato
     AcceleratorState._reset_state()
     accelerator = Accelerator(
         cpu=device == "cpu",
-        mixed_precision=plan.precision,
-        log_with=list(plan.trackers) or None,
+        mixed_precision=settings.precision,
+        log_with=list(settings.trackers) or None,
         project_dir=folder,
         kwargs_handlers=[AutocastKwargs(cache_enabled=False)],  # a recorded step must cast its weights every time
     )
-    if plan.precision == "fp16" and accelerator.device.type == "cpu":
+    if settings.precision == "fp16" and accelerator.device.type == "cpu":
         raise ValueError("precision must not be 'fp16' on a CPU, which has no such thing: 'bf16' or 'no'")
     return accelerator
 
@@ -54,12 +54,12 @@ def on_every_process(module: Any, accelerator: Accelerator) -> Any:
 
     Examples:
         >>> model = nn.Linear(1, 1)
-        >>> on_every_process(model, make_accelerator(Plan(), Path("runs"), "cpu")) is model
+        >>> on_every_process(model, make_accelerator(TrainConfig(), Path("runs"), "cpu")) is model
         True
     """
     if accelerator.num_processes == 1 or not isinstance(module, nn.Module):
         return module
-    # a process's own share of the proxies is nobody else's business
+    # each process synchronizes its shard of the proxies itself
     shares = [name for name, each in module.named_parameters() if getattr(each, "is_shard", False)]
     if not any(each.requires_grad for name, each in module.named_parameters() if name not in shares):
         return module
@@ -74,7 +74,7 @@ def from_all(numbers: Sequence[float], accelerator: Accelerator) -> list[list[fl
     """The numbers of every process, in the order of their ranks: all know the same, and can do the same.
 
     Examples:
-        >>> from_all([3, 4], make_accelerator(Plan(), Path("runs"), "cpu"))
+        >>> from_all([3, 4], make_accelerator(TrainConfig(), Path("runs"), "cpu"))
         [[3, 4]]
     """
     if accelerator.num_processes == 1:
@@ -84,7 +84,7 @@ def from_all(numbers: Sequence[float], accelerator: Accelerator) -> list[list[fl
 
 
 def seed_everything(seed: int) -> None:
-    """Begin all sources of chance of this process anew.
+    """Seed all random number generators of this process.
 
     Examples:
         >>> seed_everything(0)

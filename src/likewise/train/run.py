@@ -7,10 +7,11 @@ import json
 import math
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -31,6 +32,12 @@ Line = dict[str, Any]
 
 FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
 """The records; models and reports lie beside them."""
+
+SECRET = ("--token", "--password")
+"""Options whose values are not written anywhere."""
+
+PENDING = ".opening.json"
+"""The opening of the test set whose evaluation has not ended."""
 
 
 class Run:
@@ -87,15 +94,21 @@ class Run:
     @property
     def description(self) -> dict[str, Any]:
         """What ``run.yaml`` says, in the present schema."""
-        said = yaml.safe_load((self.folder / "run.yaml").read_text(encoding="utf-8"))
+        file = self.folder / "run.yaml"
         try:
-            return upgrade_description(said) if isinstance(said, dict) else {}
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
+        if not isinstance(content, dict):
+            raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
+        try:
+            return upgrade_description(content)
         except ValueError as error:
-            raise ValueError(f"{self.folder / 'run.yaml'}: {error}") from error
+            raise ValueError(f"{file}: {error}") from error
 
     def metrics(self, kind: str | None = None) -> list[Line]:
         """The lines of ``metrics.jsonl``, all or of one kind: ``"train"``, ``"val"``, ``"lens"``, ``"note"``, ``"end"``."""
-        return [line for line in self._lines("metrics.jsonl") if kind is None or line["kind"] == kind]
+        return [line for line in self._lines("metrics.jsonl") if kind is None or line.get("kind") == kind]
 
     @property
     def chosen(self) -> Line | None:
@@ -125,23 +138,46 @@ class Run:
         """Append a line to ``metrics.jsonl``."""
         self._append("metrics.jsonl", {"kind": kind, **values})
 
-    def record_opening(self, why: str, model: str) -> None:
-        """Append a line to ``openings.jsonl``, and make sure that it is on the disk."""
+    def record_opening(self, why: str, model: str, *, evaluating: bool = False) -> None:
+        """Append a line to ``openings.jsonl``, and make sure that it is on the disk.
+
+        Args:
+            why: the reason, in words.
+            model: which model is looked at.
+            evaluating: the opening belongs to an evaluation that ends with `close_opening`: where that was killed, the
+                same evaluation of the same model continues the opening, and it is counted once.
+        """
         steps = self.metrics()
         file = Path(model) if model.endswith(".safetensors") else self.folder / f"{model}.safetensors"
-        self._append(
-            "openings.jsonl",
-            {
-                "opened": now(),
-                "why": str(why),
-                "command": command_line(),
-                "step": steps[-1]["step"] if steps else 0,
-                "finished": self.finished,
-                "model": model,
-                "sha256": hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None,
-            },
-            sync=True,
-        )
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
+        pending = {"why": str(why), "model": model, "sha256": sha256, "opening": len(self.openings()) + 1}
+        if evaluating:
+            # the same evaluation, which was killed after its line was written
+            if self._pending_opening() == {**pending, "opening": len(self.openings())}:
+                return
+            with atomic_write(self.folder / PENDING) as part:
+                part.write_text(json.dumps(pending), encoding="utf-8")
+        line = {
+            "opened": now(),
+            "why": str(why),
+            "command": command_line(),
+            "step": steps[-1]["step"] if steps else 0,
+            "finished": self.finished,
+            "model": model,
+            "sha256": sha256,
+        }
+        self._append("openings.jsonl", line, sync=True)
+
+    def close_opening(self) -> None:
+        """Say that an evaluation for which the test set was opened has ended: the next opening is another one."""
+        (self.folder / PENDING).unlink(missing_ok=True)
+
+    def _pending_opening(self) -> Line | None:
+        try:
+            pending = json.loads((self.folder / PENDING).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return pending if isinstance(pending, dict) and "opening" in pending else None
 
     def record_evaluation(self, part: str, metrics: Mapping[str, float], *, model: str) -> None:
         """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to."""
@@ -161,21 +197,48 @@ class Run:
         except Timeout:
             raise RuntimeError(f"{self.folder} must be trained by one process, but another one is at it") from None
         try:
-            for left in (*self.folder.glob("*.part"), *self.folder.glob(".*.aside")):  # by a process that was killed
+            for left in self.folder.glob("*.part"):  # by a process that was killed
                 left.unlink()
             yield
         finally:
             lock.release()
 
-    def size(self) -> int:
-        """How many bytes of ``metrics.jsonl`` there are: where a checkpoint was taken."""
+    def seal_metrics(self) -> tuple[int, str]:
+        """Sync ``metrics.jsonl``; its length and checksum, for a checkpoint."""
         file = self.folder / "metrics.jsonl"
-        return file.stat().st_size if file.exists() else 0
+        if not file.exists():
+            return 0, hashlib.sha256().hexdigest()
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            return os.fstat(opened.fileno()).st_size, hashlib.file_digest(opened, "sha256").hexdigest()
+
+    def check_metrics(self, size: int, sha256: str | None, allow_changes: bool = False) -> list[str]:
+        """Check that ``metrics.jsonl`` begins with what it had at a checkpoint.
+
+        Args:
+            size: its length at the checkpoint.
+            sha256: its checksum at the checkpoint; ``None`` where that was not stored.
+            allow_changes: return the difference instead of refusing it.
+        """
+        file = self.folder / "metrics.jsonl"
+        content = file.read_bytes()[:size] if file.exists() else b""
+        if len(content) < size:
+            problem = f"metrics.jsonl had {size:,} bytes at the last checkpoint and has {len(content):,}"
+        elif sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
+            problem = f"the first {size:,} bytes of metrics.jsonl are not those of the last checkpoint"
+        else:
+            return []
+        if not allow_changes:
+            raise ValueError(
+                f"{file} must be as it was left, but {problem}; restore it from a copy, "
+                "or allow_changes=True (--allow-changes) continues with what is there"
+            )
+        return [problem]
 
     def forget_after(self, size: int) -> None:
         """Cut ``metrics.jsonl`` back to the moment of a checkpoint: what came after will be measured again."""
         file = self.folder / "metrics.jsonl"
-        if self.size() > size:  # a longer file would be filled with zeros
+        if file.exists() and file.stat().st_size > size:  # a longer file would be filled with zeros
             os.truncate(file, size)
 
     def _lines(self, name: str) -> list[Line]:
@@ -185,7 +248,9 @@ class Run:
         lines = []
         for text in file.read_bytes().split(b"\n"):  # text has other ends of lines, which JSON leaves inside strings
             with suppress(ValueError):  # a process that was killed may leave half a line
-                lines.append(json.loads(text))
+                line = json.loads(text)
+                if isinstance(line, dict):
+                    lines.append(line)
         return lines
 
     def _append(self, name: str, line: Line, *, sync: bool = False) -> None:
@@ -255,7 +320,26 @@ def command_line() -> str:
         called = ["python", "-m", spec.name.removesuffix(".__main__")]
     else:
         called = ["python", program] if program.endswith(".py") else [Path(program).name]
-    return shlex.join([*called, *sys.argv[1:]])
+    return shlex.join(hide_secrets([*called, *sys.argv[1:]]))
+
+
+def hide_secrets(words: Sequence[str]) -> list[str]:
+    """A command line without tokens and without the passwords of URLs, for files and terminals.
+
+    Examples:
+        >>> hide_secrets(["likewise", "serve", "postgresql://me:sesame@host/photos#birds", "--token", "sesame"])
+        ['likewise', 'serve', 'postgresql://me:***@host/photos#birds', '--token', '***']
+    """
+    hidden: list[str] = []
+    for word in words:
+        if hidden and hidden[-1] in SECRET and not word.startswith("--"):
+            word = "***"
+        name, equals, _ = word.partition("=")
+        if equals and name in SECRET:
+            word = f"{name}=***"
+        word = re.sub(r"(://[^/\s:@#]*):[^\s]*@", r"\1:***@", word)
+        hidden.append(re.sub(r"([?&\s](?:password|token)=)[^&#\s]*", r"\1***", word, flags=re.IGNORECASE))
+    return hidden
 
 
 def now() -> str:

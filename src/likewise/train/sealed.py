@@ -45,12 +45,12 @@ class Sealed(Generic[T]):
             )
         self._description = description
 
-        def opened(run: Run, why: str, model: str) -> T:
+        def opened(run: Run, why: str, model: str, evaluating: bool) -> T:
             if not isinstance(run, Run):
                 raise TypeError(f"run must be a Run, whose record is written to, but it is a {type(run).__name__}")
             if not isinstance(why, str) or not why.strip():
                 raise ValueError(f"why must be a reason in words, but it is {why!r}")
-            Run.record_opening(run, why, model)  # whatever a subclass makes of it
+            Run.record_opening(run, why, model, evaluating=evaluating)  # whatever a subclass makes of it
             return make()
 
         self._open = opened
@@ -60,15 +60,16 @@ class Sealed(Generic[T]):
         """What it is, in words."""
         return self._description
 
-    def open(self, run: Run, why: str, *, model: str = "best") -> T:
+    def open(self, run: Run, why: str, *, model: str = "best", evaluating: bool = False) -> T:
         """Write into the record that the test set is opened, and then make it.
 
         Args:
             run: the run that it is opened for.
             why: the reason, in words.
             model: which of the run's models is looked at: ``"best"``, ``"model"`` or a path.
+            evaluating: an evaluation follows that ends with ``run.close_opening()``: see `Run.record_opening`.
         """
-        return self._open(run, why, model)
+        return self._open(run, why, model, evaluating)
 
     def _sentence(self) -> str:
         return f"the test set ({self.description}) is sealed: open(run, why) gives it and writes that into the run's record"
@@ -80,7 +81,7 @@ class Sealed(Generic[T]):
     __copy__ = __deepcopy__ = __reduce_ex__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:
-        # an AttributeError, for whoever asks whether there is such a thing
+        # an AttributeError, for callers that ask whether there is such an attribute
         raise AttributeError(name if name.startswith("_") else self._sentence())
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ _SHARE = Hyper("", at_least=0.0, at_most=1.0)
 
 
 @dataclass(frozen=True)
-class Optimizer:
+class OptimizerConfig:
     """How parameters follow their gradients.
 
     Args:
@@ -38,9 +38,9 @@ class Optimizer:
         eps: of all but SGD.
 
     Examples:
-        >>> Optimizer("RMSprop", lr=1e-6, lrs={"proxies": 1e-3}).lrs["proxies"]
+        >>> OptimizerConfig("RMSprop", lr=1e-6, lrs={"proxies": 1e-3}).lrs["proxies"]
         0.001
-        >>> Optimizer(lr=-1.0)
+        >>> OptimizerConfig(lr=-1.0)
         Traceback (most recent call last):
         ValueError: lr must be a number > 0, but it is -1.0
     """
@@ -67,7 +67,7 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ScheduleConfig:
     """How learning rates change over a training, all by the same factor.
 
     Args:
@@ -79,10 +79,10 @@ class Schedule:
         floor: where a cosine ends.
 
     Examples:
-        >>> halving = Schedule("step", step=2, gamma=0.5)
+        >>> halving = ScheduleConfig("step", step=2, gamma=0.5)
         >>> [halving.factor(step, 10, epochs=6) for step in (0, 19, 20, 50)]
         [1.0, 1.0, 0.5, 0.25]
-        >>> [Schedule("cosine", warmup=0.2).factor(step, 10, epochs=1) for step in (0, 1, 2, 6)]
+        >>> [ScheduleConfig("cosine", warmup=0.2).factor(step, 10, epochs=1) for step in (0, 1, 2, 6)]
         [0.5, 1.0, 1.0, 0.5]
     """
 
@@ -119,7 +119,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainConfig:
     """How long a training is, and what is done on the way.
 
     Args:
@@ -145,9 +145,9 @@ class Plan:
         on_collapse: what to do when all embeddings have become alike: ``"stop"`` or ``"warn"``.
 
     Examples:
-        >>> Plan(epochs=12, patience=3).metric
+        >>> TrainConfig(epochs=12, patience=3).metric
         'MAP@R'
-        >>> Plan(precision="half")
+        >>> TrainConfig(precision="half")
         Traceback (most recent call last):
         ValueError: precision must be one of 'no', 'bf16', 'fp16', but it is 'half'
     """

@@ -24,7 +24,7 @@ WARM = 4
 
 
 class Meter:
-    """Sum and number of losses, and which was the first that was not finite: on the device, which nobody waits for.
+    """Sum and number of losses, and which was the first that was not finite: on the device, without waiting for it.
 
     Examples:
         >>> meter = Meter(torch.device("cpu"))

@@ -12,6 +12,7 @@ from likewise.trunks.efficientnet_lite import (
 from likewise.trunks.embedder import HEADS, Embedder
 from likewise.trunks.googlenet import GoogLeNet, googlenet
 from likewise.trunks.language import class_embeddings, prompts, readable
+from likewise.trunks.metric_head import fold_metric
 from likewise.trunks.pooling import POOLS, AveragePlusMaxPool, AveragePool, GeneralizedMeanPool, MaxPool
 from likewise.trunks.preprocessing import IMAGENET, Preprocessing
 from likewise.trunks.registry import TRUNKS, Entry, build, classifier, rebuild
@@ -50,6 +51,7 @@ __all__ = [
     "efficientnet_lite0",
     "efficientnet_lite1",
     "efficientnet_lite2",
+    "fold_metric",
     "googlenet",
     "load_state",
     "prompts",

@@ -9,7 +9,6 @@ safetensors file begins with eight bytes (a little-endian length) and that many 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from likewise.checksums import check_checksums, checksums
+from likewise.data import atomic_write
 from likewise.trunks.preprocessing import Preprocessing
 
 FORMAT = 1
@@ -123,16 +124,26 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def read_tensors(path: str | Path) -> dict[str, Tensor]:
-    """The numbers of an embedder's file.
+    """The numbers of an embedder's file, compared with the checksums in it.
+
+    Raises:
+        ValueError: the file is cut, or its bytes are not those that were written.
 
     Examples:
         >>> read_tensors("nowhere.safetensors")
         Traceback (most recent call last):
         FileNotFoundError: ...
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    return dict(load_file(path))
+    try:
+        tensors = dict(load_file(path))
+    except SafetensorError as damaged:
+        raise ValueError(f"{path} must be a safetensors file, but it is damaged: {damaged}") from None
+    metadata = _header(Path(path)).get("__metadata__") or {}
+    check_checksums(path, tensors, metadata.get(KEY, ""), metadata)
+    return tensors
 
 
 def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> None:
@@ -153,14 +164,19 @@ def write_model(path: str | Path, state: Mapping[str, Tensor], card: Card) -> No
         raise ValueError(f"path must end in .safetensors, but it is {str(path)!r}")
     # copies: the format knows neither strides (channels last) nor tensors that share their memory
     copies = {key: value.detach().cpu().clone(memory_format=torch.contiguous_format) for key, value in state.items()}
-    aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
-    try:
-        aside.touch()
-        mode = aside.stat().st_mode
-        save_file(copies, aside, metadata={"format": "pt", KEY: card.to_json()})
-        aside.chmod(mode)  # that of any new file: others may read it if they may read what this user makes
-        with aside.open("rb+") as file:
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with atomic_write(path) as part:
+        text = card.to_json()
+        save_file(copies, part, metadata={"format": "pt", KEY: text, **checksums(copies, text)})
+        _sort_metadata(part)
+
+
+def _sort_metadata(path: Path) -> None:
+    """Order the metadata in a file's header, so that the same model has the same checksum whenever it is written."""
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode().ljust(size)
+        if len(text) == size:
+            file.seek(8)
+            file.write(text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import pickle
 import re
 import sys
@@ -20,6 +19,7 @@ from typing import TypeAlias, TypeVar
 import torch
 from torch import Tensor, nn
 
+from likewise.data import atomic_write
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 
@@ -85,18 +85,14 @@ class FromUrl:
             return path
         folder.mkdir(parents=True, exist_ok=True)
         bar = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
-        aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
-        try:
+        with atomic_write(path) as part:
             try:
-                pooch.HTTPDownloader(progressbar=bar)(self.url, str(aside), None)
+                pooch.HTTPDownloader(progressbar=bar)(self.url, str(part), None)
             except OSError as failure:  # of which those of requests are some
                 raise OSError(f"{self.url} could not be downloaded: {str(failure).splitlines()[0]}") from failure
-            digest = _sha256(aside)
+            digest = _sha256(part)
             if digest != self.sha256.lower():
                 raise ValueError(f"{self.url} must have the sha256 {self.sha256}, but what was downloaded has {digest}")
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
         return path
 
 

@@ -56,7 +56,7 @@ def make_index(folder: Path, *, model: bool = True, count: int = 48) -> Index:
     """Shapes in files, and their index: with a small network that has seen nothing, or with vectors alone."""
     photos = folder / "photos"
     photos.mkdir(parents=True)
-    encoder = Encoder(_network(), images=None) if model else None
+    encoder = Encoder(_network(), transform=None) if model else None
     index = Index.create(
         folder / "shapes.index", dim=32, model=encoder, root=photos, name="shapes", model_name="tiny" if model else None
     )

@@ -20,7 +20,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from likewise import __version__
-from likewise.search.found import Floats, Item
+from likewise.search.matches import Floats, Item
 from likewise.search.serve import shapes
 from likewise.search.serve.guard import FAILED, Guard
 from likewise.search.serve.limits import Limits, Refused
@@ -79,6 +79,7 @@ def make_app(
     token: str | None = None,
     loopback: bool = True,
     layout: str = "pca",
+    files: bool = True,
 ) -> Guard:
     """The page and the API of an index, as an ASGI application that any server can run.
 
@@ -88,6 +89,7 @@ def make_app(
         token: what the API must be asked with.
         loopback: answer to this machine's own names alone.
         layout: of the map: ``"pca"`` or ``"tsne"``.
+        files: show the image files below the root that the index names; without, its thumbnails only.
 
     Examples:
         >>> import tempfile
@@ -96,7 +98,7 @@ def make_app(
         >>> sorted(path for path in description(index)["paths"] if "{" not in path)
         ['/api/about', '/api/items', '/api/map', '/api/search', '/api/verify', '/api/why']
     """
-    app, _ = _application(index, limits or Limits(), layout)
+    app, _ = _application(index, limits or Limits(), layout, files)
     return Guard(app, limits or Limits(), token=token, loopback=loopback)
 
 
@@ -114,8 +116,8 @@ def description(index: Index) -> dict[str, Any]:
     return app.openapi()
 
 
-def _application(index: Index, limits: Limits, layout: str) -> tuple[FastAPI, Service]:
-    service = Service(index, limits, layout)
+def _application(index: Index, limits: Limits, layout: str, files: bool = True) -> tuple[FastAPI, Service]:
+    service = Service(index, limits, layout, files=files)
 
     @asynccontextmanager
     async def living(_app: FastAPI) -> AsyncIterator[None]:

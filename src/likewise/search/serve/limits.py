@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from PIL import Image
 
-from likewise.data import BrokenImage, decode
+from likewise.data import BrokenImage, TooLarge, decode
 from likewise.formula import whole_number
+from likewise.search.serve.decoders import Decoders
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO")
 """Pillow's names of what an upload may be; MPO is a telephone's JPEG with a second picture in it."""
@@ -39,6 +39,8 @@ class Limits:
         upload: bytes of a request's body.
         pixels: of an image, before it is decoded: an image of a few bytes may claim billions.
         seconds: for a request, from its first byte to its answer.
+        decode_seconds: for decoding an image; its process is killed then.
+        decode_memory: bytes that a process may take that decodes images.
         waiting: searches that may wait; one more is told to come back.
         uploads: requests with a body that are read, decoded and embedded at the same time.
         k: neighbors that may be asked for.
@@ -56,6 +58,8 @@ class Limits:
     upload: int = 20_000_000
     pixels: int = 50_000_000
     seconds: float = 30.0
+    decode_seconds: float = 20.0
+    decode_memory: int = 1_500_000_000
     waiting: int = 256
     uploads: int = 32
     k: int = 1000
@@ -63,10 +67,11 @@ class Limits:
     page: int = 200
 
     def __post_init__(self) -> None:
-        for name in ("upload", "pixels", "waiting", "uploads", "k", "vectors", "page"):
+        for name in ("upload", "pixels", "decode_memory", "waiting", "uploads", "k", "vectors", "page"):
             whole_number(name, getattr(self, name), 1)
-        if not self.seconds > 0.0:
-            raise ValueError(f"seconds must be a number > 0, but it is {self.seconds!r}")
+        for name in ("seconds", "decode_seconds"):
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name} must be a number > 0, but it is {getattr(self, name)!r}")
 
 
 class Refused(Exception):  # noqa: N818 - it names what it is about
@@ -111,7 +116,9 @@ def kind_by_content(head: bytes) -> str | None:
     return None
 
 
-def checked_image(data: bytes, limits: Limits, name: str = "the image") -> Image.Image:
+def checked_image(
+    data: bytes, limits: Limits, name: str = "the image", decoders: Decoders | None = None
+) -> Image.Image:
     """An uploaded image, upright and in RGB, or one sentence that says why not.
 
     Its type is known by its first bytes, and its size is read from its header: nothing is decoded that is too large.
@@ -120,6 +127,7 @@ def checked_image(data: bytes, limits: Limits, name: str = "the image") -> Image
         data: the bytes of a file.
         limits: how large it may be.
         name: what it is called in the sentence.
+        decoders: the processes that decode it; ``None``: this process does.
 
     Examples:
         >>> checked_image(b"%PDF-1.7", Limits())
@@ -131,34 +139,19 @@ def checked_image(data: bytes, limits: Limits, name: str = "the image") -> Image
     kind = kind_by_content(data[:HEAD])
     if kind is None:
         raise Refused(415, f"{name} must be a {SPOKEN} file, but it is none of these")
-    width, height = _size(data, kind, name)
-    if width * height > limits.pixels:
-        raise Refused(
-            413,
-            f"{name} must have at most {limits.pixels:,} pixels, but it has {width:,} x {height:,}: make it smaller",
-        )
+    formats = ["JPEG", "MPO"] if kind == "JPEG" else [kind]
     try:
+        if decoders is not None:
+            return decoders.decode(data, name, formats, pixels=limits.pixels)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a decoder on what it passes over; pixels are limited here
-            return decode(data, name=name)
+            return decode(data, name=name, formats=formats, pixels=limits.pixels)
+    except TooLarge as large:
+        raise Refused(413, f"{name} cannot be read: {large.reason}") from large
     except BrokenImage as broken:
         raise Refused(422, f"{name} cannot be read: {broken.reason}") from broken
     except MemoryError as error:
         raise Refused(413, f"{name} is too large for this machine's memory") from error
-
-
-def _size(data: bytes, kind: str, name: str) -> tuple[int, int]:
-    """Width and height as the header has them."""
-    formats = ["JPEG", "MPO"] if kind == "JPEG" else [kind]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow's own bound is a warning first
-            with Image.open(io.BytesIO(data), formats=formats) as image:
-                return image.size
-    except Image.DecompressionBombError:
-        raise Refused(413, f"{name} is too large to be decoded safely: make it smaller") from None
-    except Exception:  # a parser that meets garbage may raise nearly anything
-        raise Refused(422, f"{name} cannot be read: it begins as a {kind} file and does not go on as one") from None
 
 
 def place_below(root: Path | None, path: str) -> Path | None:

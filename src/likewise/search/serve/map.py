@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise.data import atomic_write
 from likewise.formula import one_of
-from likewise.search.found import Floats, Ids
+from likewise.search.matches import Floats, Ids
 
 if TYPE_CHECKING:
     from likewise.search.index import Index

@@ -1,6 +1,6 @@
 """Work of many clients done together: what arrives while a batch runs is the next batch.
 
-Nobody waits for company: when nothing runs, a job runs at once, alone.  While it runs others gather, and run together.
+A job that finds the queue idle runs at once.  Jobs that arrive while it runs are the next batch.
 Only between two batches of several clients there is a short pause: those who were just answered are about to ask again,
 and one batch of all takes less time than two of halves, one behind the other.
 """
@@ -62,7 +62,7 @@ class Batches(Generic[Job, Done]):
     async def do(self, job: Job) -> Done:
         """The result of a job, once its batch has run."""
         if len(self._queue) >= self.waiting:
-            self._queue = deque(each for each in self._queue if not each[1].done())  # whoever gave up makes room
+            self._queue = deque(each for each in self._queue if not each[1].done())  # canceled jobs free their places
         if len(self._queue) >= self.waiting:
             raise Refused(429, "too many requests are waiting: ask again in a second", retry=1)
         future: asyncio.Future[Done] = asyncio.get_running_loop().create_future()

@@ -18,8 +18,9 @@ from PIL import Image
 
 from likewise.data import cores
 from likewise.search.calibration import Calibration
-from likewise.search.found import Floats, Found, Ids, Item
+from likewise.search.matches import Floats, Ids, Item, Matches
 from likewise.search.rerank import KReciprocal, QueryExpansion
+from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, checked_image, kind_by_content, place_below
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
@@ -112,6 +113,7 @@ class Service:
         index: what is served, from a folder or a database; changes by other processes are seen.
         limits: how much is taken on.
         layout: of the map, see `likewise.search.serve.map.map_of`.
+        files: show the image files below the root that the index names.
 
     Examples:
         >>> import tempfile
@@ -129,8 +131,8 @@ class Service:
         ('b.jpg', 1.0)
     """
 
-    def __init__(self, index: Index, limits: Limits, layout: str = "pca") -> None:
-        self.index, self.limits, self.layout = index, limits, layout
+    def __init__(self, index: Index, limits: Limits, layout: str = "pca", *, files: bool = True) -> None:
+        self.index, self.limits, self.layout, self.files = index, limits, layout, files
         self._searches: Batches[Query, Reply] = Batches(
             self._search_together, "search", most=TOGETHER, waiting=limits.waiting
         )
@@ -138,13 +140,14 @@ class Service:
             self._embed_together, "embed", most=IMAGES, waiting=2 * limits.uploads
         )
         self._slow: Batches[Callable[[], Any], Any] = Batches(_one_by_one, "slow", most=1, waiting=limits.uploads)
+        self._decoders = Decoders(min(4, cores()), seconds=limits.decode_seconds, memory=limits.decode_memory)
         self._pool = ThreadPoolExecutor(cores(), thread_name_prefix="likewise-read")
         self._map: tuple[str, Map] | None = None
         self._mapping = threading.Lock()
         self._listed: dict[tuple[str, str | None], Ids] = {}
 
     def warm(self) -> None:
-        """Read the model while nobody waits for it; where it cannot be read, whoever needs it hears why."""
+        """Read the model in advance; if it cannot be read, the first request that needs it raises the error."""
 
         def read() -> None:
             if self.index.model is not None:
@@ -158,6 +161,7 @@ class Service:
         self._embeds.close()
         self._slow.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._decoders.close()
 
     # ------------------------------------------------------------------------------------------- search
 
@@ -179,7 +183,7 @@ class Service:
                 raise Refused(
                     409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
                 )
-            return checked_image(data, self.limits, name)
+            return checked_image(data, self.limits, name, self._decoders)
 
         return await self.beside(work)
 
@@ -224,7 +228,7 @@ class Service:
         """Items and scores for each vector; what is known of items is looked up for all at once."""
         rerank = None if settings.rerank is None else RERANKS[settings.rerank]
         with self.index.still() as now:
-            found: Found = now.search(vectors, settings.k, where=settings.where, exact=settings.exact, rerank=rerank)
+            found: Matches = now.search(vectors, settings.k, where=settings.where, exact=settings.exact, rerank=rerank)
             each = [found.of(row) for row in range(len(found))]
             needed = sorted({number for row in each for number, _ in row})
             known = dict(zip(needed, now.items(needed), strict=True)) if needed else {}
@@ -282,6 +286,8 @@ class Service:
     def file(self, number: int) -> tuple[Path, str | None]:
         """An item's file and its type, which is ``None`` where browsers do not show it."""
         item = self.item(number)
+        if not self.files:
+            raise Refused(404, "the image files of this index are not shown: its root is outside of its folder")
         place = place_below(self.index.root, item.path)
         if place is None:
             raise Refused(
@@ -307,7 +313,7 @@ class Service:
         try:
             if place.stat().st_size > 16 * self.limits.upload:
                 raise Refused(413, f"{place.name} is too large to be read here")
-            return checked_image(place.read_bytes(), self.limits, place.name)
+            return checked_image(place.read_bytes(), self.limits, place.name, self._decoders)
         except OSError:
             raise Refused(404, f"{place.name} cannot be opened") from None
 

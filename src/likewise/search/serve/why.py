@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from likewise.search.encoder import Encoder, Maps, Picture
+from likewise.search.embedding import Picture
+from likewise.search.encoder import Encoder, Maps
 from likewise.trunks import AveragePlusMaxPool, AveragePool, Embedder, GeneralizedMeanPool, MaxPool
 
 
@@ -57,7 +58,7 @@ def explain(encoder: Encoder, first: Picture, second: Picture) -> tuple[Heat, He
         >>> pictures = Image.new("L", (40, 40), 200), Image.linear_gradient("L")
         >>> torch.manual_seed(0)
         <torch._C.Generator object at ...>
-        >>> one, other = explain(Encoder(Embedder("convnet", 8), images="glyphs"), *pictures)
+        >>> one, other = explain(Encoder(Embedder("convnet", 8), transform="glyphs"), *pictures)
         >>> abs(one.similarity - other.similarity) < 1e-9
         True
     """

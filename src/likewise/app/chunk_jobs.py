@@ -1,0 +1,117 @@
+"""Embed the chunks of a collection on an executor: local processes or Ray; the driver gathers and commits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from likewise.app.chunks import ChunkFolder, open_chunks
+from likewise.app.errors import UserError, making
+from likewise.data import progress
+from likewise.protocols import (
+    STUDY_DATABASE,
+    Executor,
+    LocalExecutor,
+    RayExecutor,
+    Result,
+    Study,
+    Trial,
+    interruptible,
+    run_missing,
+)
+from likewise.search import Embedding, Encoder, batch_for
+
+
+@dataclass(frozen=True)
+class ChunkJob:
+    """What a process needs to embed chunks.
+
+    Args:
+        model: the file of the model, absolute, or the name of a published network.
+        transform: the name of a transform; ``None``: as the model's card says.
+        folder: the folder of chunks, absolute.
+        batch: images at once; ``None``: as many as fit into memory.
+
+    Examples:
+        >>> ChunkJob("efficientnet_lite0", None, "/data/e.npz.chunks", None).batch is None
+        True
+    """
+
+    model: str
+    transform: str | None
+    folder: str
+    batch: int | None
+
+
+def check_counts(*, batch: int | None, workers: int | None, per_gpu: int) -> None:
+    """Refuse a size of batches or a number of processes below one.
+
+    Examples:
+        >>> check_counts(batch=None, workers=0, per_gpu=1)
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: --workers must be a whole number ≥ 1, but it is 0
+    """
+    for option, count in (("--batch", batch), ("--workers", workers), ("--per-gpu", per_gpu)):
+        if count is not None and count < 1:
+            raise UserError(f"{option} must be a whole number ≥ 1, but it is {count}")
+
+
+def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, *, workers: int | None, per_gpu: int, on: str | None) -> None:
+    """Embed the chunks that are missing on an executor; the caller holds the folder.
+
+    A chunk is a trial that has ended when its file exists, so that the table of trials is made again for every call.
+
+    Args:
+        chunks: what is embedded.
+        job: how.
+        workers: processes at once, at most; ``None``: as many as fit.
+        per_gpu: processes that share a GPU.
+        on: the address of a Ray cluster; ``None``: processes of this machine.
+    """
+    for file in chunks.folder.glob(f"{STUDY_DATABASE}*"):
+        file.unlink()
+    chunks.write_images()
+    study = Study(chunks.folder / STUDY_DATABASE)
+    missing = set(chunks.missing())
+    study.add([Trial("embed", asdict(job), start) for start in sorted(missing)])
+    with making("--on"):
+        executor = _make_executor(chunks.folder, workers=workers, per_gpu=per_gpu, on=on)
+    done = len(chunks.images) - chunks.count(sorted(missing))
+    with progress("embedding", len(chunks.images), "img", done=done) as advance, interruptible():
+
+        def watch(_running: Mapping[str, str]) -> None:
+            nonlocal missing
+            left = set(chunks.missing())
+            advance(chunks.count(sorted(missing - left)))
+            missing = left
+
+        run_missing(study, executor, watch=watch)
+        watch({})
+    failed = next((result for result in study.results() if result.status == "failed"), None)
+    if failed is not None:
+        raise UserError(f"images from number {failed.trial.seed:,} on could not be embedded: {failed.error}")
+
+
+def _make_executor(logs: Path, *, workers: int | None, per_gpu: int, on: str | None) -> Executor:
+    def should_continue(key: str, step: int, value: float) -> bool:
+        return True
+
+    if on is not None:
+        return RayExecutor(embed_chunk, should_continue, address=on, workers=workers, per_gpu=per_gpu)
+    return LocalExecutor(embed_chunk, should_continue, workers=workers, per_gpu=per_gpu, logs=logs)
+
+
+def embed_chunk(trial: Trial, report: Callable[[int, float], bool]) -> Result:
+    """Embed one chunk; a process loads the model and the list of images once."""
+    chunks, embedding = _open(ChunkJob(**trial.config))
+    chunks.embed(embedding, [trial.seed])
+    return Result(trial)
+
+
+@cache
+def _open(job: ChunkJob) -> tuple[ChunkFolder, Embedding]:
+    encoder = Encoder.load(job.model, job.transform)
+    batch = job.batch or batch_for(encoder.transform, encoder.device)
+    return open_chunks(Path(job.folder)), Embedding(encoder.model, encoder.device, encoder.transform, batch)

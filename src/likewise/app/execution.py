@@ -1,0 +1,147 @@
+"""Run the trials of a study: where, how many at once, and for how long."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from likewise.app.errors import UserError, making
+from likewise.app.trials import run_trial
+from likewise.app.trust import check_names
+from likewise.protocols import (
+    Executor,
+    LocalExecutor,
+    RayExecutor,
+    Study,
+    TrialState,
+    fitting_workers,
+    in_shard,
+    interruptible,
+    reporter,
+    run_missing,
+)
+
+Watch: TypeAlias = Callable[[Sequence[TrialState], Mapping[str, str]], object]
+"""Called twice a second with the states of all trials, and with where some of them run, by key."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Where the trials of a study run, how many at once, and for how long.
+
+    Args:
+        workers: number of trials at once at most; ``None``: as many as fit; 0: none, the study is only planned.
+        per_gpu: number of trials that share a GPU.
+        on: the address of a Ray cluster; ``None``: processes of this machine.
+        minutes: time limit; ``None``: until nothing is missing.
+        shard: the part of the trials to run: its number, from 1, and the number of parts; ``None``: all trials.
+        allow: packages, modules and classes that trials may name besides the listed ones.
+
+    Examples:
+        >>> str(Execution(workers=2))
+        '2 workers'
+        >>> Execution(minutes=float("nan"))
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: --minutes must be a number > 0, but it is nan
+    """
+
+    workers: int | None = None
+    per_gpu: int = 1
+    on: str | None = None
+    minutes: float | None = None
+    shard: tuple[int, int] | None = None
+    allow: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 0:
+            raise UserError(f"--workers must be a whole number ≥ 0, but it is {self.workers}")
+        if self.per_gpu < 1:
+            raise UserError(f"--per-gpu must be a whole number ≥ 1, but it is {self.per_gpu}")
+        if self.minutes is not None and not self.minutes > 0:
+            raise UserError(f"--minutes must be a number > 0, but it is {self.minutes:g}")
+        if self.shard is not None and not 1 <= self.shard[0] <= self.shard[1]:
+            number, count = self.shard
+            raise UserError(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {number}/{count}")
+
+    def count(self) -> int:
+        """The number of trials at once at most; on a cluster without a limit, as far as this machine knows."""
+        return fitting_workers(self.per_gpu) if self.workers is None else self.workers
+
+    def __str__(self) -> str:
+        if self.on is not None:
+            return f"on the Ray cluster {self.on}"
+        words = "1 worker" if self.count() == 1 else f"{self.count()} workers"
+        return words if self.shard is None else f"shard {self.shard[0]} of {self.shard[1]}, {words}"
+
+
+def run_trials(
+    folder: Path,
+    study: Study,
+    execution: Execution,
+    *,
+    metric: str,
+    plan: Callable[[], object] | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """Run the missing trials of a study that this process holds, until none is missing or the time is over.
+
+    Args:
+        folder: of the study.
+        study: its table, or that of a shard.
+        execution: where, how many at once, and for how long.
+        metric: whose validation is reported.
+        plan: adds trials and cancels them: see `likewise.protocols.run_missing`.
+        watch: called with the states of all trials.
+
+    Raises:
+        KeyboardInterrupt: the run was interrupted; results and checkpoints are stored.
+        ExecutorBroken: no trial can run.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> run_trials(folder, Study(folder / "study.db"), Execution(workers=0), metric="MAP@R")
+    """
+    if execution.workers == 0:
+        if plan is not None:
+            plan()
+        return
+    for trial in study.missing():
+        check_names(trial.config, execution.allow)
+    with making("--on"):
+        executor = make_executor(folder, study, execution, metric)
+    shard = execution.shard
+    try:
+        with interruptible():
+            run_missing(
+                study,
+                executor,
+                plan=plan,
+                only=None if shard is None else lambda key: in_shard(key, shard),
+                seconds=math.inf if execution.minutes is None else 60 * execution.minutes,
+                watch=None if watch is None else lambda running: watch(study.states(), running),
+            )
+    finally:
+        if watch is not None:
+            watch(study.states(), {})
+
+
+def make_executor(folder: Path, study: Study, execution: Execution, metric: str) -> Executor:
+    """The executor that runs the trials of a study.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> make_executor(folder, Study(folder / "study.db"), Execution(workers=2), "MAP@R").room()
+        2
+    """
+    run = partial(run_trial, folder=folder, metric=metric, allow=execution.allow)
+    if execution.on is not None:
+        return RayExecutor(
+            run, reporter(study), address=execution.on, workers=execution.workers, per_gpu=execution.per_gpu
+        )
+    return LocalExecutor(run, reporter(study), workers=execution.count(), per_gpu=execution.per_gpu, logs=folder)

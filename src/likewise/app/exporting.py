@@ -1,0 +1,61 @@
+"""Export a model for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from likewise.app.errors import EXPECTED, UserError, sentence
+from likewise.app.models import resolve_model
+from likewise.search import ExportedModel, export_model
+
+
+def export(
+    model: str | Path,
+    out: str | Path,
+    *,
+    formats: Sequence[str] = ("onnx",),
+    preprocessing: bool = False,
+    transform: str | None = None,
+    title: str | None = None,
+) -> list[ExportedModel]:
+    """Write a model as ONNX, as a program of `torch.export`, or as a folder for a model hub.
+
+    What is written is read again and compared with torch on random images; a file that differs is not left there.
+
+    Args:
+        model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
+        out: the folder.
+        formats: one or more of ``"onnx"``, ``"torch"`` (``model.pt2`` for ``torch.export.load``) and ``"hub"``.
+        preprocessing: let the graph take uint8 images ``(B, H, W, 3)`` of any one size.
+        transform: the name of a transform; by default that of the model's run, or what its card implies.
+        title: the title of the model card; by default the folder's name.
+
+    Raises:
+        UserError: an argument does not fit, or what was written differs.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.trunks import Embedder
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> Embedder("convnet", 8).save(folder / "model.safetensors")
+        >>> [done] = export(folder / "model.safetensors", folder / "out", formats=["hub"], transform="glyphs")
+        >>> done.files
+        ('model.safetensors', 'config.json', 'preprocessor_config.json', 'README.md')
+    """
+    source = resolve_model(model, transform)
+    if preprocessing and set(formats) == {"hub"}:
+        raise UserError("--with-preprocessing is for onnx and torch: a hub's folder has no graph")
+    try:
+        with source.as_file() as file:
+            return export_model(
+                file,
+                out,
+                formats=formats,
+                preprocessing=preprocessing,
+                transform=source.transform,
+                facts=source.facts,
+                title=title,
+            )
+    except (*EXPECTED, ArithmeticError) as refusal:
+        raise UserError(f"the export of {source.place}: {sentence(refusal)}") from refusal

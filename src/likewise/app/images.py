@@ -1,0 +1,156 @@
+"""The images of a folder, nested or flat, or of a table."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise.app.errors import UserError, sentence
+from likewise.data import EXTENSIONS, TABLES, read_cells, walk_images
+
+
+@dataclass(frozen=True)
+class ImageList:
+    """Image files, with their classes where these are known.
+
+    Args:
+        root: where paths begin.
+        paths: the files.
+        labels: a class for each, −1 for none; ``None`` where no class is known.
+        class_names: a name for each class.
+
+    Examples:
+        >>> len(ImageList(Path("photos"), ("a.png", "b.png")))
+        2
+    """
+
+    root: Path
+    paths: tuple[str, ...]
+    labels: tuple[int, ...] | None = None
+    class_names: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files with their root."""
+        return [self.root / path for path in self.paths]
+
+    def fingerprint(self) -> str:
+        """A checksum of paths, sizes and classes, so that chunks of another input are not mixed in."""
+        digest = hashlib.sha256()
+        for index, path in enumerate(self.paths):
+            try:
+                size = os.stat(self.root / path).st_size
+            except OSError:
+                size = -1
+            label = -1 if self.labels is None else self.labels[index]
+            digest.update(os.fsencode(path) + f"\0{size}\0{label}\0".encode())
+        digest.update("\0".join(self.class_names).encode())
+        return digest.hexdigest()
+
+
+def is_image_source(place: Path) -> bool:
+    """Whether a place is a folder, or named like a table of images.
+
+    Examples:
+        >>> is_image_source(Path("birds.csv")), is_image_source(Path("wren.jpg"))
+        (True, False)
+    """
+    return place.is_dir() or place.suffix.lower() in TABLES
+
+
+def find_images(
+    place: str | Path,
+    *,
+    root: str | Path | None = None,
+    path_column: str = "path",
+    label_column: str = "label",
+    follow_links: bool = False,
+) -> ImageList:
+    """List the images of a folder or of a table.
+
+    Args:
+        place: a folder, in which folders are classes and images next to them have none; or a CSV, TSV or Parquet file.
+        root: where a table's paths begin; by default its folder.
+        path_column: the column of paths in a table.
+        label_column: the column of classes in a table, which it may lack.
+        follow_links: also list what links out of the folder lead to.
+
+    Examples:
+        >>> find_images("nowhere")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: there is no folder or table nowhere
+    """
+    place = Path(place)
+    if place.is_dir():
+        return _list_folder(place, follow_links)
+    return list_rows(place, read_columns(place), root=root, path_column=path_column, label_column=label_column)
+
+
+def _list_folder(folder: Path, follow_links: bool) -> ImageList:
+    paths = sorted(walk_images(folder, follow_links=follow_links))
+    if not paths:
+        raise UserError(f"{folder} must have images ({' '.join(EXTENSIONS)}), but it has none")
+    return _with_classes(folder, paths, [Path(path).parts[0] if len(Path(path).parts) > 1 else None for path in paths])
+
+
+def read_columns(table: Path) -> dict[str, list[Any]]:
+    """Read the columns of a table: texts from a CSV or TSV file, typed values from a Parquet file.
+
+    Examples:
+        >>> read_columns(Path("pyproject.toml"))
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: ...
+    """
+    if not table.exists():
+        raise UserError(f"there is no folder or table {table}")
+    if table.suffix.lower() not in TABLES:
+        raise UserError(f"{table} must be a folder, or a table ({', '.join(TABLES)}), but it is another file")
+    try:
+        return read_cells(table)[0]
+    except (ValueError, ImportError, OSError) as error:
+        raise UserError(sentence(error)) from error
+
+
+def list_rows(
+    table: Path,
+    columns: Mapping[str, Sequence[Any]],
+    *,
+    root: str | Path | None = None,
+    path_column: str = "path",
+    label_column: str = "label",
+) -> ImageList:
+    """List the images in the rows of a table.
+
+    Args:
+        table: its file.
+        columns: its cells.
+        root: where paths begin; by default the table's folder.
+        path_column: the column of paths.
+        label_column: the column of classes, which may be missing.
+
+    Examples:
+        >>> list_rows(Path("birds.csv"), {"path": ["a.png"], "label": ["wren"]}).class_names
+        ('wren',)
+    """
+    if path_column not in columns:
+        listed = ", ".join(columns) or "none"
+        raise UserError(f"{table} must have a column {path_column}, but it has {listed}; --path-column names another")
+    paths = ["" if each is None else str(each) for each in columns[path_column]]
+    if not paths or not all(paths):
+        raise UserError(f"{table} must have a path in every row, and at least one row")
+    labels = [None if each in ("", None) else str(each) for each in columns.get(label_column, [None] * len(paths))]
+    return _with_classes(table.parent if root is None else Path(root), paths, labels)
+
+
+def _with_classes(root: Path, paths: Sequence[str], labels: Sequence[str | None]) -> ImageList:
+    names = tuple(sorted({each for each in labels if each is not None}))
+    code = {name: number for number, name in enumerate(names)}
+    codes = tuple(-1 if each is None else code[each] for each in labels) if names else None
+    return ImageList(root, tuple(paths), codes, names)

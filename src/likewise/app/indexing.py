@@ -1,0 +1,469 @@
+"""Make an index of a folder or a table of images, bring one up to date, and put several together."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.app.chunk_jobs import check_counts
+from likewise.app.chunks import ChunkFolder, EmbeddedImages, lock_chunks
+from likewise.app.collection import STAMP, Collection, find_collection
+from likewise.app.embedding import EmbeddingStart, embed_in_chunks
+from likewise.app.errors import UserError, making, writing
+from likewise.app.index_places import check_free, chunk_folder, finish_index, index_name, new_folder, remove_leftovers
+from likewise.app.models import ModelSource, resolve_model
+from likewise.data import Broken, atomic_write, escape_formula
+from likewise.search import THUMBNAIL_SIDE, Encoder, Index, Kind, Storage, read_embeddings
+
+CHUNK = 1024
+"""Images whose embeddings are written at once, which is the most that a kill costs."""
+
+BROKEN_FILE = "broken.csv"
+"""The list of unreadable images in the folder of an index."""
+
+
+class UnreadableImagesError(UserError):
+    """None of the images can be read.
+
+    Args:
+        broken: the images.
+
+    Examples:
+        >>> print(UnreadableImagesError(()))
+        no image can be read: there is nothing to index
+    """
+
+    def __init__(self, broken: tuple[Broken, ...]) -> None:
+        super().__init__("no image can be read: there is nothing to index")
+        self.broken = broken
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """An index after a change.
+
+    Args:
+        index: the index.
+        added: how many items are new.
+        replaced: how many items took the place of older ones.
+        removed: how many items were removed.
+        broken: the images that could not be read.
+        example: one of the images that were read, for a first search.
+
+    Examples:
+        >>> list(IndexResult.__dataclass_fields__)
+        ['index', 'added', 'replaced', 'removed', 'broken', 'example']
+    """
+
+    index: Index
+    added: int = 0
+    replaced: int = 0
+    removed: int = 0
+    broken: tuple[Broken, ...] = ()
+    example: Path | None = None
+
+
+def index_folder(
+    model: str | Path,
+    images: str | Path,
+    out: str | Path,
+    *,
+    name: str | None = None,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    storage: Storage = "float32",
+    approximate: Kind = "auto",
+    thumbnails: int = THUMBNAIL_SIDE,
+    transform: str | None = None,
+    root: str | Path | None = None,
+    path_column: str = "path",
+    label_column: str = "label",
+    follow_links: bool = False,
+    batch: int | None = None,
+    workers: int | None = None,
+    per_gpu: int = 1,
+    on: str | None = None,
+    on_start: Callable[[EmbeddingStart], object] | None = None,
+) -> IndexResult:
+    """Make an index of the images of a folder or a table.
+
+    Chunks of 1,024 images lie in ``OUT.chunks`` until the index is complete: a call that was interrupted or killed goes on
+    from there.  Images that cannot be read are left out and listed in ``broken.csv`` in the index's folder.
+
+    Args:
+        model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
+        images: a folder, nested or flat, or a table (``.csv``, ``.tsv``, ``.parquet``), whose columns become metadata.
+        out: the folder of the index.
+        name: its name; by default that of the folder.
+        overwrite: replace an index that exists: the new one is its next version.
+        shard: its number, from 1, and how many there are: take only these images; `merge_indexes` joins them.
+        storage: ``"float32"``, ``"float16"`` (half the size) or ``"int8"`` (a quarter); the loss is measured.
+        approximate: ``"auto"`` (by size: exact below 200,000 images), ``"exact"``, ``"hnsw"`` or ``"ivfpq"``; the recall is
+            measured.
+        thumbnails: the side of thumbnails in pixels; 0 for none.
+        transform: the name of a transform; by default that of the model's run, or what its card implies.
+        root: where a table's paths begin; by default its folder.
+        path_column: a table's column of paths.
+        label_column: a table's column of classes, which it may lack.
+        follow_links: also index what links out of the folder lead to.
+        batch: images at once; by default as many as fit into memory.
+        workers: embed in so many processes; by default in this one.
+        per_gpu: processes that share a GPU.
+        on: the address of a Ray cluster that embeds, ``"auto"`` or ``"host:port"``.
+        on_start: called before the first image is embedded.
+
+    Raises:
+        UserError: an argument does not fit, or the index cannot be written; an `UnreadableImagesError` lists broken images.
+
+    Examples:
+        >>> import tempfile
+        >>> from PIL import Image
+        >>> from likewise.trunks import Embedder
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> Embedder("convnet", 8).save(folder / "model.safetensors")
+        >>> for color in ("red", "blue"):
+        ...     (folder / "photos" / color).mkdir(parents=True)
+        ...     Image.new("RGB", (32, 32), color).save(folder / "photos" / color / "0.png")
+        >>> index_folder(folder / "model.safetensors", folder / "photos", folder / "a.index", transform="glyphs").added
+        2
+    """
+    out = Path(out)
+    check_free(out, overwrite=overwrite, hint="--update adds to it, --overwrite replaces it")
+    source = resolve_model(model, transform)
+    names = {"path_column": path_column, "label_column": label_column}
+    collection = _take_shard(find_collection(images, root=root, **names, follow_links=follow_links), shard)
+    how = _Embedding(thumbnails, batch, workers, per_gpu, on, on_start)
+    encoder = source.load()
+    with how.embed(out, collection, source, encoder, str(source.place)) as embedded:
+        if not len(embedded.rows):
+            shutil.rmtree(chunk_folder(out), ignore_errors=True)
+            raise UnreadableImagesError(embedded.broken)
+        with making("the index"):
+            index = _create(out, source, encoder, collection.images.root, storage, name)
+            _add_rows(index, collection, embedded)
+            index = finish_index(index, out, approximate)
+    return IndexResult(index, len(embedded.rows), 0, 0, embedded.broken, _example(collection, embedded))
+
+
+def update_index(
+    out: str | Path,
+    images: str | Path,
+    *,
+    prune: bool = False,
+    model: str | Path | None = None,
+    shard: tuple[int, int] | None = None,
+    storage: Storage | None = None,
+    approximate: Kind | None = None,
+    thumbnails: int = THUMBNAIL_SIDE,
+    transform: str | None = None,
+    root: str | Path | None = None,
+    path_column: str = "path",
+    label_column: str = "label",
+    follow_links: bool = False,
+    batch: int | None = None,
+    workers: int | None = None,
+    per_gpu: int = 1,
+    on: str | None = None,
+    on_start: Callable[[EmbeddingStart], object] | None = None,
+) -> IndexResult:
+    """Bring an index up to date with a folder or a table: add new images, replace changed ones, remove missing ones.
+
+    Args:
+        out: the folder of the index.
+        images: a folder, nested or flat, or a table.
+        prune: remove items whose files lie under ``images`` and do not exist any more.
+        model: the model, if it should be compared with that of the index.
+        shard: its number, from 1, and how many there are: take only these images.
+        storage: change how vectors are stored.
+        approximate: change how they are searched.
+        thumbnails: the side of thumbnails in pixels; 0 for none.
+        transform: the name of a transform, which must be that of the index.
+        root: where a table's paths begin; by default its folder.
+        path_column: a table's column of paths.
+        label_column: a table's column of classes, which it may lack.
+        follow_links: also index what links out of the folder lead to.
+        batch: images at once; by default as many as fit into memory.
+        workers: embed in so many processes; by default in this one.
+        per_gpu: processes that share a GPU.
+        on: the address of a Ray cluster that embeds, ``"auto"`` or ``"host:port"``.
+        on_start: called before the first image is embedded.
+
+    Raises:
+        UserError: an argument does not fit, or the index cannot be written.
+
+    Examples:
+        >>> update_index("nowhere.index", "photos")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: the index: there is no index nowhere.index
+    """
+    out = Path(out)
+    if prune and shard is not None:
+        raise UserError("--prune needs all images: leave --shard out, or the others would be taken for gone")
+    with making("the index"):
+        index = Index.open(out)
+    source = _check_model(index, out, model, transform)
+    names = {"path_column": path_column, "label_column": label_column}
+    collection = _take_shard(find_collection(images, root=root, **names, follow_links=follow_links), shard)
+    how = _Embedding(thumbnails, batch, workers, per_gpu, on, on_start)
+    paths = collection.paths_from(index.root or collection.images.root.resolve())
+    stamps = dict(zip(index.column("path"), index.column(STAMP), strict=True))
+    files = enumerate(zip(paths, collection.stamps(), strict=True))
+    rows = [row for row, (path, stamp) in files if stamps.get(path) != stamp]
+    gone = _find_gone(index, collection, paths) if prune else np.zeros(0, np.int64)
+    changed, result = collection.take(rows), IndexResult(index, example=collection.images.files[0])
+    if rows:
+        name = "" if index.card.model is None else index.card.model.name
+        with how.embed(out, changed, source, index.encoder(), name) as embedded, making("the index"):
+            _add_rows(index, changed, embedded)
+        new = sum(paths[rows[row]] not in stamps for row in embedded.rows)
+        counts = new, len(embedded.rows) - new, 0
+        result = IndexResult(index, *counts, embedded.broken, _example(changed, embedded))
+    with writing(out), making("the index"):
+        removed = index.remove(gone) if len(gone) else 0
+        if storage or approximate:
+            index.rebuild(storage=storage, approximate=approximate)
+    return replace(result, removed=removed)
+
+
+def index_vectors(
+    vectors: str | Path,
+    out: str | Path,
+    *,
+    model: str | Path | None = None,
+    update: bool = False,
+    name: str | None = None,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    approximate: Kind | None = None,
+    transform: str | None = None,
+    root: str | Path | None = None,
+) -> IndexResult:
+    """Make an index of vectors from elsewhere, or add them to one, with the model that made them or without it.
+
+    Args:
+        vectors: a NumPy file (``.npz``) with ``embeddings`` and perhaps ``paths``, ``labels`` and other columns.
+        out: the folder of the index.
+        model: what made the vectors, so that the index can be searched with images.
+        update: add the vectors to an index that exists.
+        name: the name of a new index; by default that of the folder.
+        overwrite: replace an index that exists: the new one is its next version.
+        storage: how vectors are stored; by default as they are in the index, and ``"float32"`` in a new one.
+        approximate: how they are searched; by default as they are, and ``"auto"`` in a new index.
+        transform: the name of the model's transform.
+        root: where paths begin; by default what the file says.
+
+    Raises:
+        UserError: an argument does not fit, or the index cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> np.savez(folder / "e.npz", embeddings=np.eye(3), paths=["a.png", "b.png", "c.png"])
+        >>> len(index_vectors(folder / "e.npz", folder / "birds.index").index)
+        3
+    """
+    out = Path(out)
+    with making("--vectors"):
+        content = read_embeddings(vectors)
+    source = None if model is None else resolve_model(model, transform)
+    if source is not None and source.file is not None and content.model_sha256 not in (None, source.fingerprint):
+        raise UserError(f"{vectors} was made with another model than {source.place}")
+    if not update:
+        check_free(out, overwrite=overwrite, hint="--update adds to it, --overwrite replaces it")
+    with writing(out), lock_chunks(chunk_folder(out)), making("the index"):
+        if update:
+            index = Index.open(out)
+            if index.card.model is not None and content.model_sha256 not in (None, index.card.model.sha256):
+                raise UserError(f"{vectors} was made with another model than {out}")
+        else:
+            index = Index.create(
+                new_folder(out),
+                dim=content.vectors.shape[1],
+                model=None if source is None else source.place,
+                storage=storage or "float32",
+                name=index_name(out, name),
+                transform=None if source is None else source.transform,
+                root=root or content.root,
+            )
+        before = len(index)
+        index.add(content.vectors, content.paths, labels=content.labels, metadata=content.metadata)
+        new = len(index) - before
+        if not update:
+            index = finish_index(index, out, approximate or "auto")
+        elif storage or approximate:
+            index.rebuild(storage=storage, approximate=approximate)
+        remove_leftovers(out)
+    return IndexResult(index, added=new, replaced=len(content.paths) - new)
+
+
+def merge_indexes(
+    indexes: Sequence[str | Path],
+    out: str | Path,
+    *,
+    name: str | None = None,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    approximate: Kind = "auto",
+) -> IndexResult:
+    """Put several indexes of one model together.
+
+    Args:
+        indexes: two or more.
+        out: the folder of the new index.
+        name: its name; by default that of the folder.
+        overwrite: replace an index that exists: the new one is its next version.
+        storage: how vectors are stored; by default as in the first index.
+        approximate: how they are searched, see `index_folder`.
+
+    Raises:
+        UserError: an argument does not fit, or the index cannot be written.
+
+    Examples:
+        >>> merge_indexes(["a.index"], "all.index")
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: --merge needs two indexes or more, but it was given a.index
+    """
+    out = Path(out)
+    if len(indexes) < 2:
+        listed = " ".join(map(str, indexes)) or "none"
+        raise UserError(f"--merge needs two indexes or more, but it was given {listed}")
+    check_free(out, overwrite=overwrite, hint="--overwrite replaces it")
+    with making("the index"):
+        sources = [Index.open(each) for each in indexes]
+    first = sources[0]
+    with writing(out), lock_chunks(chunk_folder(out)), making("the index"):
+        index = Index.create_like(first, new_folder(out), storage=storage, name=index_name(out, name))
+        try:
+            for place, source in zip(indexes, sources, strict=True):
+                with making(f"{place}"):
+                    index.merge(source)
+        except UserError:
+            remove_leftovers(out)
+            raise
+        if any(source.calibration != first.calibration for source in sources):
+            index.calibrated(None)
+        index = finish_index(index, out, approximate)
+        remove_leftovers(out)
+    return IndexResult(index, added=len(index))
+
+
+def _take_shard(collection: Collection, shard: tuple[int, int] | None) -> Collection:
+    if shard is None:
+        return collection
+    number, count = shard
+    if not 1 <= number <= count:
+        raise UserError(f"--shard must be I/N with I from 1 to N, such as 2/8, but it is {number}/{count}")
+    rows = range(number - 1, len(collection), count)
+    if not rows:
+        raise UserError(f"--shard {number}/{count} has none of the {len(collection):,} images: take fewer shards")
+    return collection.take(rows)
+
+
+@dataclass(frozen=True)
+class _Embedding:
+    """How the images of a collection are embedded, see `index_folder`."""
+
+    thumbnails: int
+    batch: int | None
+    workers: int | None
+    per_gpu: int
+    on: str | None
+    on_start: Callable[[EmbeddingStart], object] | None
+
+    def __post_init__(self) -> None:
+        check_counts(batch=self.batch, workers=self.workers, per_gpu=self.per_gpu)
+        if not 0 <= self.thumbnails <= 2048:
+            raise UserError(f"--thumbnails must be a side in pixels from 0 to 2048, but it is {self.thumbnails}")
+
+    @contextmanager
+    def embed(
+        self, out: Path, collection: Collection, source: ModelSource, encoder: Encoder, name: str
+    ) -> Iterator[EmbeddedImages]:
+        """Embed a collection; its chunks are removed after the block has added them to the index."""
+        if self.on_start is not None:
+            self.on_start(EmbeddingStart(name, len(collection), encoder.transform.name))
+        chunks = ChunkFolder(chunk_folder(out), collection.images, CHUNK, self.thumbnails)
+        with writing(out), lock_chunks(chunks.folder):
+            embedded = embed_in_chunks(
+                chunks, source, encoder, batch=self.batch, workers=self.workers, per_gpu=self.per_gpu, on=self.on
+            )
+            yield embedded
+            _write_broken(out, collection, embedded)
+            shutil.rmtree(chunks.folder, ignore_errors=True)
+
+
+def _create(out: Path, source: ModelSource, encoder: Encoder, root: Path, storage: Storage, name: str | None) -> Index:
+    """A new index in the folder of chunks, with a copy of the model."""
+    return Index.create(
+        new_folder(out),
+        dim=encoder.dim,
+        model=source.file or encoder,
+        storage=storage,
+        name=index_name(out, name),
+        transform=source.transform,
+        root=root,
+    )
+
+
+def _add_rows(index: Index, collection: Collection, embedded: EmbeddedImages) -> None:
+    rows = collection.take(embedded.rows.tolist())
+    index.add(
+        embedded.embeddings,
+        rows.paths_from(index.root or rows.images.root.resolve()),
+        labels=rows.labels,
+        metadata=rows.metadata | {STAMP: rows.stamps()},
+        thumbnails=embedded.thumbnails,
+    )
+
+
+def _example(collection: Collection, embedded: EmbeddedImages) -> Path | None:
+    return collection.images.files[int(embedded.rows[0])] if len(embedded.rows) else None
+
+
+def _check_model(index: Index, out: Path, model: str | Path | None, transform: str | None) -> ModelSource:
+    """The model of the index; the vectors of another one could not be compared with its own."""
+    entry, file = index.model, index.model_file
+    if entry is None or file is None:
+        raise UserError(f"{out} has no model: add vectors to it with --vectors")
+    if model is not None:
+        source = resolve_model(model, transform)
+        same = source.fingerprint == entry.sha256 if source.file is not None else source.place == entry.name
+        if not same:
+            raise UserError(f"{out} was made with the model {entry.name}, not with {source.place}: make a new index")
+    if transform not in (None, entry.transform):
+        raise UserError(
+            f"{out} uses the transform {entry.transform or 'of the card'}, not {transform}: make a new index"
+        )
+    return ModelSource(file, entry.transform)
+
+
+def _find_gone(index: Index, collection: Collection, paths: Sequence[str]) -> NDArray[np.int64]:
+    """Items whose files lie under the folder of the collection and do not exist any more."""
+    root, here = index.root, collection.images.root.resolve()
+    listed = set(paths)
+    gone = []
+    for number, path in zip(index.ids, index.column("path"), strict=True):
+        file = Path(path) if root is None else root / path
+        if path not in listed and file.is_relative_to(here):
+            gone.append(number)
+    return np.array(gone, np.int64)
+
+
+def _write_broken(folder: Path, collection: Collection, embedded: EmbeddedImages) -> None:
+    """List the images that could not be read in the folder of the index."""
+    file = folder / BROKEN_FILE
+    if not embedded.broken:
+        file.unlink(missing_ok=True)
+        return
+    with atomic_write(file) as part, part.open("w", newline="", encoding="utf-8") as opened:
+        writer = csv.writer(opened)
+        writer.writerow(("path", "reason"))
+        for each in embedded.broken:
+            writer.writerow(map(escape_formula, (collection.images.paths[each.index], each.reason)))

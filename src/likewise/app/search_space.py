@@ -1,0 +1,211 @@
+"""The space of a search: what a loss declares, learning rates, and ranges that the user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from likewise.app.configuration import check
+from likewise.app.defaults import Tree
+from likewise.app.errors import EXPECTED, UserError, making, nearest
+from likewise.app.execution import Execution
+from likewise.app.objects import KINDS, imported, make, needed
+from likewise.app.study_file import StudyFile
+from likewise.app.trust import foreign_names
+from likewise.formula import hyperparameters
+from likewise.protocols import (
+    Bayesian,
+    CoordinateGrid,
+    Method,
+    Point,
+    Random,
+    Range,
+    Search,
+    Space,
+    Study,
+    at_point,
+    space_of,
+)
+from likewise.train import OptimizerConfig, parameter_groups
+
+METHODS: Mapping[str, Method] = {"bayesian": Bayesian(), "grid": CoordinateGrid(), "random": Random()}
+LOSS_RATE_PATH = "optimizer.lrs.loss"
+LEARNING_RATE, LOSS_LEARNING_RATE = Range(1e-6, 1e-2, log=True), Range(1e-4, 1.0, log=True)
+"""Learning rates that are searched: of the network, and of parameters of the loss, such as proxies."""
+
+
+def make_search(study: StudyFile, execution: Execution | None = None) -> Search:
+    """The search of a study.
+
+    Args:
+        study: with a search.
+        execution: how many trials run at once, which is by default the number of settings that are chosen together.
+
+    Examples:
+        >>> methods = {"circle": {"loss": "CircleLoss"}}
+        >>> study = StudyFile("one", methods=methods, base={"data": "Glyphs"}, search={"rounds": 20})
+        >>> search = make_search(study)
+        >>> sorted(search.space), search.rounds
+        (['loss.gamma', 'loss.margin', 'optimizer.lr'], 20)
+    """
+    options, folds = dict(study.search or {}), study.chosen_protocol().folds
+    [method] = study.methods
+    config = study.configuration(method)
+    space = resolve_space(config, options.get("space"))
+    together = 1 if execution is None else max(1, execution.count() // len(folds))
+    return Search(
+        method,
+        config,
+        space,
+        METHODS[options.get("how", "bayesian")],
+        folds=folds,
+        objective=study.metric,
+        rounds=options.get("rounds", 50),
+        at_once=options.get("at_once") or together,
+        seed=config["seed"],
+        begin=default_points(config, space),
+    )
+
+
+def check_search(search: Search, trials: Study, folder: object) -> None:
+    """Refuse a table with the trials of another search: a folder of an earlier version does not name its space.
+
+    Examples:
+        >>> import tempfile
+        >>> check_search(
+        ...     Search("a", {"loss": {}}, {"loss.margin": LEARNING_RATE}), Study(tempfile.mkdtemp() + "/s.db"), "."
+        ... )
+    """
+    for trial in trials.trials():
+        paths = {path for path in trial.upgrade_labels() if "." in path}
+        if trial.stage == "search" and trial.method == search.method and paths != search.space.keys():
+            there, here = (", ".join(sorted(each)) for each in (paths, search.space.keys()))
+            raise UserError(
+                f"{folder} must hold the same search, but its trials are of {there}, and --search is {here}; "
+                "choose another --out"
+            )
+
+
+def parse_search(search: Sequence[str]) -> dict[str, str | None]:
+    """Paths and their ranges, from texts such as ``"loss.alpha"`` and ``"optimizer.lr=1e-5:1e-2:log"``.
+
+    Examples:
+        >>> parse_search(["loss.alpha", "optimizer.lr=1e-5:1e-2:log"])
+        {'loss.alpha': None, 'optimizer.lr': '1e-5:1e-2:log'}
+    """
+    pairs = [each.partition("=") for each in search]
+    return {path: text if equals else None for path, equals, text in pairs}
+
+
+def resolve_space(config: Tree, ranges: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+    """The settings to search, with their ranges.
+
+    Args:
+        config: a complete configuration.
+        ranges: by path, ``"LOW:HIGH"``, ``"LOW:HIGH:log"``, or ``None`` for the range that the loss or its miner declares;
+            by default all that they declare, and learning rates.
+
+    Examples:
+        >>> from likewise import app
+        >>> config = app.configure({"data": "Glyphs", "loss": "ProxyAnchorLoss"})
+        >>> list(resolve_space(config))
+        ['loss.margin', 'loss.alpha', 'optimizer.lr', 'optimizer.lrs.loss']
+    """
+    loss = imported(config["loss"]["class_path"])
+    miner_path = ((config["loss"].get("init_args") or {}).get("miner") or {}).get("class_path")
+    miner = None if miner_path is None else imported(miner_path)
+    try:
+        declared = space_of(loss, miner) if hyperparameters(loss) else {}
+    except TypeError:
+        declared = {}  # a user's loss that declares no hyper-parameters
+    rates = {"optimizer.lr": LEARNING_RATE}
+    if _has_parameters(loss):
+        rates[LOSS_RATE_PATH] = LOSS_LEARNING_RATE
+    if ranges is None:
+        return {**declared, **rates}
+    space: dict[str, Any] = {}
+    for path, text in ranges.items():
+        if text is not None:
+            space[path] = _parse_range(path, text, whole=isinstance(_value(config, path), int))
+            with making("--search"):
+                space[path] = space_of(loss, miner, {path: space[path]})[path] if path in declared else space[path]
+                check(
+                    at_point(config, {path: space[path].start}), foreign_names(config)
+                )  # there must be such a setting
+        elif path in declared or path in rates:
+            space[path] = {**rates, **declared}[path]
+        else:
+            near = nearest(path, [*declared, *rates])
+            raise UserError(f"--search: {path} has no declared range{near}; give one: {path}=LOW:HIGH")
+    return space
+
+
+def _has_parameters(loss: Any) -> bool:
+    """Whether a loss has proxies or class weights, with a separate learning rate."""
+    return "num_classes" in needed(KINDS["loss"], loss)
+
+
+def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
+    """The values of the configuration as the first point to try, so that no search ends below its defaults.
+
+    A value that the configuration leaves open is the one that its loss or the optimizer uses.  There is no point if a
+    value is outside of the space.
+
+    Examples:
+        >>> config = {"loss": {"class_path": "likewise.losses.TripletLoss", "init_args": {"margin": 0.1}}}
+        >>> default_points(config, {"loss.margin": Range(0.0, 0.5)})
+        ({'loss.margin': 0.1},)
+        >>> default_points(config, {"loss.margin": Range(0.2, 0.5)})
+        ()
+        >>> config = {"loss": {"class_path": "likewise.losses.ContrastiveLoss", "init_args": {"positive_margin": None}}}
+        >>> default_points(config, {"loss.positive_margin": Range(0.0, 1.0)})
+        ({'loss.positive_margin': 1.0},)
+    """
+    point = {}
+    for path, setting in space.items():
+        value = _value(config, path)
+        value = _resolve_value(config, path) if value is None else value
+        if not setting.has(value):
+            return ()
+        point[path] = value
+    return (point,)
+
+
+def _resolve_value(config: Tree, path: str) -> Any:
+    """The value of a setting that a configuration leaves open; ``None`` if it is not known before training."""
+    section, *words = path.split(".")
+    if section != "loss" and path != LOSS_RATE_PATH:
+        return None
+    try:
+        part: Any = make(KINDS["loss"], config["loss"], {"num_classes": 2, "embedding_dim": 2})
+        if path == LOSS_RATE_PATH:
+            groups = parameter_groups(nn.Identity(), part, OptimizerConfig(**config["optimizer"]))
+            rates = {group.lr for group in groups}
+            return rates.pop() if len(rates) == 1 else None
+    except EXPECTED:  # needs more than a number of classes; the search begins without defaults
+        return None
+    for word in words:
+        part = getattr(part, word, None)
+    return part
+
+
+def _value(config: Tree, path: str) -> Any:
+    """The value of a setting in a configuration; ``None`` if it has none."""
+    value: Any = config
+    for word in path.split("."):
+        inside = value.get("init_args") or {} if isinstance(value, Mapping) and "class_path" in value else value
+        value = inside.get(word) if isinstance(inside, Mapping) else None
+    return value
+
+
+def _parse_range(path: str, text: str, *, whole: bool) -> Range:
+    low, _, rest = str(text).partition(":")
+    high, colon, scale = rest.partition(":")
+    try:
+        if colon and scale != "log":
+            raise ValueError(f"there is no scale {scale or 'of that name'}")
+        return Range(float(low), float(high), log=scale == "log", whole=whole)
+    except ValueError as error:
+        raise UserError(f"--search {path} must be LOW:HIGH or LOW:HIGH:log, but it is {text}: {error}") from error

@@ -1,0 +1,271 @@
+"""Run studies: a tournament of methods, the repeats of one method, or a search."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from likewise.app.configuration import check
+from likewise.app.defaults import Tree
+from likewise.app.errors import UserError, require_package
+from likewise.app.execution import Execution, Watch, run_trials
+from likewise.app.search_space import check_search, make_search, parse_search, resolve_space
+from likewise.app.study_file import StudyFile
+from likewise.app.study_io import find_presets, make_study, read_study, write_study
+from likewise.app.study_report import StudyReport, conclude_search, conclude_study
+from likewise.app.study_table import begin_study, drive_study
+from likewise.protocols import Bayesian, Study, history, is_over, plan
+from likewise.schema import SCHEMA
+
+OnStart: TypeAlias = Callable[[StudyFile, Path, Study], object]
+"""Called with the study, its folder and its table before the first training."""
+
+
+def run_study(
+    study: StudyFile | Mapping[str, Any] | str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    workers: int | None = None,
+    per_gpu: int = 1,
+    on: str | None = None,
+    minutes: float | None = None,
+    shard: tuple[int, int] | None = None,
+    allow_unfair: bool = False,
+    on_start: OnStart | None = None,
+    watch: Watch | None = None,
+    allow: Collection[str] = (),
+) -> StudyReport:
+    """Run the missing trials of a study, and rank its methods; the same call continues a study.
+
+    Args:
+        study: a YAML file, the folder of a study, a preset (``"tiny"``, ``"smoke"``), or the content of the file: a
+            `StudyFile`, or a dict with its keys, of the present schema unless it has a ``schema``.
+        folder: where results go; by default ``studies/NAME``, or the folder that was given as the study.
+        workers: number of trials at once; by default as many as fit; 0 only plans.
+        per_gpu: number of trials that share a GPU.
+        on: the address of a Ray cluster; by default processes of this machine are used.
+        minutes: time limit.
+        shard: run one part of the trials, into a separate table: its number, from 1, and the number of parts.
+        allow_unfair: rank methods that differ in more than the method.
+        on_start: called with the study, its folder and its table before the first training.
+        watch: called twice a second with the states of all trials.
+        allow: packages, modules and classes that trials may name besides the listed ones.
+
+    Raises:
+        KeyboardInterrupt: the run was interrupted; results and checkpoints are stored.
+
+    Examples:
+        >>> import tempfile
+        >>> study = {"base": {"data": "Glyphs"}, "methods": {"circle": {"loss": "CircleLoss"}}, "seeds": [0, 1]}
+        >>> report = run_study(study, tempfile.mkdtemp() + "/study", workers=0)
+        >>> report.counts["missing"], report.is_finished
+        (2, False)
+    """
+    content, place = _load(study, folder)
+    content = replace(content, allow=tuple(allow))
+    execution = Execution(workers, per_gpu, on, minutes, shard, content.allow)
+    if content.search is not None:
+        return _run_search(content, place, execution, on_start, watch)
+    if len(content.methods) > 1:
+        require_package("scipy", "study", "a comparison of methods")
+    with begin_study(place, content, shard) as trials:
+        if on_start is not None:
+            on_start(content, place, trials)
+        run_trials(place, trials, execution, metric=content.metric, watch=watch)
+        counts = trials.counts()
+        if shard is not None or (minutes is not None and counts["missing"]):
+            return StudyReport(content, place, counts, tuple(trials.results()))
+        return conclude_study(content, place, trials, allow_unfair=allow_unfair)
+
+
+def repeat(
+    config: Tree,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    seeds: int = 5,
+    name: str | None = None,
+    protocol: str | Tree = "own-validation",
+    workers: int | None = None,
+    per_gpu: int = 1,
+    on: str | None = None,
+    minutes: float | None = None,
+    shard: tuple[int, int] | None = None,
+    on_start: OnStart | None = None,
+    watch: Watch | None = None,
+    allow: Collection[str] = (),
+) -> StudyReport:
+    """Train one method with several seeds, and measure each on the test set: mean and interval.
+
+    Args:
+        config: a configuration, as `configure` returns it; its seed is the first one.
+        folder: where results go; by default ``studies/repeat-NAME``.
+        seeds: number of seeds.
+        name: of the method; by default that of its loss.
+        protocol: how classes are held out: see `likewise.protocols.PROTOCOLS`.
+        workers: number of trials at once; by default as many as fit; 0 only plans.
+        per_gpu: number of trials that share a GPU.
+        on: the address of a Ray cluster; by default processes of this machine are used.
+        minutes: time limit.
+        shard: run one part of the trials, into a separate table: its number, from 1, and the number of parts.
+        on_start: called with the study, its folder and its table before the first training.
+        watch: called twice a second with the states of all trials.
+        allow: packages, modules and classes that trials may name besides the listed ones.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise import app
+        >>> config = app.configure({"data": "Glyphs", "loss": "CircleLoss"})
+        >>> report = repeat(config, tempfile.mkdtemp() + "/repeat", seeds=3, workers=0)
+        >>> report.study.name, report.counts["missing"]
+        ('repeat-circle', 3)
+    """
+    if seeds < 1:
+        raise UserError(f"--seeds must be a whole number ≥ 1, but it is {seeds}")
+    config = check(config, allow)
+    method = name or _loss_name(config)
+    study = StudyFile(
+        f"repeat-{method}",
+        what=f"{method} with {seeds} seeds",
+        base={**config, "out": None},
+        methods={method: {}},
+        seeds=list(range(config["seed"], config["seed"] + seeds)),
+        protocol=protocol,
+        allow=tuple(allow),
+    )
+    return run_study(
+        study,
+        folder,
+        workers=workers,
+        per_gpu=per_gpu,
+        on=on,
+        minutes=minutes,
+        shard=shard,
+        on_start=on_start,
+        watch=watch,
+        allow=allow,
+    )
+
+
+def tune(
+    config: Tree,
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    rounds: int = 50,
+    how: str = "bayesian",
+    search: Sequence[str] | None = None,
+    at_once: int | None = None,
+    name: str | None = None,
+    protocol: str | Tree = "own-validation",
+    workers: int | None = None,
+    per_gpu: int = 1,
+    on: str | None = None,
+    minutes: float | None = None,
+    on_start: OnStart | None = None,
+    watch: Watch | None = None,
+    allow: Collection[str] = (),
+) -> StudyReport:
+    """Search hyper-parameters on validation classes; the test set stays sealed.
+
+    A trial is scored by its best trained epoch, never by the model before training.  The best configuration is in the
+    report, and in ``best.yaml``.  A folder holds one search: another space or method is refused, more rounds are not.
+
+    Args:
+        config: a configuration, as `configure` returns it.
+        folder: where results go; by default ``studies/tune-NAME``.
+        rounds: number of settings to try.
+        how: ``"bayesian"``, ``"grid"`` or ``"random"``.
+        search: paths to search, with their ranges if they have no declared one: ``["loss.alpha",
+            "optimizer.lr=1e-5:1e-2:log"]``; by default all that the loss and its miner declare, and learning rates.
+        at_once: number of settings that are chosen together; by default as many as run at once.
+        name: of the method; by default that of its loss.
+        protocol: how classes are held out: see `likewise.protocols.PROTOCOLS`.
+        workers: number of trials at once; by default as many as fit; 0 only plans.
+        per_gpu: number of trials that share a GPU.
+        on: the address of a Ray cluster; by default processes of this machine are used.
+        minutes: time limit.
+        on_start: called with the study, its folder and its table before the first training.
+        watch: called twice a second with the states of all trials.
+        allow: packages, modules and classes that trials may name besides the listed ones.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise import app
+        >>> config = app.configure({"data": "Glyphs", "loss": "CircleLoss"})
+        >>> report = tune(config, tempfile.mkdtemp() + "/tune", how="random", rounds=4, at_once=2, workers=0)
+        >>> report.counts["missing"], list(report.tried[0].point)
+        (2, ['loss.margin', 'loss.gamma', 'optimizer.lr'])
+    """
+    config = check(config, allow)
+    method = name or _loss_name(config)
+    ranges = None if search is None else parse_search(search)
+    options: Tree = {"space": ranges or dict.fromkeys(resolve_space(config)), "how": how, "rounds": rounds}
+    study = StudyFile(
+        f"tune-{method}",
+        base={**config, "out": None},
+        methods={method: {}},
+        seeds=[config["seed"]],
+        protocol=protocol,
+        search=options | ({} if at_once is None else {"at_once": at_once}),
+        allow=tuple(allow),
+    )
+    return run_study(
+        study,
+        folder,
+        workers=workers,
+        per_gpu=per_gpu,
+        on=on,
+        minutes=minutes,
+        on_start=on_start,
+        watch=watch,
+        allow=allow,
+    )
+
+
+def _run_search(
+    study: StudyFile, folder: Path, execution: Execution, on_start: OnStart | None, watch: Watch | None
+) -> StudyReport:
+    if execution.shard is not None:
+        raise UserError("--shard must not be given for a search: its next settings depend on all results")
+    study.trials()  # refuses settings that the protocol would overrule
+    search = make_search(study, execution)
+    if isinstance(search.how, Bayesian):
+        require_package("optuna", "study", "a Bayesian search")
+    write_study(folder, study)
+    with drive_study(folder) as trials:
+        check_search(search, trials, folder)
+        if on_start is not None:
+            on_start(study, folder, trials)
+        trials.retry()  # the plan cancels again what another fold makes useless
+        run_trials(folder, trials, execution, metric=study.metric, plan=lambda: plan(search, trials), watch=watch)
+        if is_over(search, trials):
+            return conclude_search(study, folder, trials, search)
+        return StudyReport(
+            study, folder, trials.counts(), tuple(trials.results()), tried=tuple(history(search, trials))
+        )
+
+
+def _load(
+    study: StudyFile | Mapping[str, Any] | str | os.PathLike[str], folder: str | os.PathLike[str] | None
+) -> tuple[StudyFile, Path]:
+    """The content of a study, and its folder."""
+    if isinstance(study, str) and study in find_presets() and not Path(study).exists():
+        study = find_presets()[study]
+    if isinstance(study, StudyFile):
+        content = study
+    elif isinstance(study, Mapping):
+        try:
+            content = make_study({"schema": SCHEMA, **study})
+        except UserError as error:
+            raise UserError(f"the study {error}" if str(error).startswith("must") else str(error)) from error
+    else:
+        content = read_study(study)
+        if folder is None and Path(study).is_dir():
+            folder = study
+    return content, Path("studies", content.name) if folder is None else Path(folder)
+
+
+def _loss_name(config: Tree) -> str:
+    return str(config["loss"]["class_path"]).rpartition(".")[2].removesuffix("Loss").lower()

@@ -1,0 +1,71 @@
+"""Options that commands on images and models share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from likewise.app import EmbeddingStart
+from likewise.cli.arguments import Arguments
+from likewise.cli.screen import columns
+from likewise.data import TRANSFORMS
+
+MODEL_HELP = "a model (.safetensors), a run's folder (its best), or a published network such as efficientnet_lite0"
+
+
+def add_transform_option(parser: Arguments) -> None:
+    """Add ``--transform``, for commands that take a model.
+
+    Examples:
+        >>> parser = Arguments("embed", "")
+        >>> add_transform_option(parser)
+        >>> parser.parse_args(["--transform", "glyphs"]).transform
+        'glyphs'
+    """
+    parser.add_argument(
+        "--transform",
+        metavar="NAME",
+        choices=sorted(TRANSFORMS),
+        help=f"crop and scaling of images ({', '.join(sorted(TRANSFORMS))}); by default as in the model's run",
+    )
+
+
+def add_table_options(parser: Arguments) -> None:
+    """Add ``--root``, ``--path-column`` and ``--label-column``, for commands that read a table of images.
+
+    Examples:
+        >>> parser = Arguments("embed", "")
+        >>> add_table_options(parser)
+        >>> parser.parse_args(["--path-column", "file"]).path_column
+        'file'
+    """
+    parser.add_argument("--root", metavar="FOLDER", type=Path, help="where a table's paths begin (default: its folder)")
+    parser.add_argument("--path-column", metavar="NAME", default="path", help="a table's column of paths (path)")
+    parser.add_argument("--label-column", metavar="NAME", default="label", help="its column of classes, if any (label)")
+
+
+def add_embedding_options(parser: Arguments) -> None:
+    """Add ``--batch``, ``--workers``, ``--per-gpu`` and ``--on``, for commands that embed a collection.
+
+    Examples:
+        >>> parser = Arguments("embed", "")
+        >>> add_embedding_options(parser)
+        >>> parser.parse_args(["--workers", "2"]).workers
+        2
+    """
+    parser.add_argument("--batch", metavar="N", type=int, help="images at once; by default what fits into memory")
+    parser.add_argument("--workers", metavar="N", type=int, help="embed in so many processes")
+    parser.add_argument("--per-gpu", metavar="N", type=int, default=1, help="processes that share a GPU (default: 1)")
+    parser.add_argument("--on", metavar="ADDRESS", help="embed on a running Ray cluster: auto, or host:port")
+
+
+def print_start(start: EmbeddingStart, images: str) -> None:
+    """Print what is about to be embedded.
+
+    Examples:
+        >>> print_start(EmbeddingStart("efficientnet_lite0", 72, "the transform glyphs"), "photos")
+        model      efficientnet_lite0
+        images     72 in photos
+        transform  the transform glyphs
+    """
+    rows = [("model", start.model), ("images", f"{start.images:,} in {images}"), ("transform", start.transform)]
+    print(columns(rows, indent=0))

@@ -1,0 +1,80 @@
+"""What ``likewise index`` and ``likewise serve`` print of an index."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from likewise.app import IndexResult
+from likewise.cli.screen import bold, columns, note, print_broken
+from likewise.search import Index
+
+
+def print_update(result: IndexResult, out: Path) -> None:
+    """Print what was added, replaced and removed.
+
+    Examples:
+        >>> import tempfile
+        >>> print_update(IndexResult(Index.create(tempfile.mkdtemp() + "/a.index", dim=2), 1, 2), Path("a.index"))
+        a.index: 1 image added, 2 replaced, 0 removed
+        ...
+    """
+    counts = f"{image_count(result.added)} added, {result.replaced:,} replaced, {result.removed:,} removed"
+    print_result(result, out, counts)
+
+
+def print_result(result: IndexResult, out: Path, change: str) -> None:
+    """Print what was done, what the index holds, and what to do next.
+
+    Examples:
+        >>> import tempfile
+        >>> print_result(IndexResult(Index.create(tempfile.mkdtemp() + "/a.index", dim=2)), Path("a.index"), "merged")
+        a.index: merged
+        ...
+    """
+    print_broken(result.broken, f"{out / 'broken.csv'} lists")
+    print(f"{bold(str(out))}: {change}")
+    print(columns(summarize(result.index)))
+    query = "photo.jpg" if result.example is None else os.path.relpath(result.example)
+    print(f"next: likewise search {shlex.quote(str(out))} {shlex.quote(query)} --sheet found.png")
+    print(f"      likewise serve {shlex.quote(str(out))}")
+
+
+def image_count(count: int) -> str:
+    """A number of images in words.
+
+    Examples:
+        >>> image_count(1), image_count(2000)
+        ('1 image', '2,000 images')
+    """
+    return f"{count:,} image{'s' * (count != 1)}"
+
+
+def summarize(index: Index) -> list[tuple[str, str]]:
+    """What an index holds and what was measured, in words.
+
+    Examples:
+        >>> import tempfile
+        >>> summarize(Index.create(tempfile.mkdtemp() + "/a.index", dim=2))[0]
+        ('images', '0, vectors of 2 numbers')
+    """
+    size = sum(each.bytes for each in index.card.files.values())
+    rows = [("images", f"{len(index):,}, vectors of {index.dim:,} numbers")]
+    if index.fields:
+        rows.append(("metadata", ", ".join(index.fields)))
+    storage = f"{index.storage}, {size / 1e6:,.1f} MB in all"
+    loss, near = index.loss, index.near
+    if loss is not None:
+        storage += f"; finds {loss.recall:.1%} of the ten nearest that float32 finds, measured with {loss.queries}"
+    rows.append(("storage", storage))
+    if near is None:
+        rows.append(("search", "exact: every image is compared"))
+    else:
+        name = {"hnsw": "HNSW", "ivfpq": "IVF-PQ"}[near.kind]
+        recall = near.recall or 0.0
+        measured = f"finds {recall:.1%} of the ten nearest, {near.faster or 0.0:.0f} times as fast as exact search"
+        rows.append(("search", f"{name}: {measured}, measured with {near.queries} queries"))
+        if recall < 0.95:
+            note(f"{name} misses {1 - recall:.0%} of the nearest here: --exact on a search finds them all")
+    return rows

@@ -1,0 +1,55 @@
+"""Options of the commands about studies: where trials run, and how long."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from likewise.app import UserError
+from likewise.cli.arguments import Arguments
+
+
+def add_execution_options(options: Arguments, *, shards: bool = True) -> None:
+    """Add the options that `read_execution` reads.
+
+    Examples:
+        >>> options = Arguments("study run", "Run trials.")
+        >>> add_execution_options(options)
+        >>> read_execution(options.parse_args(["--workers", "2"]))["workers"]
+        2
+    """
+    options.add_argument(
+        "--workers", metavar="N", type=int, help="trials at once (default: as many as fit); 0: only plan"
+    )
+    options.add_argument("--per-gpu", metavar="N", type=int, default=1, help="trials that share a GPU (default: 1)")
+    options.add_argument("--on", metavar="ADDRESS", help="a Ray cluster that runs: auto, or host:port")
+    options.add_argument("--minutes", metavar="M", type=float, help="stop after so many; the same command continues")
+    options.add_argument(
+        "--allow",
+        metavar="PACKAGE",
+        action="append",
+        default=[],
+        help="import this package if a trial names its classes",
+    )
+    if shards:
+        options.add_argument("--shard", metavar="I/N", help="run this part of the trials, into a separate table")
+
+
+def read_execution(options: Namespace) -> dict[str, Any]:
+    """The arguments of `likewise.app.run_study` that say where trials run.
+
+    Examples:
+        >>> options = Namespace(workers=None, per_gpu=1, on=None, minutes=None, shard="2/3")
+        >>> read_execution(options)["shard"]
+        (2, 3)
+    """
+    arguments: dict[str, Any] = {name: getattr(options, name) for name in ("workers", "per_gpu", "on", "minutes")}
+    arguments["allow"] = tuple(getattr(options, "allow", ()))
+    if not hasattr(options, "shard"):
+        return arguments
+    if options.shard is None:
+        return {**arguments, "shard": None}
+    number, _, count = options.shard.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise UserError(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {options.shard}")
+    return {**arguments, "shard": (int(number), int(count))}

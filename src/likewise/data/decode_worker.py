@@ -1,0 +1,72 @@
+"""A process that decodes images for another one: ``python -P decode_worker.py BYTES``, with a limit on its memory.
+
+It imports Pillow and ``decode.py`` alone, so that it starts in a fraction of a second.  A request is a line of JSON
+(``size``, ``name``, ``formats``, ``pixels``) and the bytes of a file; an answer is a line of JSON and RGB bytes, or an error.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any, BinaryIO
+
+RETIRES = 4_000_000
+"""A process that decoded so many pixels ends after its answer: its memory goes back to the system."""
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    decoder = _load_decoder()
+    if len(sys.argv) > 1:
+        _limit_memory(int(sys.argv[1]))
+    warnings.simplefilter("ignore")
+    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    while line := requests.readline():
+        request = json.loads(line)
+        if _answer(decoder, request, requests.read(request["size"]), answers) > RETIRES:
+            return
+
+
+def _answer(decoder: ModuleType, request: dict[str, Any], data: bytes, answers: BinaryIO) -> int:
+    """Answer one request; how many pixels it had."""
+    answer: dict[str, Any]
+    pixels, content = 0, b""
+    try:
+        image = decoder.decode(data, name=request["name"], formats=request["formats"], pixels=request["pixels"])
+        content, pixels = image.tobytes(), image.width * image.height
+        answer = {"width": image.width, "height": image.height, "size": len(content)}
+    except decoder.BrokenImage as broken:
+        answer = {"error": broken.reason, "large": isinstance(broken, decoder.TooLarge)}
+    except MemoryError:
+        answer, pixels = {"error": "it takes more memory than an image may", "large": True}, RETIRES + 1
+    answers.write(json.dumps({"last": pixels > RETIRES, **answer}).encode() + b"\n")
+    answers.write(content)
+    answers.flush()
+    return pixels
+
+
+def _load_decoder() -> ModuleType:
+    """``decode.py`` without its package, which would import torch."""
+    spec = importlib.util.spec_from_file_location("likewise_decode", Path(__file__).with_name("decode.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _limit_memory(limit: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on this system: time is limited all the same
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A batch sampler for images with several labels each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from torch import Tensor
+
+from likewise.data.chance import Array, Chance, Deck, whole_number
+from likewise.data.samplers import ResumableSampler, checksum, divisible, enough_classes
+
+
+class MultiLabelSampler(ResumableSampler):
+    """Some labels, and as many images that have each: ``classes`` x ``per_class``, label by label.
+
+    An image has several labels, so it may be drawn for any of them; it is in a batch once, unless the labels of the batch
+    have too few images.  A label with fewer than two images is never drawn.
+
+    Args:
+        tags: which image has which label, ``(n, C)`` booleans.
+        classes: the number of different labels of a batch.
+        per_class: the number of images drawn for each label.
+        steps: batches in an epoch; by default as many as there are images for.
+        seed: of all choices.
+        rank: which share of each batch this process takes: the images of whole labels.
+        world_size: the number of processes that share each batch.
+
+    Examples:
+        >>> import torch
+        >>> tags = torch.tensor([[1, 0, 1], [1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1]]).bool()
+        >>> batch = next(iter(MultiLabelSampler(tags, classes=2, per_class=2)))
+        >>> len(set(batch))
+        4
+    """
+
+    def __init__(
+        self,
+        tags: Tensor | Array,
+        *,
+        classes: int = 32,
+        per_class: int = 4,
+        steps: int | None = None,
+        seed: int = 0,
+        rank: int = 0,
+        world_size: int = 1,
+    ):
+        marked = tags.detach().cpu().numpy() if isinstance(tags, Tensor) else np.asarray(tags)
+        if marked.ndim != 2 or marked.dtype != np.bool_ or not len(marked):
+            raise TypeError(
+                f"tags must be booleans of shape (n, C), but they are {marked.dtype} of shape {marked.shape}"
+            )
+        self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
+        super().__init__(
+            np.unique(marked, axis=0, return_inverse=True)[1].reshape(-1),
+            batch_size=classes * per_class,
+            settings={"classes": self.classes, "per_class": self.per_class, "tags": checksum(marked)},
+            steps=steps,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+        )
+        self._images = [images for images in map(np.flatnonzero, marked.T) if len(images) > 1]
+        enough_classes(classes, len(self._images), "with two images or more")
+        divisible("classes", classes, "world_size", world_size)
+
+    def _batches(self, chance: Chance) -> Iterator[list[int]]:
+        decks = [Deck(images, chance) for images in self._images]
+        labels = Deck(np.arange(len(decks)), chance)
+        while True:
+            batch: list[int] = []
+            for label in labels.deal(self.classes):
+                batch += self._draw(decks[label], len(self._images[label]), set(batch))
+            yield batch
+
+    def _draw(self, deck: Deck, size: int, taken: set[int]) -> list[int]:
+        """Images of one label, those first that the batch does not have yet."""
+        seen: list[int] = []
+        fresh: list[int] = []
+        while len(fresh) < self.per_class and len(seen) < 2 * size:
+            (image,) = deck.deal(1)
+            seen.append(image)
+            if image not in taken and image not in fresh:
+                fresh.append(image)
+        return (fresh + seen + seen * self.per_class)[: self.per_class]

@@ -1,0 +1,188 @@
+"""The sentences of a run's report: the title, the verdict, how training ended, and the seal of the test set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from likewise.metrics import Interval
+from likewise.report.part import Scores
+from likewise.report.record import Record, Row
+from likewise.report.view import View
+from likewise.report.words import between, duration, many, percent, short
+
+
+def title_of(record: Record) -> str:
+    """A title of what the run was: its loss, its trunk and its data; the folder's name where nothing is known.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> description = {"loss": "RAWLoss(alpha=2.0)", "data": {"train": {"name": "Glyphs"}}}
+        >>> title_of(Record(Path("runs/one"), description, [], [], [], []))
+        'RAWLoss on Glyphs'
+        >>> title_of(Record(Path("runs/one"), {}, [], [], [], []))
+        'one'
+    """
+    description = record.description
+    loss = re.match(r"[\w.]+", str(description.get("loss") or ""))
+    data = _inside(description, "data", "train", "name")
+    if loss is None or data is None:
+        return record.folder.resolve().name
+    trunk = _inside(description, "config", "model", "trunk")
+    return " ".join([loss[0], *([f"with {trunk}"] if isinstance(trunk, str) else []), f"on {data}"])
+
+
+def _inside(value: object, *keys: str) -> object:
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def verdict_of(record: Record, lead: View | None, baselines: Mapping[str, Scores]) -> str:
+    """The verdict in one or two sentences.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> verdict_of(Record(Path("one"), {}, [], [], [], []), None, {})
+        'Nothing has been measured yet.'
+    """
+    if lead is None:
+        best = record.best
+        if best is None or not isinstance(best.get("R@1"), int | float):
+            return "Nothing has been measured yet."
+        return (
+            f"On validation, R@1 is {percent(best['R@1'])}% and MAP@R is {percent(best.get('MAP@R'))}% "
+            f"at the best epoch, {short(float(best['epoch']))}; no part was embedded for this report."
+        )
+    if lead.measured is None:
+        return f"No query of {lead.part.name} has another image of its class, so there is nothing to find."
+    score = lead.measured.scores["R@1"]
+    interval = between(score)
+    queries = many(len(lead.measured.rows), "query", "queries")
+    text = f"On {lead.part.name}, the nearest neighbor is of the right class for {percent(score)}% of {queries}"
+    text += f" (95% interval {interval})" if interval else ""
+    rivals = {name: _number(scores["R@1"]) for name, scores in baselines.items() if "R@1" in scores}
+    if rivals:
+        name = max(rivals, key=lambda each: rivals[each])
+        gap = 100.0 * (score.mean - rivals[name])
+        text += f", {abs(gap):.1f} points {'above' if gap >= 0.0 else 'below'} {name}"
+    return text + "."
+
+
+def _number(value: float | Interval) -> float:
+    return value.mean if isinstance(value, Interval) else value
+
+
+@dataclass(frozen=True)
+class End:
+    """How training ended.
+
+    Args:
+        text: in a sentence.
+        tone: ``"good"``, ``"plain"`` or ``"bad"``.
+
+    Examples:
+        >>> End("Training ended.", "good").tone
+        'good'
+    """
+
+    text: str
+    tone: str
+
+
+def end_of(record: Record) -> End:
+    """How training ended, from the last line of its kind.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> ended = {"kind": "end", "epoch": 3.0, "step": 90, "reason": "finished", "seconds": 75.0}
+        >>> end_of(Record(Path("one"), {}, [ended], [], [], [])).text
+        'Training finished after 3 epochs, 90 steps, 1 min 15 s.'
+    """
+    end = record.end
+    if end is None:
+        if not record.metrics:
+            return End("There is no record of any training.", "plain")
+        last = record.metrics[-1]
+        return End(f"Training has not ended: the record goes to epoch {_epoch(last)}.", "bad")
+    reason = str(end.get("reason", ""))
+    took = [_epochs(end)]
+    took += [many(int(end["step"]), "step")] if isinstance(end.get("step"), int) else []
+    took += [duration(float(end["seconds"]))] if isinstance(end.get("seconds"), int | float) else []
+    sentence = {
+        "finished": "Training finished",
+        "early stopping": "Training stopped early, as validation no longer improved,",
+        "collapsed": "Training was stopped because the embeddings collapsed,",
+        "not finite": "Training was stopped because the loss was not finite,",
+    }.get(reason, f"Training ended ({reason})")
+    message = str(end.get("message") or "") if reason not in ("finished", "early stopping") else ""
+    tone = "good" if reason in ("finished", "early stopping") else "bad"
+    return End(f"{sentence} after {', '.join(took)}.{' ' + message if message else ''}", tone)
+
+
+def _epoch(row: Row) -> str:
+    epoch = row.get("epoch")
+    return short(float(epoch)) if isinstance(epoch, int | float) else "?"
+
+
+def _epochs(row: Row) -> str:
+    text = _epoch(row)
+    return f"{text} epoch" if text == "1" else f"{text} epochs"
+
+
+@dataclass(frozen=True)
+class Seal:
+    """How often the test set was opened.
+
+    Args:
+        short: in two or three words.
+        text: in a sentence.
+        tone: ``"good"``, ``"plain"`` or ``"bad"``.
+        warnings: what a reader must know.
+
+    Examples:
+        >>> Seal("never opened", "The test set was never opened.", "good").warnings
+        []
+    """
+
+    short: str
+    text: str
+    tone: str
+    warnings: list[str] = field(default_factory=list)
+
+
+def seal_of(record: Record, shown: Sequence[str]) -> Seal:
+    """How often the test set was opened, and whether that was before training had ended.
+
+    Args:
+        record: what the run wrote.
+        shown: the names of the parts that the report shows.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> opened = {"opened": "2026-03-01T14:05:09+00:00", "why": "to look", "finished": False}
+        >>> seal = seal_of(Record(Path("one"), {}, [], [opened], [], []), [])
+        >>> seal.short, seal.warnings
+        ('opened once', ['The test set was opened once before training had ended: what was seen may have guided it.'])
+    """
+    openings = record.openings
+    early = sum(1 for each in openings if not each.get("finished"))
+    warnings = []
+    if early:
+        warnings.append(
+            f"The test set was opened {_times(early)} before training had ended: what was seen may have guided it."
+        )
+    if not openings:
+        if any(name.lower().startswith("test") for name in shown):
+            warnings.append("This report shows a test part, but no opening of the test set is on record.")
+        return Seal("never opened", "The test set was never opened.", "bad" if warnings else "good", warnings)
+    if len(openings) > 1:
+        text = f"The test set was opened {_times(len(openings))}: numbers that were chosen among several are too high."
+        return Seal(f"opened {_times(len(openings))}", text, "bad" if early else "plain", warnings)
+    text = "The test set was opened once" + ("." if early else ", after training had ended.")
+    return Seal("opened once", text, "bad" if early else "good", warnings)
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")

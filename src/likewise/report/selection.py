@@ -1,0 +1,87 @@
+"""Select the queries and the points that are shown, by their scores and by a seed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from likewise.report.part import Part
+
+
+def shown_queries(
+    part: Part, rows: Tensor, quality: Tensor, margin: Tensor, *, most: int, seed: int
+) -> dict[str, list[int]]:
+    """Rows of the best, the worst and of random queries, at most one of a class in each.
+
+    Best and worst are by quality, and among equals by margin.
+
+    Args:
+        part: the data.
+        rows: the queries that have a positive, ``(m,)``.
+        quality: how well each did, ``(m,)``.
+        margin: see `likewise.report.neighbors.Neighbors`, ``(m,)``.
+        most: how many of each kind.
+        seed: of the random ones.
+
+    Examples:
+        >>> import torch
+        >>> part = Part("test", torch.eye(4), torch.tensor([0, 0, 1, 1]), ["a", "b"], lambda i: None)
+        >>> quality = torch.tensor([1.0, 0.5, 0.0, 1.0])
+        >>> found = shown_queries(part, torch.arange(4), quality, torch.tensor([0.1, 0.0, -0.2, 0.3]), most=2, seed=0)
+        >>> found["best"], found["worst"]
+        ([3, 0], [2, 1])
+    """
+    margin = margin.nan_to_num(neginf=-9.0)
+    by_margin = margin.argsort(stable=True)
+    upward = by_margin[quality[by_margin].argsort(stable=True)]
+    chance = torch.Generator("cpu").manual_seed(seed)
+    shuffled = torch.randperm(len(rows), generator=chance)
+    orders = {"best": upward.flip(0), "worst": upward, "random": shuffled}
+    return {kind: _one_of_a_class(part, rows[order], most) for kind, order in orders.items()}
+
+
+def _one_of_a_class(part: Part, rows: Tensor, most: int) -> list[int]:
+    seen: set[int] = set()
+    chosen: list[int] = []
+    for row in rows.tolist():
+        label = int(part.labels[row])
+        if label not in seen:
+            seen.add(label)
+            chosen.append(row)
+        if len(chosen) == most:
+            break
+    return chosen
+
+
+AT_LEAST = 20
+"""Images of a class that are shown together on the map, so that a class is seen as a group and not as a dot."""
+
+
+def shown_points(labels: Tensor, most: int, seed: int) -> Tensor:
+    """Rows for the map, in ascending order: all of them, or as many classes as fit, each with many of its images.
+
+    Thousands of classes with one dot each would show nothing.
+
+    Examples:
+        >>> import torch
+        >>> shown_points(torch.tensor([0, 0, 1, 1]), 10, 0)
+        tensor([0, 1, 2, 3])
+        >>> rows = shown_points(torch.arange(1000) // 10, 200, 0)
+        >>> len(rows), len(set((rows // 10).tolist()))
+        (200, 20)
+    """
+    if len(labels) <= most:
+        return torch.arange(len(labels))
+    chance = torch.Generator("cpu").manual_seed(seed)
+    classes = torch.unique(labels)
+    allowed = max(AT_LEAST, -(-most // len(classes)))
+    order = torch.randperm(len(labels), generator=chance)
+    # the place of each image among the shuffled ones of its class
+    by_class = labels[order].argsort(stable=True)
+    sizes = torch.unique(labels, return_counts=True)[1]
+    place = torch.arange(len(labels)) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
+    rows = order[by_class[place < allowed]]
+    # whole classes in a random order, until it is full
+    turn = torch.empty(int(classes.max()) + 1, dtype=torch.int64)
+    turn[classes] = torch.randperm(len(classes), generator=chance)
+    return rows[turn[labels[rows]].argsort(stable=True)][:most].sort().values

@@ -1,0 +1,295 @@
+"""Images in batches to vectors: the transform of evaluation, views that are averaged, and the decode-and-embed loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch import Tensor
+
+from likewise.data import TRANSFORMS, Augment, BrokenImage, CenterCrop, Draw, Shape, decode, free_memory, to_rgb
+from likewise.formula import one_of
+from likewise.trunks import Embedder, Preprocessing
+
+LARGEST, LARGEST_ON_HOST = 512, 16
+"""Images in a batch, at most; on the CPU larger ones only move more memory."""
+
+RATIO = 3.0
+"""How long an image may be; the same as in training."""
+
+CORNER = 7 / 8
+"""The side of a corner crop, as a share of the image's, where the model is shown the whole image."""
+
+Picture: TypeAlias = str | os.PathLike[str] | bytes | Image.Image
+"""An image: its file, the file's bytes, or pixels."""
+
+Extra = TypeVar("Extra")
+
+
+@dataclass(frozen=True)
+class EvalTransform:
+    """The transform of images in evaluation.
+
+    Args:
+        name: in words.
+        cache: the length of the shorter side to which they are shrunk first, as they are for training.
+        augment: crop and scaling.
+
+    Examples:
+        >>> EvalTransform("the whole image", 32, TRANSFORMS["glyphs"].test).augment.shape
+        (32, 32)
+    """
+
+    name: str
+    cache: int
+    augment: Augment
+
+    @property
+    def shape(self) -> Shape:
+        """What an image is shrunk to."""
+        return Shape(self.cache, RATIO)
+
+
+def eval_transform(model: Embedder, name: str | None) -> EvalTransform:
+    """The transform of a model in evaluation: a named one, or the one that its card implies.
+
+    Args:
+        model: the network.
+        name: the name of a transform; ``None``: as the model's card says.
+
+    Examples:
+        >>> eval_transform(Embedder("convnet", 8), None).name
+        "shorter side 37, the middle 32 x 32, as the model's card says"
+        >>> eval_transform(Embedder("convnet", 8), "glyphs").name
+        'the transform glyphs'
+    """
+    expects: Preprocessing | None = model.preprocessing
+    if name is not None:
+        one_of("transform", name, TRANSFORMS)
+        preset = TRANSFORMS[name] if expects is None else TRANSFORMS[name].using(expects)
+        return EvalTransform(f"the transform {name}", preset.cache, preset.test)
+    if expects is None:
+        raise ValueError(
+            f"transform must be one of {', '.join(sorted(TRANSFORMS))} for a model whose card does not say"
+        )
+    side, size = round(expects.size * 8 / 7), expects.size  # 256 for 224, as is usual
+    augment = Augment(size, CenterCrop(size), resize=side, normalize=expects)
+    return EvalTransform(f"shorter side {side}, the middle {size} x {size}, as the model's card says", side, augment)
+
+
+@dataclass(frozen=True)
+class Views:
+    """Which views of an image are averaged.
+
+    Args:
+        flips: the mirrored image, too.
+        crops: 1 for what the model is shown otherwise, 5 for that and the four corners.
+
+    Examples:
+        >>> Views(flips=True, crops=5).count
+        10
+    """
+
+    flips: bool = False
+    crops: int = 1
+
+    def __post_init__(self) -> None:
+        if self.crops not in (1, 5) or isinstance(self.crops, bool):
+            raise ValueError(f"crops must be 1 or 5, but it is {self.crops!r}")
+
+    @property
+    def count(self) -> int:
+        """How often the network looks at an image."""
+        return self.crops * (1 + self.flips)
+
+    def of(self, middle: Tensor, sizes: Tensor) -> Iterator[Draw]:
+        """What to draw, view by view.
+
+        Args:
+            middle: the boxes that are shown otherwise: top, left, height and width, ``(n, 4)``.
+            sizes: heights and widths of the images, ``(n, 2)``.
+        """
+        for boxes in [middle] if self.crops == 1 else [middle, *_corners(middle, sizes)]:
+            for flip in (False, True) if self.flips else (False,):
+                yield Draw(boxes, torch.full((len(boxes),), flip))
+
+
+def _corners(middle: Tensor, sizes: Tensor) -> Iterator[Tensor]:
+    """Boxes as large as the middle ones in the corners; somewhat smaller where those are the whole image."""
+    whole = (middle[:, 2:] >= sizes.double()).all(dim=1, keepdim=True)
+    sides = torch.where(whole, middle[:, 2:] * CORNER, middle[:, 2:]).round().clamp_min(1.0)
+    rest = (sizes.double() - sides).clamp_min(0.0)
+    for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        yield torch.cat([rest[:, :1] * down, rest[:, 1:] * right, sides], dim=1)
+
+
+@dataclass
+class Embedding:
+    """A model with batches that become smaller when memory runs out.
+
+    Args:
+        model: in evaluation mode, on the device.
+        device: where it is.
+        transform: crop and scaling.
+        batch: images at once.
+        views: which views are averaged.
+
+    Examples:
+        >>> model = Embedder("convnet", 8).eval()
+        >>> embedding = Embedding(model, torch.device("cpu"), eval_transform(model, "glyphs"), 2)
+        >>> embedding([np.zeros((32, 32, 3), np.uint8)] * 3).shape
+        (3, 8)
+    """
+
+    model: Embedder
+    device: torch.device
+    transform: EvalTransform
+    batch: int
+    views: Views = Views()
+
+    def __post_init__(self) -> None:
+        if self.device.type == "cpu":  # depthwise convolutions take half the time so
+            self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def __call__(self, images: list[Any]) -> NDArray[np.float32]:
+        """Embed images that were decoded and shrunk."""
+        vectors = []
+        while images:
+            some = images[: self.batch]
+            try:
+                vectors.append(self._embed(some))
+            except (torch.OutOfMemoryError, MemoryError):
+                if self.batch == 1:
+                    raise
+                self.batch = max(1, min(self.batch, len(some)) // 2)
+                if self.device.type == "cuda":
+                    torch.cuda.empty_cache()
+                continue
+            images = images[len(some) :]
+        return np.concatenate(vectors)
+
+    def _embed(self, images: list[Any]) -> NDArray[np.float32]:
+        augment = self.transform.augment
+        sizes = torch.tensor([image.shape[:2] for image in images], dtype=torch.int64)
+        middle = augment.draw(sizes, torch.Generator()).boxes
+        total: Tensor | None = None
+        with torch.inference_mode():
+            for draw in self.views.of(middle, sizes):
+                batch = augment.apply(images, draw).to(self.device)
+                if self.device.type == "cpu":
+                    batch = batch.contiguous(memory_format=torch.channels_last)
+                vectors = self.model(batch).float()
+                total = vectors if total is None else total + vectors
+        assert total is not None
+        if self.views.count > 1:
+            total = total / self.views.count
+            if self.model.normalize:
+                total = total / torch.linalg.vector_norm(total, dim=1, keepdim=True).clamp_min(1e-12)
+        array: NDArray[np.float32] = total.cpu().numpy()
+        return array
+
+
+def batch_for(transform: EvalTransform, device: torch.device) -> int:
+    """The number of images that fit into memory: a network's maps take some hundred times the bytes of its input.
+
+    Examples:
+        >>> 1 <= batch_for(
+        ...     EvalTransform("whole", 32, TRANSFORMS["glyphs"].test), torch.device("cpu")
+        ... ) <= LARGEST_ON_HOST
+        True
+    """
+    height, width = transform.augment.shape
+    image = 3 * 4 * height * width * 200
+    free = free_memory(device)
+    return (
+        LARGEST
+        if free is None
+        else int(max(1, min(LARGEST if device.type == "cuda" else LARGEST_ON_HOST, free // 4 // image)))
+    )
+
+
+def pixels(picture: Picture) -> Image.Image:
+    """An image as upright RGB, from a file, bytes of a file, or a PIL image.
+
+    Examples:
+        >>> pixels(Image.new("L", (3, 2))).mode
+        'RGB'
+    """
+    if isinstance(picture, Image.Image):
+        return to_rgb(picture)
+    if isinstance(picture, str | os.PathLike | bytes):
+        return decode(picture)
+    raise TypeError(f"an image must be a path, bytes or a PIL image, but it is a {type(picture).__name__}")
+
+
+@dataclass(frozen=True)
+class EmbeddedBatch(Generic[Extra]):
+    """A batch of images after decoding and embedding.
+
+    Args:
+        count: how many images were read, broken ones included.
+        rows: the positions of the images that could be read.
+        vectors: their embeddings ``(len(rows), dim)``.
+        extras: what was computed from each of them.
+        broken: the positions of the others, and why.
+
+    Examples:
+        >>> EmbeddedBatch(
+        ...     1, [], np.zeros((0, 8), np.float32), [], [(0, BrokenImage("a.png", "the file is empty"))]
+        ... ).count
+        1
+    """
+
+    count: int
+    rows: list[int]
+    vectors: NDArray[np.float32]
+    extras: list[Extra]
+    broken: list[tuple[int, BrokenImage]]
+
+
+def embed_batches(
+    embedding: Embedding, images: Sequence[Picture], extra: Callable[[Image.Image], Extra], pool: ThreadPoolExecutor
+) -> Iterator[EmbeddedBatch[Extra]]:
+    """Decode and embed images batch by batch; the next batch is decoded while this one is embedded.
+
+    Args:
+        embedding: the model.
+        images: files, bytes of files, or PIL images.
+        extra: computes something else from each decoded image, such as a thumbnail.
+        pool: the threads that decode.
+
+    Examples:
+        >>> model = Embedder("convnet", 8).eval()
+        >>> embedding = Embedding(model, torch.device("cpu"), eval_transform(model, "glyphs"), 2)
+        >>> with ThreadPoolExecutor(1) as pool:
+        ...     images = [Image.new("L", (9, 9))] * 3
+        ...     [(each.rows, each.extras) for each in embed_batches(embedding, images, lambda image: image.mode, pool)]
+        [([0, 1], ['RGB', 'RGB']), ([2], ['RGB'])]
+    """
+    shape, size = embedding.transform.shape, embedding.batch
+
+    def read(image: Picture) -> tuple[NDArray[np.uint8], Extra] | BrokenImage:
+        try:
+            decoded = pixels(image)
+            return shape.of(decoded), extra(decoded)
+        except BrokenImage as broken:
+            return broken
+
+    def submit(first: int) -> list[Future[tuple[NDArray[np.uint8], Extra] | BrokenImage]]:
+        return [pool.submit(read, image) for image in images[first : first + size]]
+
+    waiting = submit(0)
+    for first in range(0, len(images), size):
+        now, waiting = waiting, submit(first + size)
+        results = [(first + place, each.result()) for place, each in enumerate(now)]
+        good = [(row, *each) for row, each in results if not isinstance(each, BrokenImage)]
+        vectors = embedding([image for _, image, _ in good]) if good else np.zeros((0, embedding.model.dim), np.float32)
+        broken = [(row, each) for row, each in results if isinstance(each, BrokenImage)]
+        yield EmbeddedBatch(len(now), [row for row, *_ in good], vectors, [each for *_, each in good], broken)
