@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from likewise.engines.chunked import plan_rows, settle_mining
-from likewise.engines.dense import dense_masks
+from likewise.engines.chunked import plan_rows, settle, settle_mining
+from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positives import can_synchronize, find_candidates, find_positive_index
 from likewise.engines.recompute import RowChunks
-from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues, Triplets
+from likewise.engines.schedule import compute_folds
+from likewise.formula import (
+    Formula,
+    Masks,
+    PairBatch,
+    PositiveIndex,
+    RowChunk,
+    RowStatistics,
+    Term,
+    TermValues,
+    Triplets,
+    evaluate,
+)
 
 Evaluate = Callable[[Term, PairBatch], TermValues]
 
@@ -69,6 +81,22 @@ class WholeRows:
         """A formula on another batch."""
         assert self._evaluate is not None
         return self._evaluate(term, batch)
+
+    def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
+        """A function that computes formulas with one number per anchor from rows and their masks, without gradient."""
+        self.prepare()
+        with torch.no_grad():
+            settled = settle(formulas, self.batch)
+
+        def of_rows(chunk: RowChunk, positive: Tensor, negative: Tensor) -> list[Tensor]:
+            with torch.no_grad():
+                batch = chunk.batch.under(Masks(positive, negative))
+                known = compute_folds(list(formulas), DenseEngine(batch), batch, cut_rows(settled, chunk.rows))
+                rows = chunk.similarities.new_empty(len(positive))
+                numbers = [torch.as_tensor(evaluate(each, known), device=rows.device) for each in formulas]
+                return [number.expand_as(rows) for number in numbers]
+
+        return of_rows
 
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
         """The positions of each anchor's positives."""
