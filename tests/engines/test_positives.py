@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from likewise import engines
 from likewise.engines import ChunkedEngine, DenseEngine, run
 from likewise.engines.chunked import plan_rows
-from likewise.engines.dispatch import make_engine
 from likewise.engines.indexed import IndexedMatrix
 from likewise.engines.positives import find_positive_index
 from likewise.formula import (
@@ -168,7 +167,7 @@ def test_these_are_different_ways() -> None:
     assert find_positive_index(known, large=False) is not None
     assert find_positive_index(unknown, large=False) is None
     assert len(plan_rows(known)) == 3
-    kinds = [type(make_engine(known, backend)) for backend in ("dense", "chunked", "auto")]
+    kinds = [type(DISPATCH.make_engine(known, DISPATCH.choose(known, backend))) for backend in ("dense", "chunked", "auto")]
     assert kinds == [DenseEngine, ChunkedEngine, IndexedMatrix]
 
 

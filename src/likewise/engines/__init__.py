@@ -6,7 +6,8 @@ backward pass (chunked), or in generated Triton kernels.  `likewise.engines.disp
 
 from likewise.engines.chunked import ChunkedEngine
 from likewise.engines.dense import DenseEngine, dense_masks
-from likewise.engines.dispatch import BACKENDS, choose, evaluate_declaration, map_rows, run
+from likewise.engines.dispatch import BACKENDS, choose
+from likewise.engines.evaluation import evaluate_declaration, map_rows, run
 from likewise.engines.schedule import Engine
 
 __all__ = [

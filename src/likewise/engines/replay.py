@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
-from likewise.engines.dispatch import KERNELS_IN_GRAPH, Plan, choose_in_graph
+from likewise.engines.dispatch import KERNELS_IN_GRAPH, EngineKind, choose_in_graph
 from likewise.formula import as_similarity, can_read_values, has_similarity_hook, sort_declaration
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
@@ -101,7 +101,7 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
     return m * (m if references is None or not references.ndim else references.shape[0])
 
 
-def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
+def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | None:
     """The engine that is captured; ``None`` if the batch is too large for a graph."""
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
     # small batches need no look at the declaration; up to its limit, a table of proxies is faster as a whole
@@ -110,9 +110,12 @@ def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
-        if choose_in_graph(loss.declarations(), similarity, getattr(loss, "miner", None), dtype, pairs) is Plan.TRITON:
-            return Plan.TRITON
-    return Plan.DENSE if pairs < graphs.UP_TO else None
+        if (
+            choose_in_graph(loss.declarations(), similarity, getattr(loss, "miner", None), dtype, pairs)
+            is EngineKind.TRITON
+        ):
+            return EngineKind.TRITON
+    return EngineKind.DENSE if pairs < graphs.UP_TO else None
 
 
 def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
@@ -123,8 +126,8 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
         like: the arguments of a call.
         names: the loss's parameters and buffers, which come after the arguments.
     """
-    plan = _choose(loss, like)
-    if plan is None:
+    kind = _choose(loss, like)
+    if kind is None:
         return None
     there = tuple([each is not None for each in like])
     proxies = getattr(loss, "proxies", None)
@@ -132,7 +135,7 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
         return None
     if _reads_pair_numbers(loss):  # of a function that may read another tensor at the next call
         return None
-    module = _Forward(_snapshot(loss, plan))
+    module = _Forward(_snapshot(loss, kind))
 
     def compute(*tensors: Tensor) -> Tensor:
         some = iter(tensors)
@@ -159,16 +162,16 @@ def _reads_pair_numbers(loss: Any) -> bool:
     return any(term.reads_pair_numbers for each in loss.declarations() for term in sort_declaration(each)[0])
 
 
-def _snapshot(loss: Any, plan: Plan) -> Any:
+def _snapshot(loss: Any, kind: EngineKind) -> Any:
     """A copy that shares no attribute, holds no parameter and runs on one engine."""
     other = copy.copy(loss)
     own = vars(other)
     for name in own:
         if name not in _OF_TORCH:
             own[name] = copy.deepcopy(own[name])
-    for kind in ("_parameters", "_buffers"):
-        own[kind] = {name: None if each is None else torch.empty(0) for name, each in own[kind].items()}
-    other.backend = plan.value
+    for store in ("_parameters", "_buffers"):
+        own[store] = {name: None if each is None else torch.empty(0) for name, each in own[store].items()}
+    other.backend = kind.value
     return other
 
 
