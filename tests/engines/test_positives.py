@@ -167,7 +167,9 @@ def test_these_are_different_ways() -> None:
     assert find_positive_index(known, large=False) is not None
     assert find_positive_index(unknown, large=False) is None
     assert len(plan_rows(known)) == 3
-    kinds = [type(DISPATCH.make_engine(known, DISPATCH.choose(known, backend))) for backend in ("dense", "chunked", "auto")]
+    kinds = [
+        type(DISPATCH.make_engine(known, DISPATCH.choose(known, backend))) for backend in ("dense", "chunked", "auto")
+    ]
     assert kinds == [DenseEngine, ChunkedEngine, IndexedMatrix]
 
 

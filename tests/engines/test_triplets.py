@@ -348,7 +348,7 @@ def test_a_rule_as_folds_is_the_rule_by_index(miner: TripletMiner, make: Callabl
     """The declaration under the rule, executed as plain folds, whatever the dispatcher would do."""
     term, embeddings = make().declare(), embed(len(FEW))
     batch = PairBatch(Labels(FEW), similarity_of(make()), anchors=embeddings)
-    triplets = miner.choose(map_rows(batch, "dense")).compact(synchronize=True)
+    triplets = miner.choose(map_rows(batch, "dense")).compact()
     named = sum_triplets(term, batch.under(triplets))
     for relation in (Labels(FEW), Masks(*Labels(FEW).masks())):
         for backend in ("dense", "chunked"):

@@ -11,9 +11,10 @@ from torch import Tensor
 from likewise.engines.chunked import plan_rows, settle, settle_mining
 from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
-from likewise.engines.positives import can_synchronize, find_candidates, find_positive_index
+from likewise.engines.positives import find_candidates, find_positive_index
 from likewise.engines.recompute import RowChunks
 from likewise.engines.schedule import compute_folds
+from likewise.engines.synchronization import compact, cut_batch
 from likewise.formula import (
     Formula,
     Masks,
@@ -75,7 +76,11 @@ class WholeRows:
         """The triplets that a function chooses from rows, without gradient; gaps remain where the host must not wait."""
         with torch.no_grad():
             [whole] = self.chunks()
-            return function(whole).with_shape(*self.batch.shape).compact()
+            return self.compact(function(whole).with_shape(*self.batch.shape))
+
+    def compact(self, triplets: Triplets) -> Triplets:
+        """Triplets without gaps; gaps remain where the host must not wait."""
+        return compact(triplets, large=self.large)
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """A formula on another batch."""
@@ -128,7 +133,7 @@ class ChunkedRows(WholeRows):
     def chunks(self) -> Iterator[RowChunk]:
         """The chunks, each with its rows of the matrix."""
         for rows in plan_rows(self.batch):
-            yield self._chunk(self.batch.rows(rows).materialize(), rows)
+            yield self._chunk(cut_batch(self.batch, rows).materialize(), rows)
 
     def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
         return self._make_chunk(chunk, rows, partial(dense_masks, chunk, cut_rows(self._mined, rows)))
@@ -138,8 +143,7 @@ class ChunkedRows(WholeRows):
         found, gaps = _Columns(self.batch), False
         with torch.no_grad():
             for chunk in self.chunks():
-                synchronize = can_synchronize(chunk.similarities, large=self.large)
-                chosen = function(chunk).with_shape(*chunk.batch.shape).compact(synchronize=synchronize)
+                chosen = self.compact(function(chunk).with_shape(*chunk.batch.shape))
                 gaps = gaps or chosen.valid is not None
                 valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
                 found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from likewise._compat import is_mapped
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.recompute import call_recomputed
+from likewise.engines.synchronization import can_synchronize
 from likewise.formula import (
     POSITIVES,
     Apply,
@@ -46,7 +46,6 @@ from likewise.formula import (
     Triplets,
     TripletTerm,
     at_least,
-    can_read_values,
     count,
     evaluate,
     has_similarity_hook,
@@ -74,21 +73,6 @@ COUNT_FROM = 2**25
 
 Measured on an H200: all soft triplets of a batch of 512 take 7.5 ms without that number and 3 ms with it.
 """
-
-
-def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
-    """Whether the host may read a number from the tensor's device: always on the CPU, elsewhere for large batches only.
-
-    Examples:
-        >>> import torch
-        >>> can_synchronize(torch.zeros(1), large=False), can_synchronize(torch.zeros(1, device="meta"), large=True)
-        (True, False)
-    """
-    if can_read_values(tensor):
-        return True
-    if not large or tensor.is_meta or torch.compiler.is_compiling() or is_mapped(tensor):
-        return False
-    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -> PositiveIndex | None:
