@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "schema": set(),
     "checksums": {"torch"},
     "_compat": {"torch"},
+    "_lazy": set(),
     "distributed": {"_compat", "torch"},
     "formula": {"_compat", "distributed", "torch"},
     "engines": {"_compat", "distributed", "formula", "torch"},
@@ -46,7 +47,7 @@ MAY_IMPORT = {
     "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
     "report": {"formula", "metrics", "schema", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "search": {
-        *("formula", "metrics", "data", "trunks"),
+        *("_lazy", "formula", "metrics", "data", "trunks"),
         *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock", "tqdm"),
     },
     "protocols": {
@@ -54,11 +55,35 @@ MAY_IMPORT = {
         *("torch", "numpy", "yaml", "tqdm", "filelock"),
     },
     "app": {
-        *("formula", "losses", "metrics", "data", "trunks", "train", "analysis", "report", "protocols", "schema"),
+        *(
+            "_lazy",
+            "formula",
+            "losses",
+            "metrics",
+            "data",
+            "trunks",
+            "train",
+            "analysis",
+            "report",
+            "protocols",
+            "schema",
+        ),
         *("search", "torch", "numpy", "accelerate", "docstring_parser", "filelock", "jsonargparse", "pyarrow", "yaml"),
     },
     "cli": {
-        *("app", "distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train"),
+        *(
+            "_lazy",
+            "app",
+            "distributed",
+            "formula",
+            "engines",
+            "losses",
+            "miners",
+            "metrics",
+            "data",
+            "trunks",
+            "train",
+        ),
         *("analysis", "report", "protocols", "schema", "search"),
         *(
             "torch",
@@ -168,7 +193,11 @@ def bound(path: Path) -> tuple[set[str], dict[str, str]]:
     public: set[str] = set()
     names = {}
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("likewise."):
+        if (
+            isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("likewise.")
+            and node.module != "likewise._lazy"
+        ):
             names.update({alias.name: node.module or "" for alias in node.names})
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             public |= set(ast.literal_eval(node.value))

@@ -9,8 +9,9 @@
 the other names are for `likewise.cli`.  Names are imported on first use.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.app.build import Machine as Machine
@@ -287,12 +288,4 @@ _PLACES = {
 }
 """The module of each name."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'likewise.app' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"likewise.app.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return [*_PLACES]
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

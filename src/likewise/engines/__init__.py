@@ -30,6 +30,5 @@ from likewise.engines.recompute import TableChunks as TableChunks
 from likewise.engines.recompute import call_recomputed as call_recomputed
 from likewise.engines.recompute import plan_chunks as plan_chunks
 from likewise.engines.replay import replay as replay
-from likewise.engines.schedule import compute_folds as compute_folds
 from likewise.engines.schedule import compute_number as compute_number
 from likewise.engines.schedule import schedule as schedule

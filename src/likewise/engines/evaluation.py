@@ -138,6 +138,8 @@ def evaluate_declaration(
         tensor(0.5000)
     """
     terms, regularizers, matrix_losses = sort_declaration(declaration)
+    upstream: list[Tensor] = []
+    batch = _check_gradient(batch, upstream)
     if isinstance(reduction, Thresholded):
         if matrix_losses:
             raise TypeError(
@@ -164,22 +166,64 @@ def evaluate_declaration(
         values += loss.compute(batch, _map_rows(batch, plan, evaluates_formulas=loss.evaluates_formulas))
     added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
     value = reduce(values, added, reduction, batch.group, weights)
-    _check_finite(value, batch)
+    _check_finite(value, batch, upstream)
     return value if batch.value_dtype is None else value.to(batch.value_dtype)
 
 
-def _check_finite(value: Tensor, batch: PairBatch) -> None:
-    """Check the loss of embeddings that are not normalized: a formula may overflow where similarities do not."""
-    if batch.similarity is None or batch.similarity.bounded or batch.anchors is None or not can_read_values(value):
+def _may_overflow(batch: PairBatch) -> bool:
+    """Whether embeddings are not normalized, so that a formula may overflow where similarities do not."""
+    return batch.similarity is not None and not batch.similarity.bounded and batch.anchors is not None
+
+
+def _check_finite(value: Tensor, batch: PairBatch, upstream: list[Tensor]) -> None:
+    """Check the loss of embeddings that are not normalized, and store the gradient of the loss for `_check_gradient`."""
+    if not _may_overflow(batch) or not can_read_values(value):
         return
     finite = torch.isfinite(value.detach())
-    if finite.all():
-        return
+    if not finite.all():
+        raise ValueError(
+            f"the loss must be finite, but it is {value.detach()[~finite].flatten()[0].item()}; {_describe_norms(batch)}"
+        )
+    if value.requires_grad and not is_transformed():
+        value.register_hook(lambda grad: upstream.__setitem__(slice(None), [] if grad is None else [grad.detach()]))
+
+
+def _check_gradient(batch: PairBatch, upstream: list[Tensor]) -> PairBatch:
+    """The batch with a check, in the backward pass, that the gradient of embeddings is finite if that of the loss is.
+
+    A derivative may overflow where the loss does not.
+
+    Args:
+        batch: the batch.
+        upstream: holds the gradient of the loss in the backward pass.
+    """
+    anchors = batch.anchors
+    if not _may_overflow(batch) or anchors is None or not anchors.requires_grad or batch.table == "anchors":
+        return batch
+    if not can_read_values(anchors) or is_transformed():
+        return batch
+
+    def check(grad: Tensor | None) -> None:
+        if grad is None:
+            return
+        finite = torch.isfinite(grad.detach()).all(dim=1)
+        if not finite.all() and all(bool(torch.isfinite(each).all()) for each in upstream):
+            row = int((~finite).nonzero()[0])
+            raise ValueError(
+                f"the gradient of embeddings must be finite, but that of row {row} is not; {_describe_norms(batch)}"
+            )
+
+    alias = anchors.view_as(anchors)  # the caller's tensor keeps its hooks
+    alias.register_hook(check)
+    return batch.replace(anchors=alias)
+
+
+def _describe_norms(batch: PairBatch) -> str:
     sides = [each.detach() for each in (batch.anchors, batch.references) if each is not None]
     norm = max(float(torch.linalg.vector_norm(each, dim=1, dtype=torch.float64).amax()) for each in sides)
-    raise ValueError(
-        f"the loss must be finite, but it is {value.detach()[~finite].flatten()[0].item()}; embeddings that are not "
-        f"normalized have norms of up to {norm:.1e} here, and a formula that multiplies or squares similarities may overflow"
+    return (
+        f"embeddings that are not normalized have norms of up to {norm:.1e} here, and a formula that multiplies or squares "
+        "similarities may overflow"
     )
 
 
