@@ -229,7 +229,9 @@ def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
     found = {
         f"{path.relative_to(PACKAGE)}:{each}" for path in (PACKAGE / package).rglob("*.py") for each in decisions(path)
     }
-    if package == "formula":  # how values are checked, and masks are summed, is spelled for a device; what they mean is not
+    if (
+        package == "formula"
+    ):  # how values are checked, and masks are summed, is spelled for a device; what they mean is not
         found = {each for each in found if not each.startswith(("formula/checks.py", "formula/masking.py"))}
     assert not found
 

@@ -175,7 +175,9 @@ def test_these_are_different_ways() -> None:
 
 @pytest.mark.parametrize("over", [NEGATIVES, POSITIVES, BOTH], ids=lambda side: side.value)
 @pytest.mark.parametrize("inner", FOLDS)
-@pytest.mark.parametrize("outer", ["sum", "mean", "max", "logsumexp"])
+@pytest.mark.parametrize(
+    "outer", ["mean", "max"]
+)  # one that expands and one that does not; sum is in the formulas below
 def test_every_fold_of_every_fold_is_what_loops_give(outer: str, inner: str, over: Side) -> None:
     embeddings, there = embed(9), torch.arange(8)
     for formula, curve in [CONDITION] if inner == "count" else CURVES.values():
@@ -395,8 +397,8 @@ def test_finite_differences_once_and_twice(name: str, backend: str, relate: Call
         return evaluate_on(FORMULAS[name], PairBatch(relate(labels), Cosine(), anchors=embeddings), backend)
 
     leaf = embed(5, d=3).requires_grad_()
-    assert torch.autograd.gradcheck(value, (leaf,))
-    assert torch.autograd.gradgradcheck(value, (leaf,))
+    assert torch.autograd.gradcheck(value, (leaf,), fast_mode=True)
+    assert torch.autograd.gradgradcheck(value, (leaf,), fast_mode=True)
 
 
 class Declared(PairLoss):

@@ -185,7 +185,7 @@ def _check_finite(value: Tensor, batch: PairBatch, upstream: list[Tensor]) -> No
             f"the loss must be finite, but it is {value.detach()[~finite].flatten()[0].item()}; {_describe_norms(batch)}"
         )
     if value.requires_grad and not is_transformed():
-        value.register_hook(lambda grad: upstream.__setitem__(slice(None), [] if grad is None else [grad.detach()]))
+        value.register_hook(lambda grad: upstream.__setitem__(slice(None), [] if grad is None else [grad.detach()]))  # type: ignore[no-untyped-call]
 
 
 def _check_gradient(batch: PairBatch, upstream: list[Tensor]) -> PairBatch:
@@ -214,7 +214,7 @@ def _check_gradient(batch: PairBatch, upstream: list[Tensor]) -> PairBatch:
             )
 
     alias = anchors.view_as(anchors)  # the caller's tensor keeps its hooks
-    alias.register_hook(check)
+    alias.register_hook(check)  # type: ignore[no-untyped-call]
     return batch.replace(anchors=alias)
 
 
