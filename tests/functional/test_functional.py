@@ -524,7 +524,7 @@ COMPILED = ["ContrastiveLoss", "FastAPLoss", "ArcFaceLoss", "SoftTripleLoss"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [*(c for c in DEFAULT if label(c) in COMPILED), *LEARNED], ids=label)
+@pytest.mark.parametrize("case", [*(c for c in DEFAULT if label(c) in COMPILED), LEARNED[0]], ids=label)
 def test_compiles_whole(case: Case):
     torch.compiler.reset()
     embeddings, labels = make_batch("ragged")
