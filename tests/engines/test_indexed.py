@@ -13,7 +13,7 @@ from likewise import losses, miners
 from likewise.engines import ChunkedEngine, DenseEngine, Engine
 from likewise.engines.dispatch import CHUNK_FROM
 from likewise.engines.indexed import IndexedMatrix, PositiveColumns
-from likewise.engines.positives import find_positive_index
+from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,

@@ -13,7 +13,7 @@ from likewise import engines
 from likewise.engines import ChunkedEngine, DenseEngine, run
 from likewise.engines.chunked import plan_rows
 from likewise.engines.indexed import IndexedMatrix
-from likewise.engines.positives import find_positive_index
+from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     BOTH,
     EACH_POSITIVE,

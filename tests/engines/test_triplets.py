@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from likewise.engines import evaluate_declaration, map_rows, run
+from likewise.engines.chosen import sum_triplets
 from likewise.engines.hinges import Hinge, match_hinge, sum_hinges
-from likewise.engines.positives import sum_triplets
 from likewise.formula import (
     BOTH,
     EACH_POSITIVE,

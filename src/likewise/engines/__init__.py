@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 # For miners, losses and tools.
+from likewise.engines.chosen import similarities_at as similarities_at
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
-from likewise.engines.positives import similarities_at as similarities_at
 from likewise.engines.recompute import TableChunks as TableChunks
 from likewise.engines.recompute import call_recomputed as call_recomputed
 from likewise.engines.recompute import plan_chunks as plan_chunks

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
+from likewise.engines.chosen import sum_triplets
 from likewise.engines.dispatch import EngineKind, Plan, choose, make_engine
 from likewise.engines.mapping import ChunkedRows, WholeRows
-from likewise.engines.positives import expand, find_positive_index, sum_triplets
+from likewise.engines.positive_index import find_positive_index
+from likewise.engines.positives import expand
 from likewise.engines.schedule import run_on
 from likewise.formula import (
     Choice,
@@ -263,7 +265,7 @@ def _mine(
     choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
     if choice is not None and _sums_by_rule(choice, terms, batch, plan):
         return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
-    if is_transformed():  # vmap needs the same number of triplets for every batch that it maps over, as no chunk has
+    if is_transformed():  # vmap needs the same number of triplets in every batch, which chunks do not have
         plan = plan._replace(rows=EngineKind.DENSE)
     elif plan.rows is EngineKind.TRITON:
         plan = plan._replace(rows=EngineKind.CHUNKED)

@@ -11,7 +11,8 @@ from torch import Tensor
 from likewise.engines.chunked import plan_rows, settle, settle_mining
 from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
-from likewise.engines.positives import find_candidates, find_positive_index
+from likewise.engines.positive_index import find_positive_index
+from likewise.engines.positives import find_candidates
 from likewise.engines.recompute import RowChunks
 from likewise.engines.schedule import compute_folds
 from likewise.engines.synchronization import compact, cut_batch

@@ -1,4 +1,4 @@
-"""Folds over each positive of an anchor, and the positions of its positives.
+"""Folds over each positive of an anchor.
 
 A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one of three ways:
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from likewise.distributed import SINGLE_PROCESS
+from likewise.engines.chosen import numbers_at, similarities_at
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.recompute import call_recomputed
 from likewise.engines.synchronization import can_synchronize
@@ -28,29 +28,21 @@ from likewise.formula import (
     Count,
     Folded,
     Formula,
-    Labels,
-    Levels,
     Mean,
     Number,
     PairBatch,
     PerAnchor,
     PerPair,
-    PerReference,
     PerTriplet,
     PositiveIndex,
     Rank,
     Substitution,
     Sum,
     Term,
-    TermValues,
-    Triplets,
-    TripletTerm,
     at_least,
     count,
     evaluate,
-    has_similarity_hook,
     ingredients,
-    is_nonzero,
     mentions_positive,
     s,
     s_p,
@@ -58,12 +50,6 @@ from likewise.formula import (
     walk,
     where,
 )
-
-FEW = (1, 2, 3, 4, 6, 8, 12, 16)
-"""The numbers of positives that `expand` supports; each number has a kernel."""
-
-GATHER_AT_ONCE = 2**24
-"""The number of entries that may be gathered at once."""
 
 TRIPLETS_AT_ONCE = {"cpu": 2**20, "cuda": 2**25}
 """The number of triplets that are computed at once, by kind of device."""
@@ -73,110 +59,6 @@ COUNT_FROM = 2**25
 
 Measured on an H200: all soft triplets of a batch of 512 take 7.5 ms without that number and 3 ms with it.
 """
-
-
-def find_positive_index(batch: PairBatch, *, large: bool, most: int = FEW[-1]) -> PositiveIndex | None:
-    r"""The positions of each anchor's positives, if labels determine them and no anchor has more than ``most``.
-
-    Labels are sorted, $O(B\log B)$; the host reads one number from the device, the largest number of positives.
-
-    Args:
-        batch: the batch.
-        large: whether the batch is large enough to synchronize with a device.
-        most: the largest number of positives.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Labels, PairBatch
-        >>> batch = PairBatch(Labels(torch.tensor([5, 7, 5])), matrix=torch.eye(3))
-        >>> find_positive_index(batch, large=False)
-        PositiveIndex(index=tensor([[2],
-                [0],
-                [0]]), exists=tensor([[ True],
-                [False],
-                [ True]]))
-    """
-    relation = batch.relation
-    if has_similarity_hook() or not isinstance(relation, Labels | Levels):
-        return None
-    if not can_synchronize(relation.labels, large=large):
-        return None
-    if isinstance(relation, Levels):
-        return _index_levels(relation, most)
-    if relation.positives is not None:
-        return relation.positives if relation.positives.index.shape[1] <= most else None
-    order, first, number, place = _find_runs(relation)
-    if place is not None:  # an anchor is in the run of its class but is not its own positive
-        inside = (place >= 0) & (place < number)
-        number = number - inside.long()
-    # in a distributed batch all ranks must make the same decision, from the references, which they share
-    runs = (
-        number
-        if batch.group is SINGLE_PROCESS
-        else _lengths(relation.labels[order] if relation.reference_labels is None else relation.reference_labels[order])
-    )
-    needed, fewest = (
-        torch.stack([runs.max(), number.min()]).tolist() if len(order) and len(runs) and len(number) else (0, 0)
-    )
-    if needed > most:
-        return None
-    width = next((few for few in FEW if few >= needed), needed)
-    position = torch.arange(width, device=first.device)[None, :].expand(len(first), width)
-    exists = None if fewest >= width else position < number[:, None]
-    if place is not None:
-        position = position + (inside[:, None] & (position >= place[:, None])).long()
-    if not len(order):
-        return PositiveIndex(torch.zeros_like(position), position < 0)
-    position = first[:, None] + position
-    return PositiveIndex(order[position if exists is None else torch.where(exists, position, 0)], exists)
-
-
-def _index_levels(relation: Levels, most: int) -> PositiveIndex | None:
-    """The positions of the references that agree with an anchor on some level, if there are surely few of them."""
-    columns = relation.references.sort(dim=0).values.T.contiguous()
-    if not columns.shape[1] or not len(relation.labels):
-        return None
-    # from the references, which all ranks of a distributed batch share: all must make the same decision
-    if sum(int(_lengths(column).max()) for column in columns) > most:
-        return None
-    m, n = len(relation.labels), len(relation.references)
-    chunks = [slice(first, first + max(GATHER_AT_ONCE // n, 1)) for first in range(0, m, max(GATHER_AT_ONCE // n, 1))]
-    masks = [relation.masks(rows)[0] for rows in chunks]
-    needed = max(int(mask.sum(dim=1).max()) for mask in masks)
-    width = min(next((few for few in FEW if few >= needed), needed), n)
-    found = [mask.to(torch.uint8).topk(width, dim=1) for mask in masks]
-    return PositiveIndex(torch.cat([each.indices for each in found]), torch.cat([each.values for each in found]) > 0)
-
-
-def _lengths(ordered: Tensor) -> Tensor:
-    """The number of occurrences of each sorted label."""
-    return torch.searchsorted(ordered, ordered, right=True) - torch.searchsorted(ordered, ordered)
-
-
-def _find_runs(relation: Labels) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The references sorted by label, and the start and length of the run of each anchor's class.
-
-    The last result is the anchor's position in that run, or outside of it; ``None`` if no anchor is a reference.
-    """
-    # torch searches non-contiguous tensors slowly and warns about it
-    own, labels = relation.own, relation.labels.contiguous()
-    if relation.reference_labels is None:
-        references = labels
-        own = torch.arange(len(labels), device=labels.device)
-    else:
-        references = relation.reference_labels.contiguous()
-    order = references.argsort(stable=True)
-    place = None
-    if relation.valid is not None:
-        order = order[relation.valid[order]]
-    ordered = references[order]
-    first = torch.searchsorted(ordered, labels)
-    number = torch.searchsorted(ordered, labels, right=True) - first
-    if own is not None:
-        where = torch.full_like(references, -1).scatter_(0, order, torch.arange(len(order), device=order.device))
-        found = torch.where(own >= 0, where[own.clamp_min(0)], -1)
-        place = torch.where(found >= 0, found - first, -1)
-    return order, first, number, place
 
 
 # ------------------------------------------------------------------------------------------------ few positives
@@ -197,7 +79,8 @@ def expand(terms: list[Term], positives: PositiveIndex, batch: PairBatch) -> lis
 
     Examples:
         >>> import torch
-        >>> from likewise.formula import per_triplet, relu, s, s_p
+        >>> from likewise.engines.positive_index import find_positive_index
+        >>> from likewise.formula import Labels, per_triplet, relu, s, s_p
         >>> batch = PairBatch(Labels(torch.tensor([0, 0, 1])), matrix=torch.eye(3))
         >>> [term] = expand([per_triplet(relu(s - s_p))], find_positive_index(batch, large=False), batch)
         >>> term.total
@@ -459,114 +342,3 @@ def _lift(node: Formula, value: Any) -> Any:
 
 def _as_tensor(value: Any, like: Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else like.new_full((), value)
-
-
-# ------------------------------------------------------------------------------------------------ explicit triplets
-
-
-def sum_triplets(term: TripletTerm, batch: PairBatch) -> TermValues:
-    """A term over explicit triplets: per anchor the sum of the values, their number, and the number of nonzero ones.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import per_triplet, relu
-        >>> zero, one, two = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
-        >>> batch = PairBatch(Triplets(zero, one, two).with_shape(3, 3), matrix=torch.tensor([[1.0, 0.2, 0.5]] * 3))
-        >>> sum_triplets(per_triplet(relu(s - s_p)), batch).total
-        tensor([0.3000, 0.0000, 0.0000])
-    """
-    triplets = batch.relation
-    assert isinstance(triplets, Triplets)
-    known: dict[Formula, Any] = {
-        s_p: similarities_at(batch, triplets.anchors, triplets.positives),
-        s: similarities_at(batch, triplets.anchors, triplets.negatives),
-    }
-    for node in {node for value in term.values for node in ingredients(value)} - known.keys():
-        known |= _numbers_of_triplets(node, batch, triplets)
-    valid = torch.ones_like(triplets.anchors) if triplets.valid is None else triplets.valid.long()
-
-    def add(numbers: Tensor) -> Tensor:
-        return numbers.new_zeros(batch.shape[0]).index_add(0, triplets.anchors, numbers)
-
-    values = [evaluate(value, known) * valid for value in term.values]
-    units = valid * len(values)
-    if term.thresholds is not None:
-        counted = [evaluate(term.thresholds.contains(value), known) & (valid > 0) for value in term.values]
-        values = [torch.where(each, value, 0.0) for each, value in zip(counted, values, strict=True)]
-        units = torch.stack(counted).sum(dim=0)
-    return TermValues(
-        add(sum(values[1:], values[0])),
-        add(units),
-        add(sum((is_nonzero(value).long() for value in values), torch.zeros_like(valid))),
-    )
-
-
-def _numbers_of_triplets(node: Formula, batch: PairBatch, triplets: Triplets) -> dict[Formula, Tensor]:
-    """The number of each explicit triplet that a leaf of its value is."""
-    anchors, positives, negatives = triplets.anchors, triplets.positives, triplets.negatives
-    if isinstance(node, PerAnchor | PerReference):
-        return {node: node.compute(batch)[anchors if isinstance(node, PerAnchor) else negatives]}
-    if isinstance(node, AtPositive):
-        return {node: numbers_at(PairNumbers.of(node.pair, batch), batch, anchors, positives)}
-    if isinstance(node, PerPair):
-        return {node: numbers_at(PairNumbers.of(node, batch), batch, anchors, negatives)}
-    if isinstance(node, PerTriplet):
-        return {node: numbers_at(PairNumbers.of(node, batch), batch, anchors, positives, negatives)}
-    return {}
-
-
-# ------------------------------------------------------------------------------------------------ chosen pairs
-
-
-def numbers_at(numbers: PairNumbers, batch: PairBatch, *index: Tensor) -> Tensor:
-    """Numbers per pair, or per triplet, at indices of one shape, differentiable; many are recomputed in the backward pass.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Labels
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2))
-        >>> gap = PairNumbers.of(PerPair("gap", lambda _batch, rows, columns: rows - columns), batch)
-        >>> numbers_at(gap, batch, torch.tensor([0, 1]), torch.tensor([1, 1]))
-        tensor([-1.,  0.])
-    """
-    # compute may gather an embedding for every index
-    width = 1 if batch.anchors is None else batch.anchors.shape[1]
-    return _in_chunks(numbers.at, index, max(GATHER_AT_ONCE // width, 1))
-
-
-def _in_chunks(compute: Callable[..., Tensor], index: tuple[Tensor, ...], size: int) -> Tensor:
-    """A function of indices of one shape, in chunks that are recomputed in the backward pass if there are many."""
-    chunks = list(zip(*(torch.split(each.reshape(-1), size) for each in index), strict=True))
-    roomy = len(chunks) == 1 and index[0].numel() <= size // 4
-    found = [compute(*chunk) if roomy else call_recomputed(compute, *chunk) for chunk in chunks]
-    return torch.cat(found).view(index[0].shape)
-
-
-def similarities_at(batch: PairBatch, anchors: Tensor, references: Tensor) -> Tensor:
-    """The similarities of chosen pairs, differentiable: ``anchors`` and ``references`` are indices of one shape.
-
-    They are entries of the matrix if the batch holds it; otherwise inner products, recomputed in the backward pass.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Cosine, Labels, PairBatch
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.tensor([[1.0, 0.0], [0.6, 0.8]]))
-        >>> similarities_at(batch, torch.tensor([0, 1]), torch.tensor([1, 1]))
-        tensor([0.6000, 1.0000])
-    """
-    if batch.matrix is not None:
-        S = batch.matrix
-        return S.reshape(-1).index_select(0, (anchors * S.shape[1] + references).reshape(-1)).view(anchors.shape)
-    similarity, (left, right) = batch.similarity, batch.both_factors()
-    assert similarity is not None
-
-    squares = similarity._both_squares(left, right) if similarity.uses_squares else None
-
-    def of_some(some: Tensor, others: Tensor) -> Tensor:
-        products = (left.index_select(0, some) * right.index_select(0, others)).sum(dim=1)
-        if squares is None:
-            return similarity.of_products(products, products.new_empty(0), products.new_empty(0))
-        of_left, of_right = squares
-        return similarity.of_products(products, of_left[some, 0], of_right[0, others])
-
-    return _in_chunks(of_some, (anchors, references), max(GATHER_AT_ONCE // left.shape[1], 1))

@@ -106,7 +106,7 @@ def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | Non
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
     # small batches need no look at the declaration; up to its limit, a table of proxies is faster as a whole
     least = graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[0]
-    if pairs >= least and embeddings is not None and not _pools_centers(loss):
+    if pairs >= least and embeddings is not None and not getattr(loss, "pools_centers", False):  # kernels do not pool
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
@@ -131,7 +131,7 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
         return None
     there = tuple([each is not None for each in like])
     proxies = getattr(loss, "proxies", None)
-    if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
+    if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and loss.compares_proxies:
         return None
     if _reads_pair_numbers(loss):  # of a function that may read another tensor at the next call
         return None
@@ -145,16 +145,6 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
         return value
 
     return compute
-
-
-def _compares_proxies(loss: Any) -> bool:
-    """Whether the loss compares proxies with proxies."""
-    return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
-
-
-def _pools_centers(loss: Any) -> bool:
-    """Whether the loss pools the centers of a class, which kernels do not."""
-    return hasattr(loss, "proxies") and any(between.name == "SAMPLES_CLASSES" for between in loss.declare())
 
 
 def _reads_pair_numbers(loss: Any) -> bool:
