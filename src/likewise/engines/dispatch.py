@@ -148,7 +148,7 @@ def choose_in_graph(
         pairs: the number of pairs.
 
     Examples:
-        >>> from likewise.formula import NEGATIVES, per_pair
+        >>> from likewise.formula import NEGATIVES, Cosine, per_pair, s
         >>> choose_in_graph([per_pair(NEGATIVES, s)], Cosine(), None, torch.float32, 100).value
         'dense'
     """
