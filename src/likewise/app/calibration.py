@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from likewise.app.errors import Note, UserError, making, writing
 from likewise.app.images import ImageList, find_images
 from likewise.app.models import resolve_model
-from likewise.data import Broken, BrokenImage, cores, progress
+from likewise.data import Broken, BrokenImage, cores
+from likewise.progress import progress
 from likewise.search import Calibration, Embedding, Encoder, Point, batch_for, embed_batches
 from likewise.search import calibrate as calibrate_embeddings
 from likewise.trunks import read_tensors, write_model

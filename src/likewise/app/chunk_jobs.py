@@ -9,7 +9,7 @@ from pathlib import Path
 
 from likewise.app.chunks import ChunkFolder, open_chunks
 from likewise.app.errors import UserError, making
-from likewise.data import progress
+from likewise.progress import progress
 from likewise.protocols import (
     STUDY_DATABASE,
     Executor,

@@ -24,7 +24,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlparse
 from urllib.request import Request, urlopen
 
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 _BLOCK = 1 << 20
 _TIMEOUT = 60.0  # seconds without a byte

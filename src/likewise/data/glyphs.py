@@ -21,7 +21,7 @@ from likewise.data.dataset import ImageDataset, Transform
 from likewise.data.glyph_characters import CHARACTERS
 from likewise.data.glyph_shapes import FACES, draw_shape, font_folder, kinds_of
 from likewise.data.layout import one_of
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 # How far an image may be from its face, in either direction.
 _TURN = np.deg2rad(8.0)

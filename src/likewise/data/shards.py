@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from likewise.data.decode import Broken, BrokenImage
 from likewise.data.files import atomic_write
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 IMAGES = 256
 """Images in a shard."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from PIL import Image
 
-from likewise.metrics import track
+from likewise.progress import track
 from likewise.report.embedding_map import Map, draw_map
 from likewise.report.measure import Measured, Similarities, measure_part, similarities
 from likewise.report.neighbors import Confusion, Neighbors, confusions, nearest

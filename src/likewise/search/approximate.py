@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import progress
+from likewise.progress import progress
 from likewise.search.card import Structure
 from likewise.search.exact import Best, Doubles, Ints, Part, nearest, recall, similarities
 from likewise.search.vectors import Vectors

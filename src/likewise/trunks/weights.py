@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import atomic_write
+from likewise.progress import is_quiet
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 
@@ -84,7 +85,7 @@ class FromUrl:
         if path.is_file() and _sha256(path) == self.sha256.lower():
             return path
         folder.mkdir(parents=True, exist_ok=True)
-        bar = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+        bar = not is_quiet() and sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
         with atomic_write(path) as part:
             try:
                 pooch.HTTPDownloader(progressbar=bar)(self.url, str(part), None)
