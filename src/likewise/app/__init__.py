@@ -13,10 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from likewise.app.build import Machine as Machine
     from likewise.app.build import Pieces as Pieces
-    from likewise.app.build import make_model as make_model
-    from likewise.app.build import make_pieces as make_pieces
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
@@ -29,6 +26,7 @@ if TYPE_CHECKING:
     from likewise.app.configuration import parse_request as parse_request
     from likewise.app.defaults import Tree as Tree
     from likewise.app.defaults import cache_folder as cache_folder
+    from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
@@ -37,10 +35,6 @@ if TYPE_CHECKING:
     from likewise.app.errors import sentence as sentence
     from likewise.app.errors import writing as writing
     from likewise.app.evaluation import Evaluation, evaluate, report
-    from likewise.app.evaluation import Opening as Opening
-    from likewise.app.evaluation import parts_of as parts_of
-    from likewise.app.evaluation import scores as scores
-    from likewise.app.evaluation import write as write
     from likewise.app.execute import execute_pack
     from likewise.app.execution import Execution as Execution
     from likewise.app.execution import Watch as Watch
@@ -112,6 +106,8 @@ __all__ = [
     "Check",
     "Cluster",
     "ComparisonReport",
+    "Demo",
+    "DemoTraining",
     "EmbeddedFile",
     "EmbeddingStart",
     "Evaluation",
@@ -156,6 +152,7 @@ __all__ = [
     "repeat",
     "report",
     "resume",
+    "run_demo",
     "run_planned",
     "run_study",
     "search",
@@ -182,18 +179,18 @@ _PLACES = {
     "Check": "integrity",
     "Cluster": "searching",
     "ComparisonReport": "comparisons",
+    "Demo": "demo",
+    "DemoTraining": "demo",
     "EmbeddedFile": "embedding",
     "EmbeddingStart": "embedding",
     "Evaluation": "evaluation",
     "Execution": "execution",
     "IndexResult": "indexing",
     "Kind": "objects",
-    "Machine": "build",
     "Match": "searching",
     "NotAllowed": "trust",
     "Note": "errors",
     "OnStart": "studies",
-    "Opening": "evaluation",
     "Pieces": "build",
     "SearchResult": "searching",
     "Service": "serving",
@@ -247,8 +244,6 @@ _PLACES = {
     "kind_of": "objects",
     "leaderboard": "comparisons",
     "make": "objects",
-    "make_model": "build",
-    "make_pieces": "build",
     "making": "errors",
     "merge_indexes": "indexing",
     "merge_study": "study_transfer",
@@ -258,7 +253,6 @@ _PLACES = {
     "open_run": "runs",
     "pack_study": "study_transfer",
     "parse_request": "configuration",
-    "parts_of": "evaluation",
     "read_conditions": "conditions",
     "read_request": "layers",
     "read_study": "study_io",
@@ -266,9 +260,9 @@ _PLACES = {
     "report": "evaluation",
     "resolve": "objects",
     "resume": "training",
+    "run_demo": "demo",
     "run_planned": "study_transfer",
     "run_study": "studies",
-    "scores": "evaluation",
     "search": "searching",
     "sentence": "errors",
     "serve": "serving",
@@ -280,7 +274,6 @@ _PLACES = {
     "url_of": "serving",
     "verify": "calibration",
     "view_study": "study_table",
-    "write": "evaluation",
     "write_rows": "search_output",
     "write_sheet": "search_output",
     "writing": "errors",
