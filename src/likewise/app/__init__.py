@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from likewise.app.defaults import cache_folder as cache_folder
     from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
+    from likewise.app.embedding_options import EmbeddingOptions
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
     from likewise.app.errors import making as making
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from likewise.app.errors import writing as writing
     from likewise.app.evaluation import Evaluation, evaluate, report
     from likewise.app.execute import execute_pack
-    from likewise.app.execution import Execution as Execution
+    from likewise.app.execution import Execution
     from likewise.app.execution import Watch as Watch
     from likewise.app.exporting import export
     from likewise.app.images import is_image_source as is_image_source
@@ -109,8 +110,10 @@ __all__ = [
     "Demo",
     "DemoTraining",
     "EmbeddedFile",
+    "EmbeddingOptions",
     "EmbeddingStart",
     "Evaluation",
+    "Execution",
     "IndexResult",
     "Match",
     "NotAllowed",
@@ -182,6 +185,7 @@ _PLACES = {
     "Demo": "demo",
     "DemoTraining": "demo",
     "EmbeddedFile": "embedding",
+    "EmbeddingOptions": "embedding_options",
     "EmbeddingStart": "embedding",
     "Evaluation": "evaluation",
     "Execution": "execution",
