@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from likewise.app.layers import read_request as read_request
     from likewise.app.objects import KINDS as KINDS
     from likewise.app.objects import Kind as Kind
-    from likewise.app.objects import imported as imported
+    from likewise.app.objects import import_class as import_class
     from likewise.app.objects import kind_of as kind_of
     from likewise.app.objects import make as make
     from likewise.app.objects import needed as needed
@@ -238,7 +238,7 @@ _PLACES = {
     "flags_of": "layers",
     "group_rows": "search_output",
     "group_shots": "search_output",
-    "imported": "objects",
+    "import_class": "objects",
     "index_folder": "indexing",
     "index_next_to": "serving",
     "index_place": "serving",

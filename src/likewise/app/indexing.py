@@ -315,7 +315,7 @@ def merge_indexes(
             remove_leftovers(out)
             raise
         if any(source.calibration != first.calibration for source in sources):
-            index.calibrated(None)
+            index.set_calibration(None)
         index = finish_index(index, out, approximate)
         remove_leftovers(out)
     return IndexResult(index, added=len(index))

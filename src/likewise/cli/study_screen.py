@@ -189,7 +189,7 @@ class Screen:
         if self._live is not None:
             self._live.update(self._table(states, running))
             return
-        ended = _ended(states)
+        ended = _count_ended(states)
         if ended != self._last and not is_quiet():
             self._last = ended
             print(self._summary(states), flush=True)
@@ -211,7 +211,7 @@ class Screen:
         return grid
 
     def _summary(self, states: Sequence[TrialState]) -> str:
-        ended = _ended(states)
+        ended = _count_ended(states)
         if self._before is None:
             self._before = ended  # in earlier processes
         fresh, seconds = ended - self._before, time.monotonic() - self._start
@@ -222,7 +222,7 @@ class Screen:
         return f"{ended} of {len(states)} trainings done{wrong}{ahead}"
 
 
-def _ended(states: Sequence[TrialState]) -> int:
+def _count_ended(states: Sequence[TrialState]) -> int:
     return sum(each.state in ("done", "failed", "pruned") for each in states)
 
 

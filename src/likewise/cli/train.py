@@ -19,7 +19,7 @@ from likewise.app import (
     allowed_by,
     dump_configuration,
     flags_of,
-    imported,
+    import_class,
     kind_of,
     needed,
     open_run,
@@ -117,7 +117,7 @@ def _help_of_class(key: str, name: str | None) -> str:
         )
     if name is None:
         raise UserError(f"--{key} must be followed by the name of a {kind.what}")
-    thing = imported(resolve(kind, name, [name]))
+    thing = import_class(resolve(kind, name, [name]))
     parser = ArgumentParser(add_help=False)
     add_group(parser, ".".join(path), thing, {*kind.filled, *needed(kind, thing)})
     return help_of(parser)

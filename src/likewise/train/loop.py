@@ -139,7 +139,7 @@ def train(
     description = describe(*about, accelerator.device, lens, allowed)
     if (run := _open_run(Path(folder), description, resume, accelerator)).finished:
         return run
-    with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
+    with run.lock() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
         made = (model, loss, data, groups, optimizer, schedule, settings, accelerator, run, should_continue, lens)
         training = _Training(*made)
         training.keep_start = keep_start
@@ -432,12 +432,12 @@ class _Training:
         if self.accelerator.is_main_process:
             progress.metrics_size, progress.metrics_sha256 = self.run.seal_metrics()
         progress.loader = self.data.train.state_dict() if self.can_resume else None  # type: ignore[attr-defined]
-        chances = gather_object([rng_tensors()])
+        rng_states = gather_object([rng_tensors()])
         if self.accelerator.is_main_process:
             tensors = {name: module.state_dict() for name, module in self.modules().items()}
             tensors["optimizer"] = optimizer_tensors(self.optimizer)
             tensors["generators"] = {str(place): each.get_state() for place, each in enumerate(self.generators())}
-            tensors |= {f"chance {rank}": each for rank, each in enumerate(chances)}
+            tensors |= {f"rng_state {rank}": each for rank, each in enumerate(rng_states)}
             scaler = self.accelerator.scaler
             state = {**asdict(progress), "scaler": None if scaler is None else scaler.state_dict()}
             state["description"] = self.description
@@ -460,9 +460,10 @@ class _Training:
             for place, generator in enumerate(self.generators()):
                 generator.set_state(tensors["generators"][str(place)])
             load_optimizer(self.optimizer, tensors.get("optimizer", {}))
-            chance = tensors.get(f"chance {self.accelerator.process_index}")
-            if chance is not None:
-                load_rng_state(chance)
+            rank = self.accelerator.process_index
+            rng_state = tensors.get(f"rng_state {rank}", tensors.get(f"chance {rank}"))  # in older checkpoints
+            if rng_state is not None:
+                load_rng_state(rng_state)
             scaler = state.pop("scaler")
             if scaler is not None and self.accelerator.scaler is not None:
                 self.accelerator.scaler.load_state_dict(scaler)
@@ -481,7 +482,7 @@ class _Training:
                 self.note("note", message=f"continued, but {each}")
 
     def generators(self) -> list[torch.Generator]:
-        """Sources of chance of the loss's miners and of torch's loaders, besides those of the whole process."""
+        """Random number generators of the loss's miners and of torch's loaders, besides those of the whole process."""
         parts = list(self.loss.modules()) if isinstance(self.loss, nn.Module) else []
         holders = [*(getattr(part, "miner", None) for part in parts), *parts, self.data.train]
         found = [getattr(each, "generator", None) for each in holders]
