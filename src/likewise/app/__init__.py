@@ -9,8 +9,9 @@
 the other names are for `likewise.cli`.  Names are imported on first use.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.app.build import Pieces as Pieces
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from likewise.app.configuration import configure
     from likewise.app.configuration import dump_configuration as dump_configuration
     from likewise.app.configuration import parse_request as parse_request
-    from likewise.app.defaults import Tree as Tree
     from likewise.app.defaults import cache_folder as cache_folder
     from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
@@ -200,7 +200,6 @@ _PLACES = {
     "Service": "serving",
     "StudyFile": "study_file",
     "StudyReport": "study_report",
-    "Tree": "defaults",
     "UnreadableImagesError": "indexing",
     "UserError": "errors",
     "Verification": "calibration",
@@ -284,12 +283,4 @@ _PLACES = {
 }
 """The module of each name."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'likewise.app' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"likewise.app.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return [*_PLACES]
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)
