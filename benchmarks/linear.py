@@ -11,13 +11,12 @@ scikit-learn 1.7) is not installed, its columns are missing.
 
 from __future__ import annotations
 
-import json
-import os
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -25,7 +24,7 @@ from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.harness import RESULTS, high_water, machine, make_parser, versions
+from benchmarks.harness import RESULTS, high_water, machine, make_parser, read, versions, write
 from likewise import linear
 from likewise.linear.lsml import lsml_objective
 from likewise.linear.stream import MLKRObjective, NCAObjective
@@ -37,25 +36,16 @@ try:
 except ImportError:
     metric_learn = None
 
+Measure: TypeAlias = Callable[[str, Callable[[], dict[str, Any]]], None]
+"""Takes the name of a row and what measures it."""
 
-class Journal:
-    """Rows by name in a file that is written after each."""
 
-    def __init__(self, file: Path, device: str) -> None:
-        self.file = file
-        packages = versions("torch", "numpy", "scipy", "scikit-learn", "metric-learn")
-        self.content = {**machine(device), "versions": packages, "rows": {}}
-        if file.exists():
-            self.content["rows"] = json.loads(file.read_text())["rows"]
-
-    def measure(self, name: str, row: Callable[[], dict[str, Any]]) -> None:
-        if name in self.content["rows"]:
-            return
-        self.content["rows"][name] = row()
-        print(name, self.content["rows"][name], flush=True)
-        part = self.file.with_suffix(".part")
-        part.write_text(json.dumps(self.content, indent=1) + "\n")
-        os.replace(part, self.file)
+def measure_row(report: dict[str, Any], path: Path, name: str, row: Callable[[], dict[str, Any]]) -> None:
+    """Measure a row that is missing, and write the results."""
+    if name not in report["rows"]:
+        report["rows"][name] = row()
+        print(name, report["rows"][name], flush=True)
+        write(report, path)
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
@@ -164,7 +154,7 @@ def rows_of(X: np.ndarray, y: np.ndarray, constraints: int, iterations: int) -> 
     }
 
 
-def compare_libraries(journal: Journal) -> None:
+def compare_libraries(measure: Measure) -> None:
     wine, digits = load_wine(return_X_y=True), load_digits(return_X_y=True)
     large = make_classification(5000, 128, n_informative=40, n_classes=10, class_sep=2.0, random_state=0)
     sets = {
@@ -174,10 +164,10 @@ def compare_libraries(journal: Journal) -> None:
     }
     for name, (X, y, constraints, iterations) in sets.items():
         for method, row in rows_of(X, y, constraints, iterations).items():
-            journal.measure(f"{name} {method}", row)
+            measure(f"{name} {method}", row)
 
 
-def measure_evaluations(journal: Journal, device: str, n: int, d: int) -> None:
+def measure_evaluations(measure: Measure, device: str, n: int, d: int) -> None:
     """Seconds and memory of one objective and gradient."""
     random = np.random.default_rng(0)
     labels = np.arange(n) % 10
@@ -198,10 +188,10 @@ def measure_evaluations(journal: Journal, device: str, n: int, d: int) -> None:
                 times.append(seconds)
             return {"seconds": min(times), "MiB": high_water(device) / 2**20, "n": n, "d": d}
 
-        journal.measure(f"{name} evaluation n={n} d={d}", row)
+        measure(f"{name} evaluation n={n} d={d}", row)
 
 
-def measure_million(journal: Journal, device: str, n: int, classes: int) -> None:
+def measure_million(measure: Measure, device: str, n: int, classes: int) -> None:
     """A linear metric on many embeddings by mini-batches."""
 
     def row() -> dict[str, Any]:
@@ -224,7 +214,7 @@ def measure_million(journal: Journal, device: str, n: int, classes: int) -> None
             accuracy[name] = float((labels[sample][nearest] == labels[sample]).mean())
         return {"seconds": seconds, "steps": fitted.n_iter_, "R@1": accuracy, "n": n, "classes": classes}
 
-    journal.measure(f"mini-batches n={n} classes={classes}", row)
+    measure(f"mini-batches n={n} classes={classes}", row)
 
 
 if __name__ == "__main__":
@@ -234,11 +224,14 @@ if __name__ == "__main__":
     parser.add_argument("--million", type=int, help="points of the mini-batches; by default 1,000,000 on a GPU")
     chosen = parser.parse_args()
     gpu = chosen.device != "cpu"
-    where = Journal(RESULTS / f"linear-{'cuda' if gpu else 'cpu'}.json", chosen.device)
+    path = RESULTS / f"linear-{'cuda' if gpu else 'cpu'}.json"
+    packages = versions("torch", "numpy", "scipy", "scikit-learn", "metric-learn")
+    report = {**machine(chosen.device), "versions": packages, "rows": (read(path) or {"rows": {}})["rows"]}
+    measure = partial(measure_row, report, path)
     if not gpu:
-        compare_libraries(where)
+        compare_libraries(measure)
     if gpu or chosen.n:
-        measure_evaluations(where, chosen.device, chosen.n or 60_000, 784)
+        measure_evaluations(measure, chosen.device, chosen.n or 60_000, 784)
     if gpu or chosen.million:
         million = chosen.million or 1_000_000
-        measure_million(where, chosen.device, million, max(10, million // 100))
+        measure_million(measure, chosen.device, million, max(10, million // 100))

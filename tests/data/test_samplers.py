@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, TensorDataset
 
 from likewise.data import hard_samplers
-from likewise.data.chance import Chance, Deck
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.random_source import Deck, RandomSource
 from likewise.data.samplers import (
     HierarchicalSampler,
     PairSampler,
@@ -334,7 +334,7 @@ def test_hard_samplers_follow_the_embeddings():
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 12), st.lists(st.integers(1, 12), min_size=1, max_size=20), st.integers(0, 99))
 def test_a_deck_repeats_no_card_too_early(size: int, counts: list[int], seed: int):
-    deck = Deck(np.arange(size), Chance(seed))
+    deck = Deck(np.arange(size), RandomSource(seed))
     dealt: list[int] = []
     for count in counts:
         hand = deck.deal(min(count, size))

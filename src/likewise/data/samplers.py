@@ -23,7 +23,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from likewise.data.chance import Array, Chance, Deck, Decks, whole_number
+from likewise.data.random_source import Array, Deck, Decks, RandomSource, whole_number
 
 Labels = Tensor | Array | Sequence[int]
 
@@ -42,7 +42,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
 
     Examples:
         >>> class InOrder(ResumableSampler):
-        ...     def _batches(self, chance):
+        ...     def _batches(self, source):
         ...         while True:
         ...             yield from ([start, start + 1] for start in range(0, 6, 2))
         >>> sampler = InOrder([0] * 6, batch_size=2, settings={}, steps=None, seed=0, rank=0, world_size=1)
@@ -75,8 +75,8 @@ class ResumableSampler(Sampler[list[int]], ABC):
         self._settings = {"batch_size": self.batch_size, "steps": self.steps, "seed": self.seed, **settings}
 
     @abstractmethod
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        """Batches without end, for all processes together; the same for the same ``chance``."""
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        """Batches without end, for all processes together; the same for the same ``source``."""
 
     def __len__(self) -> int:
         return self.steps
@@ -84,7 +84,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
     def __iter__(self) -> Iterator[list[int]]:
         epoch, start = self.epoch, self._start
         share = self.batch_size // self.world_size
-        batches = islice(self._batches(Chance(self.seed, epoch)), self.steps)
+        batches = islice(self._batches(RandomSource(self.seed, epoch)), self.steps)
         for step, batch in enumerate(batches):
             if step >= start:
                 self.position = step + 1
@@ -171,8 +171,8 @@ class RandomBatchSampler(ResumableSampler):
             )
         divisible("batch_size", batch_size, "world_size", world_size)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        deck = Deck(np.arange(len(self.labels)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        deck = Deck(np.arange(len(self.labels)), source)
         while True:
             yield deck.deal(self.batch_size)
 
@@ -223,9 +223,9 @@ class PerClassSampler(ResumableSampler):
         enough_classes(classes, len(np.unique(self.labels)))
         divisible("classes", classes, "world_size", world_size)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        decks = Decks(self.labels, chance)
-        deck = Deck(np.arange(len(decks.classes)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        decks = Decks(self.labels, source)
+        deck = Deck(np.arange(len(decks.classes)), source)
         while True:
             yield [index for number in deck.deal(self.classes) for index in decks.deal(number, self.per_class)]
 
@@ -274,8 +274,8 @@ class PairSampler(ResumableSampler):
         self._paired = with_pairs(self.labels)
         enough_classes(classes, len(self._paired), "with two images or more")
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        decks, deck = Decks(self.labels, chance), Deck(self._paired, chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        decks, deck = Decks(self.labels, source), Deck(self._paired, source)
         while True:
             yield [index for number in deck.deal(self.classes) for index in decks.deal(number, 2)]
 
@@ -361,10 +361,10 @@ class HierarchicalSampler(ResumableSampler):
             )
         return large
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        images = Decks(self.labels, chance)
-        families = [Deck(family, chance) for family in self._families]
-        deck = Deck(np.arange(len(families)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        images = Decks(self.labels, source)
+        families = [Deck(family, source) for family in self._families]
+        deck = Deck(np.arange(len(families)), source)
         each = self.classes // self.groups
         while True:
             classes = [number for family in deck.deal(self.groups) for number in families[family].deal(each)]

@@ -18,7 +18,6 @@ from likewise.metrics.prepared_rows import (
     multiply,
     round_up,
 )
-from likewise.metrics.progress import track
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
@@ -26,6 +25,7 @@ from likewise.metrics.threshold_counts import (
     count_by_sorting,
     get_comparison_limit,
 )
+from likewise.progress import track
 
 
 class SimilarityRows:

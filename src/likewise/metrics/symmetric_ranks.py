@@ -18,13 +18,13 @@ from likewise.metrics.chunks import fit_rows
 from likewise.metrics.inputs import Groups, MetricInputs
 from likewise.metrics.positives import Positives, RankChunk, gather_positives, make_rank_chunk
 from likewise.metrics.prepared_rows import PreparedRows, multiply, round_up
-from likewise.metrics.progress import track
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
     count_by_comparing,
     get_comparison_limit,
 )
+from likewise.progress import track
 
 MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1024, 8192
 """Rows of a chunk: smaller products are slow; up to the second number a chunk stays in the caches of a CPU; the third
