@@ -89,10 +89,6 @@ if metric_learn is not None:
             return gradient, value, active
 
 
-class OutOfTime(Exception):
-    """The limit of CPU seconds is reached."""
-
-
 def timed(call: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[Any, float]:
     start = clock()
     with warnings.catch_warnings():
@@ -105,13 +101,13 @@ def fit_within(estimator: Any, arguments: tuple[Any, ...], limit: float) -> tupl
     """A fitted estimator, its CPU seconds, and whether it came to an end."""
 
     def stop(*_: object) -> None:
-        raise OutOfTime
+        raise TimeoutError
 
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         return (*timed(lambda: estimator.fit(*arguments), time.process_time), True)
-    except OutOfTime:
+    except TimeoutError:
         if hasattr(estimator, "kept"):
             estimator.components_ = estimator.kept
         return estimator, limit, False
@@ -155,12 +151,10 @@ def rows_of(X: np.ndarray, y: np.ndarray, constraints: int, iterations: int, lim
     uniform = np.full(len(near), 1.0 / len(near))
     a, b, c = X[triplets].transpose(1, 0, 2)
 
-    def compare(
-        value: Callable[[Any], float], arguments: tuple[Any, ...], **makers: Callable[[], Any] | None
-    ) -> Row:
+    def compare(value: Callable[[Any], float], arguments: tuple[Any, ...], **makers: Callable[[], Any] | None) -> Row:
         def row() -> dict[str, Any]:
             result: dict[str, Any] = {}
-            for turn in range(3):
+            for _ in range(3):
                 for name, make in makers.items():
                     before = result.get(name)
                     if make is None or (before and (not before["finished"] or before["seconds"] > 5.0)):
@@ -204,7 +198,9 @@ def rows_of(X: np.ndarray, y: np.ndarray, constraints: int, iterations: int, lim
             metric_learn=ml and (lambda: ml.SCML(preprocessor=X, random_state=0)),
         ),
         "SCML, 8 d basis vectors": compare(
-            scml_value, (triplets,), likewise=lambda: linear.SCML(preprocessor=X, random_state=0, n_basis=8 * X.shape[1])
+            scml_value,
+            (triplets,),
+            likewise=lambda: linear.SCML(preprocessor=X, random_state=0, n_basis=8 * X.shape[1]),
         ),
         "NCA": compare(
             lambda found: nca(found.components_)[0],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, fbeta_score, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -115,6 +116,40 @@ def test_degenerate_data(estimator: Any):
         else:
             assert found.dtype == np.float64
             assert np.isfinite(found).all(), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator"),
+    [
+        *(("", each) for each in (NCA(max_iter=1), LMNN(max_iter=1), MCML(max_iter=1), MLKR(max_iter=1))),
+        *(("", each) for each in (LinearMetric(max_iter=1), LinearMetric(psd="projection", max_iter=1))),
+        *(("pairs", ITML(max_iter=1)), ("pairs", MMC(max_iter=1, tol=1e-9)), ("quadruplets", LSML(max_iter=1))),
+    ],
+    ids=repr,
+)
+def test_too_few_iterations_warn(kind: str, estimator: Any):
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 .* do not suffice: .*; raise max_iter"):
+        fitted = clone(estimator).fit(*(tuples(kind) if kind else blobs()))
+    assert fitted.n_iter_ >= 1
+
+
+def test_hostile_input():
+    """Words as classes are classes; what cannot be used gets one sentence."""
+    X, y = blobs(12)
+    words = np.array(["ant", "bee", "cow"])[y]
+    for estimator in (RCA(), LFDA(), NCA(max_iter=2)):
+        assert np.array_equal(clone(estimator).fit(X, words).components_, clone(estimator).fit(X, y).components_)
+    pairs, signs = np.array([[0, 1], [2, 3]]), [1, -1]
+    for bad, given, sentence in (
+        (ITML(preprocessor=X), pairs.astype(float), r"or \(n, 2\) with whole numbers as indices"),
+        (ITML(preprocessor=lambda at: X[:1]), pairs, "preprocessor must return one point for each of 4 indices"),
+        (ITML(preprocessor=lambda at: X[at] * np.nan), pairs, "contains NaN"),
+        (ITML(), np.full((2, 2, 3), "far"), "could not convert string"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            bad.fit(given, signs)
+    with pytest.raises(ValueError, match="contains NaN"):
+        OASIS(init=np.full((3, 3), np.nan)).fit(*tuples("triplets"))
 
 
 def test_in_a_pipeline():

@@ -76,7 +76,8 @@ class MMC(PairMixin):
         _check_bounded(dissimilar, vectors @ np.linalg.pinv(roots).T)
         factor = np.eye(len(roots)) / np.sqrt(len(roots))
         gap = np.inf
-        for self.n_iter_ in range(1, self.max_iter + 1):
+        for rounds in range(1, self.max_iter + 1):
+            self.n_iter_ = rounds
             found = minimize_array(lambda at: _ratio(at, vectors), factor, ROUND, gtol=1e-12, warn=False)
             factor = found.at / np.linalg.norm(found.at)
             gap = _gap(factor, vectors)

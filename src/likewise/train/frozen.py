@@ -69,9 +69,7 @@ class FeatureLoader(BatchLoader):
         if getattr(model, "freeze", None) != "trunk":
             raise ValueError("model must have freeze='trunk': the features of a trunk that learns change with it")
         in_order = [range(start, min(start + AT_ONCE, len(images))) for start in range(0, len(images), AT_ONCE)]
-        super().__init__(
-            images, in_order if batches is None else batches, augment, device=device, seed=seed, rank=rank
-        )
+        super().__init__(images, in_order if batches is None else batches, augment, device=device, seed=seed, rank=rank)
         self._all = BatchLoader(images, in_order, augment, device=device)
         self._model, self._precision, self._cache = model, precision, cache
         self._features: Tensor | None = None
