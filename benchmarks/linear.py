@@ -218,7 +218,7 @@ def rows_of(X: np.ndarray, y: np.ndarray, constraints: int, iterations: int, lim
     }
 
 
-def compare_libraries(journal: Journal, limit: float) -> None:
+def compare_libraries(journal: Journal, limit: float, only: str) -> None:
     wine, digits = load_wine(return_X_y=True), load_digits(return_X_y=True)
     large = make_classification(5000, 128, n_informative=40, n_classes=10, class_sep=2.0, random_state=0)
     sets = {
@@ -228,7 +228,27 @@ def compare_libraries(journal: Journal, limit: float) -> None:
     }
     for name, (X, y, constraints, iterations) in sets.items():
         for method, row in rows_of(X, y, constraints, iterations, limit).items():
-            journal.measure(f"{name} {method}", row)
+            if only in f"{name} {method}":
+                journal.measure(f"{name} {method}", row)
+
+
+def print_table(journal: Journal) -> None:
+    """The rows of the libraries as a table in Markdown."""
+
+    def cell(measured: dict[str, Any] | None) -> str:
+        if measured is None:
+            return ""
+        sign = "" if measured["finished"] else "> "
+        return f"{sign}{measured['seconds']:.3g} s, {measured['objective']:.7g}"
+
+    print("| | likewise | metric-learn | scikit-learn |\n| :-- | --: | --: | --: |")
+    for name, row in journal.content["rows"].items():
+        if "likewise" in row:
+            print(
+                "|",
+                " | ".join([name, *(cell(row.get(key)) for key in ("likewise", "metric-learn", "scikit-learn"))]),
+                "|",
+            )
 
 
 def measure_evaluations(journal: Journal, device: str, n: int, d: int, share: float) -> None:
@@ -289,13 +309,18 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--n", type=int, help="points of the evaluations; by default 60,000 on a GPU, none on a CPU")
     parser.add_argument("--share", type=float, default=1.0, help="share of the rows that an evaluation has")
+    parser.add_argument("--only", default="", help="only rows whose names have this, such as 'wine' or 'd=128 NCA'")
+    parser.add_argument("--table", action="store_true", help="print what was measured as a table, and measure nothing")
     parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds after which a fit is stopped")
     parser.add_argument("--million", type=int, help="points of the mini-batches; by default 1,000,000 on a GPU")
     chosen = parser.parse_args()
     gpu = chosen.device != "cpu"
     where = Journal(RESULTS / f"linear-{'cuda' if gpu else 'cpu'}.json", chosen.device)
+    if chosen.table:
+        print_table(where)
+        raise SystemExit
     if not gpu and not chosen.n and not chosen.million:
-        compare_libraries(where, chosen.limit)
+        compare_libraries(where, chosen.limit, chosen.only)
     if gpu or chosen.n:
         measure_evaluations(where, chosen.device, chosen.n or 60_000, 784, chosen.share)
     if gpu or chosen.million:
