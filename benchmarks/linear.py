@@ -215,6 +215,11 @@ def rows_of(X: np.ndarray, y: np.ndarray, constraints: int, iterations: int, lim
             likewise=lambda: linear.LMNN(),
             metric_learn=ml and (lambda: WatchedLMNN(n_neighbors=3)),
         ),
+        "LMNN, 30 iterations": compare(
+            lambda found: lmnn(root(found.get_mahalanobis_matrix()))[0],
+            (X, y),
+            likewise=lambda: linear.LMNN(max_iter=30),
+        ),
     }
 
 
