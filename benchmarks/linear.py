@@ -197,10 +197,10 @@ def rows_of(X: np.ndarray, y: np.ndarray, constraints: int, iterations: int, lim
             likewise=lambda: linear.SCML(preprocessor=X, random_state=0),
             metric_learn=ml and (lambda: ml.SCML(preprocessor=X, random_state=0)),
         ),
-        "SCML, 8 d basis vectors": compare(
+        "SCML, 2 d basis vectors": compare(
             scml_value,
             (triplets,),
-            likewise=lambda: linear.SCML(preprocessor=X, random_state=0, n_basis=8 * X.shape[1]),
+            likewise=lambda: linear.SCML(preprocessor=X, random_state=0, n_basis=2 * X.shape[1]),
         ),
         "NCA": compare(
             lambda found: nca(found.components_)[0],

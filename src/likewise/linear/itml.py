@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dsyr
+from scipy.linalg.lapack import dtrtrs
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import check_array
 
@@ -180,10 +180,8 @@ def _project_chunk(state: _State, differences: Array, similar: list[bool], start
         gram = dsyr(factor, column, lower=1, a=gram, overwrite_a=1)
     if used:
         weights = np.array(factors)
-        coupling = np.triu(weights[:, None] * np.array(columns)[:, used], 1)
-        vectors = solve_triangular(
-            np.eye(len(used)) - coupling, products[:, used].T, trans="T", unit_diagonal=True, check_finite=False
-        )
+        coupling = -weights[:, None] * np.array(columns)[:, used]  # I − B: only what is above the diagonal is read
+        vectors = dtrtrs(coupling, products[:, used].T, trans=1, unitdiag=1)[0]
         state.matrix += (vectors.T * weights) @ vectors
 
 
