@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -189,7 +188,9 @@ def solve_columns(program: HingeProgram, tol: float, first: int) -> tuple[Array,
     columns = _largest(program.rows.sum(axis=0), first)
     hinges = _largest(-program.rows[:, columns].sum(axis=1), 2 * first)
     w, multipliers, total, gap = np.zeros(size), np.zeros(count), 0, 1.0
-    for round_ in itertools.count():
+    rounds = 0
+    while True:
+        rounds += 1
         part = program.rows[:, columns]
         inner = 0.1 * max(tol, min(gap, 0.1))
         small, found, steps = solve_hinge(replace(program, rows=part[hinges]), inner)
@@ -209,7 +210,7 @@ def solve_columns(program: HingeProgram, tol: float, first: int) -> tuple[Array,
             return w, total
         if is_whole:
             gap = tol  # the same program, to its end
-        if len(columns) > 4 * first and round_ < DROPS:
+        if len(columns) > 4 * first and rounds < DROPS:
             columns = columns[small > 0.0]
         columns, hinges = np.sort(np.concatenate([columns, more])), np.sort(np.concatenate([hinges, violated]))
 

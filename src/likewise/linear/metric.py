@@ -107,7 +107,7 @@ def _points_of(preprocessor: Any, indices: NDArray[Any], name: str) -> Array:
                 f"{indices.min()} to {indices.max()}"
             )
         rows = points[indices.ravel()]
-    return rows.reshape(*indices.shape, -1)
+    return np.asarray(rows.reshape(*indices.shape, -1))
 
 
 def read_pair_labels(y: Any, n: int) -> NDArray[np.int64]:
