@@ -144,7 +144,7 @@ def _settings(run: Description, name: str, always: Sequence[str], by_name: Mappi
 
 def _is_frozen(run: Description) -> bool:
     """Whether only the head was trained, on features that were computed once."""
-    return _find(run, "config", "model", "freeze") == "trunk"
+    return bool(_find(run, "config", "model", "freeze") == "trunk")
 
 
 def _augmentation(run: Description) -> Any:
