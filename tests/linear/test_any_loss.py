@@ -16,6 +16,7 @@ from likewise.losses import ContrastiveLoss, MultiSimilarityLoss, NCALoss, Proxy
 from likewise.metrics import retrieval
 from tests.linear.sets import blobs
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 FAR = SquaredEuclidean(normalize=False)
 
 
@@ -24,9 +25,15 @@ def value_of(loss: Any, points: Any, labels: Any, components: Any) -> float:
 
 
 @pytest.mark.parametrize(
-    "loss", [ContrastiveLoss(), MultiSimilarityLoss(), TripletLoss(0.2), NCALoss(similarity=FAR)], ids=repr
+    ("loss", "options"),
+    [
+        (ContrastiveLoss(), {}),
+        (MultiSimilarityLoss(), {"n_components": 2}),
+        (TripletLoss(0.2), {"diagonal": True}),
+        (NCALoss(similarity=FAR), {"psd": "projection"}),
+    ],
+    ids=repr,
 )
-@pytest.mark.parametrize("options", [{}, {"n_components": 2}, {"diagonal": True}, {"psd": "projection"}], ids=repr)
 def test_the_loss_falls(loss: Any, options: dict[str, Any]):
     points, labels = blobs(30)
     points = points + 2.0  # the loss sees what transform returns, wherever the origin is

@@ -11,8 +11,8 @@ from tests.oracles import linear as oracles
 @pytest.mark.parametrize("name", ["wine", "digits"])
 def test_covariance_is_metric_learns(name: str):
     X, _ = points_of(name)
-    found = Covariance().fit(X).get_mahalanobis_matrix()
-    assert np.abs(found - references()[f"{name}-Covariance"]).max() < 1e-8
+    found, wanted = Covariance().fit(X).get_mahalanobis_matrix(), references()[f"{name}-Covariance"]
+    assert np.abs(found - wanted).max() < 1e-8 * max(1.0, np.abs(wanted).max())  # digits: entries up to 1e6
 
 
 def test_covariance_whitens():

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, fbeta_score, roc_auc_score
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import check_estimator
 
 from likewise import linear
 from likewise.linear import (
@@ -36,10 +37,15 @@ from likewise.linear import (
 )
 from tests.linear.sets import blobs, tuples
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SUPERVISED = [
     *(Covariance(), RCA(), RCA(n_components=1), LFDA(), LFDA(n_components=1)),
     *(NCA(max_iter=10), LMNN(max_iter=10), MCML(max_iter=10), MLKR(max_iter=10)),
     *(LinearMetric(max_iter=5), LinearMetric(batch_size=8, max_iter=2), Kernelized(Covariance())),
+]
+CHECKED = [
+    *(Covariance(), RCA(), LFDA(), NCA(max_iter=3), LMNN(max_iter=3), MCML(max_iter=3), MLKR(max_iter=3)),
+    *(LinearMetric(max_iter=2), LinearMetric(batch_size=8, max_iter=1), Kernelized(Covariance())),
 ]
 OF_PAIRS = [ITML(), MMC(), MMC(diagonal=True), POLA(), SDML(), KwokTsang()]
 OF_TRIPLETS = [SCML(random_state=0), SchultzJoachims(), OASIS()]
@@ -52,19 +58,10 @@ OF_TUPLES = [
 WIDTH = {"pairs": 2, "triplets": 3, "quadruplets": 4}
 
 
-def checks() -> list[Any]:
-    return [
-        pytest.param(estimator, check, id=f"{estimator!r}-{getattr(check, 'func', check).__name__}")
-        for estimator in SUPERVISED
-        for estimator, check in estimator_checks_generator(estimator)
-    ]
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("estimator", "check"), checks())
-def test_scikit_learns_checks(estimator: Any, check: Any):
-    check(estimator)
+@pytest.mark.parametrize("estimator", CHECKED, ids=repr)
+def test_scikit_learns_checks(estimator: Any):
+    check_estimator(estimator)
 
 
 def test_every_estimator_is_under_contract():
@@ -119,6 +116,40 @@ def test_degenerate_data(estimator: Any):
         else:
             assert found.dtype == np.float64
             assert np.isfinite(found).all(), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator"),
+    [
+        *(("", each) for each in (NCA(max_iter=1), LMNN(max_iter=1), MCML(max_iter=1), MLKR(max_iter=1))),
+        *(("", each) for each in (LinearMetric(max_iter=1), LinearMetric(psd="projection", max_iter=1))),
+        *(("pairs", ITML(max_iter=1)), ("quadruplets", LSML(max_iter=1))),
+    ],
+    ids=repr,
+)
+def test_too_few_iterations_warn(kind: str, estimator: Any):
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 .* do not suffice: .*; raise max_iter"):
+        fitted = clone(estimator).fit(*(tuples(kind) if kind else blobs()))
+    assert fitted.n_iter_ >= 1
+
+
+def test_hostile_input():
+    """Words as classes are classes; what cannot be used gets one sentence."""
+    X, y = blobs(12)
+    words = np.array(["ant", "bee", "cow"])[y]
+    for estimator in (RCA(), LFDA(), NCA(max_iter=2)):
+        assert np.array_equal(clone(estimator).fit(X, words).components_, clone(estimator).fit(X, y).components_)
+    pairs, signs = np.array([[0, 1], [2, 3]]), [1, -1]
+    for bad, given, sentence in (
+        (ITML(preprocessor=X), pairs.astype(float), r"or \(n, 2\) with whole numbers as indices"),
+        (ITML(preprocessor=lambda at: X[:1]), pairs, "preprocessor must return one point for each of 4 indices"),
+        (ITML(preprocessor=lambda at: X[at] * np.nan), pairs, "contains NaN"),
+        (ITML(), np.full((2, 2, 3), "far"), "could not convert string"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            bad.fit(given, signs)
+    with pytest.raises(ValueError, match="contains NaN"):
+        OASIS(init=np.full((3, 3), np.nan)).fit(*tuples("triplets"))
 
 
 def test_in_a_pipeline():

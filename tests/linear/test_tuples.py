@@ -15,6 +15,9 @@ from tests.oracles import linear as oracles
 from tests.oracles.linear import Array
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
 def triangle(vector: Array, d: int) -> Array:
     """A lower triangular matrix from its entries."""
     found = np.zeros((d, d))

@@ -22,7 +22,7 @@ from likewise.app.trust import foreign_names, named_classes
 from likewise.data import TRANSFORMS, BatchLoader, ImageCache, ImageDataset, Transform, cached, free_memory
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
-from likewise.train import Data, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
+from likewise.train import Data, FeatureLoader, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
 from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
@@ -185,15 +185,14 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
     train, val = (each if each is None else store.place(each) for each in store.split(parts))
     assert train is not None
     loss = make_loss(config, train, model)
-    batches = BatchLoader(
-        train,
-        make_sampler(config, train, machine),
-        store.transform.train,
-        device=machine.device,
-        seed=config["seed"],
-        rank=machine.rank,
-    )
-    data = Data(batches, None if val is None else store.in_order(val), store.sealed(parts), train.class_names)
+    sampler = make_sampler(config, train, machine)
+    batches, held_out = store.of_features(model, sampler, train, val) if model.freeze else (
+        BatchLoader(
+            train, sampler, store.transform.train, device=machine.device, seed=config["seed"], rank=machine.rank
+        ),
+        None if val is None else store.in_order(val),
+    )  # fmt: skip
+    data = Data(batches, held_out, store.sealed(parts), train.class_names)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
 
 
@@ -409,6 +408,30 @@ class Store:
             return images
         with making("--cache-on"):
             return images.to(self.machine.device if where == "gpu" else "cpu")
+
+    def of_features(
+        self, model: Embedder, sampler: Any, train: ImageCache, val: ImageCache | None
+    ) -> tuple[BatchLoader, BatchLoader | None]:
+        """Batches of the features of a frozen trunk, which are kept where decoded images are."""
+        if self.config["model"]["weights"] is None and self.machine.main:
+            warnings.warn(
+                "the trunk is frozen with random weights; --model.weights says what it starts from", Note, stacklevel=2
+            )
+
+        def load(images: ImageCache, batches: Any) -> BatchLoader:
+            return FeatureLoader(
+                model,
+                images,
+                batches,
+                self.transform.test,
+                device=self.machine.device,
+                seed=self.config["seed"],
+                rank=self.machine.rank,
+                precision=self.config["train"]["precision"],
+                cache=cache_folder(self.config["cache"]) / "features",
+            )
+
+        return load(train, sampler), None if val is None else load(val, None)
 
     def in_order(self, images: ImageCache) -> BatchLoader:
         """All images once, shown as in a test."""

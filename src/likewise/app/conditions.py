@@ -66,7 +66,7 @@ def _read(run: Description) -> Conditions:
         frozen_batch_norm=_find(model, "freeze_bn"),
         input_channels=_find(model, "in_channels"),
         network=run["model"] if isinstance(run.get("model"), Mapping) and "class" in run["model"] else NOT_RECORDED,
-        augmentation=_find(run, "config", "transform"),
+        augmentation=_augmentation(run),
         crop_size=_crop_size(run),
         optimizer=_settings(run, "optimizer", ("name", "weight_decay"), _OPTIMIZER),
         gradient_clipping=_find(train, "clip"),
@@ -142,9 +142,22 @@ def _settings(run: Description, name: str, always: Sequence[str], by_name: Mappi
     return {key: section[key] for key in (*always, *by_name.get(section.get("name", ""), ())) if key in section}
 
 
+def _is_frozen(run: Description) -> bool:
+    """Whether only the head was trained, on features that were computed once."""
+    return bool(_find(run, "config", "model", "freeze") == "trunk")
+
+
+def _augmentation(run: Description) -> Any:
+    transform = _find(run, "config", "transform")
+    return f"none: frozen features of {transform}" if _is_frozen(run) else transform
+
+
 def _crop_size(run: Description) -> Any:
     transform = TRANSFORMS.get(str(_find(run, "config", "transform")))
-    return NOT_RECORDED if transform is None else {"training": transform.train.size, "evaluation": transform.test.size}
+    if transform is None:
+        return NOT_RECORDED
+    size = transform.test.size if _is_frozen(run) else transform.train.size
+    return {"training": size, "evaluation": transform.test.size}
 
 
 def _image_set(run: Description, part: str) -> Recorded[ImageSet | None]:
@@ -284,6 +297,7 @@ def _rates(run: Description) -> dict[str, float] | None:
     if _find(optimizer, "lr") is NOT_RECORDED:
         return None
     names = ("trunk",) if _find(run, "config", "model", "head") == "none" else ("trunk", "head")
+    names = ("head",) if _is_frozen(run) else names
     lrs = optimizer.get("lrs") or {}
     return {name: float(lrs.get(name, optimizer["lr"])) for name in names}
 

@@ -62,6 +62,7 @@ class Model:
         normalize: scale embeddings to unit length.
         freeze_bn: keep the trunk's batch norms as they are.
         layer_norm: normalize the pooled features before the head.
+        freeze: trunk, to train the head only, on features that are computed once, without augmentation.
         in_channels: 3, or 1 for gray; by default what the trunk is made for.
 
     Examples:
@@ -77,6 +78,7 @@ class Model:
     normalize: bool = True
     freeze_bn: bool = True
     layer_norm: bool = False
+    freeze: Literal["trunk"] | None = None
     in_channels: int | None = None
 
 

@@ -171,10 +171,14 @@ class BatchLoader:
     def __iter__(self) -> Iterator[Batch]:
         """The batches of this epoch that were not handed out yet; at its end the next epoch begins."""
         work = ((step, torch.as_tensor(indices, dtype=torch.int64)) for step, indices in self._steps())
-        for batch in self._on_device(work) if self.images.device.type != "cpu" else self._ahead(work):
+        for batch in self.make_batches(work):
             self.step += 1
             yield batch
         self.epoch, self.step = self.epoch + 1, 0
+
+    def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
+        """Batches for steps and the indices of their images."""
+        return self._on_device(work) if self.images.device.type != "cpu" else self._ahead(work)
 
     def _steps(self) -> Iterator[tuple[int, Indices]]:
         if isinstance(self.batches, Resumable):  # it may be ahead, by what was made and not handed out

@@ -37,7 +37,9 @@ LEAST_ROWS = 16
 """The least number of rows of a chunk: a smaller chunk would read all references for too little work."""
 
 
-def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> list[slice]:
+def plan_chunks(
+    rows: int, columns: int, like: Tensor, together: int = 1, *, copies: int = COPIES, least: int = LEAST_ROWS
+) -> list[slice]:
     """Chunks of the rows of a matrix, of equal size, as large as the budget of the device allows.
 
     Args:
@@ -45,6 +47,8 @@ def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> lis
         columns: the number of entries that a row has.
         like: a tensor of the matrix's device and dtype.
         together: rows that must not be separated, such as the centers of one class.
+        copies: matrices of a chunk's size that are alive at once.
+        least: the least number of rows of a chunk.
 
     Examples:
         >>> import torch
@@ -53,7 +57,7 @@ def plan_chunks(rows: int, columns: int, like: Tensor, together: int = 1) -> lis
     """
     budget = BUDGET.get(like.device.type, BUDGET["cuda"])
     units = rows // together
-    height = max(LEAST_ROWS, budget // (COPIES * max(columns, 1) * together * like.dtype.itemsize))
+    height = max(least, budget // (copies * max(columns, 1) * together * like.dtype.itemsize))
     number = max(1, -(-units // height))
     height = max(1, -(-units // number))
     # a rank without rows has one empty chunk

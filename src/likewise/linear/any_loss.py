@@ -193,9 +193,9 @@ class _Problem:
             return float(value.detach()), np.concatenate([each.double().cpu().numpy().ravel() for each in gradients])
 
         first = np.concatenate([each.detach().double().cpu().numpy().ravel() for each in learned])
-        last, iterations = minimize_array(objective, first, max_iter, gtol=1e-8, ftol=2.2e-9, warn=False)
-        objective(last)  # leaves the minimizer in the map and in the parameters of the loss
-        return self.finish(factor), iterations
+        found = minimize_array(objective, first, max_iter, gtol=1e-8, ftol=2.2e-9)
+        objective(found.at)  # leaves the minimizer in the map and in the parameters of the loss
+        return self.finish(factor), found.n_iter
 
     def descend(self, components: Array, batches: ClassBatches, points: int, lr: float) -> tuple[Array, int]:
         """Adam on mini-batches that together have so many points, with a learning rate that falls to zero as a cosine."""

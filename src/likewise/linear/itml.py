@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg.blas import dger
+from scipy.linalg.blas import dsyr
+from scipy.linalg.lapack import dtrtrs
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import check_array
 
 from likewise.linear.metric import Array, check_number, components_of, read_pair_labels, read_tuples
-from likewise.linear.solver import check_max_iter, prior_matrix
+from likewise.linear.solver import check_max_iter, prior_matrix, warn_not_converged
 from likewise.linear.tuples import PairMixin
 
 CHUNK = 48
@@ -136,52 +137,52 @@ def _project(state: _State, differences: Array, similar: Any, max_iter: int, tol
             _project_chunk(state, differences[start : start + CHUNK], signs, start)
         now = np.array(state.multipliers)
         norms = float(np.linalg.norm(now) + np.linalg.norm(before))
-        if norms == 0.0 or np.abs(before - now).sum() / norms < tol:
+        change = now - before
+        if norms == 0.0 or np.abs(change).sum() / norms < tol:
             return sweep + 1
         before = now
+    warn_not_converged(max_iter, f"the multipliers still change by {np.abs(change).sum() / norms:.1e}", "sweeps")
     return max_iter
 
 
 def _project_chunk(state: _State, differences: Array, similar: list[bool], start: int) -> None:
     """The projections of a chunk in order, on its matrix ``K = V A Vᵀ`` only.
 
-    With ``W = A Vᵀ`` at the start of the chunk, ``A v_j = W e_j``: K and E, one above the other, change by the same product
-    of a column and a row of K, and A is updated once, by all columns e that were used.
+    A projection with factor β and column k of K changes K by ``β k kᵀ``; only entries below its place are used later.  With
+    ``W = A Vᵀ`` at the start of the chunk, the vectors ``A v`` at their projections, Y, satisfy ``Y = W + Y B``, where
+    ``B_ij = β_i k_i[j]`` for i before j: one triangular solve gives them, and A is updated once.
     """
     products = state.matrix @ differences.T
-    size = len(differences)
-    stacked = np.empty((2 * size, size), order="F")
-    stacked[:size] = differences @ products
-    stacked[size:] = np.eye(size)
-    used: list[Array] = []
+    gram = np.array(differences @ products, order="F")
+    multipliers, bounds, gamma, share = state.multipliers, state.bounds, state.gamma, state.step
+    used: list[int] = []
+    columns: list[Array] = []
     factors: list[float] = []
-    for place in range(size):
-        factor = _next_factor(state, start + place, float(stacked[place, place]), similar[start + place])
-        if factor != 0.0:
-            column = stacked[:, place].copy()
-            used.append(column[size:])
-            factors.append(factor)
-            stacked = dger(factor, column, column[:size], a=stacked, overwrite_a=1)
+    for place in range(len(differences)):
+        index, squared = start + place, float(gram[place, place])
+        if squared <= 0.0:
+            continue
+        # α and β of the projection: see `ITML`
+        multiplier, sign = multipliers[index], 1.0 if similar[index] else -1.0
+        inverse = 1.0 / bounds[index]
+        alpha = sign * share * (1.0 / squared - inverse)
+        if alpha > multiplier:
+            alpha = multiplier
+        if alpha == 0.0:
+            continue
+        multipliers[index] = multiplier - alpha
+        bounds[index] = 1.0 / (inverse + sign * alpha / gamma)
+        factor = sign * alpha / (1.0 - sign * alpha * squared)
+        column = gram[:, place].copy()
+        used.append(place)
+        columns.append(column)
+        factors.append(factor)
+        gram = dsyr(factor, column, lower=1, a=gram, overwrite_a=1)
     if used:
-        moved = products @ np.array(used).T
-        state.matrix += (moved * np.array(factors)) @ moved.T
-
-
-def _next_factor(state: _State, index: int, squared: float, similar: bool) -> float:
-    """The factor β of one projection; the multiplier and the bound are updated."""
-    multiplier, bound = state.multipliers[index], state.bounds[index]
-    if squared <= 0.0:
-        return 0.0
-    if similar:
-        alpha = min(multiplier, state.step * (1.0 / squared - 1.0 / bound))
-        factor = alpha / (1.0 - alpha * squared)
-        state.bounds[index] = 1.0 / (1.0 / bound + alpha / state.gamma)
-    else:
-        alpha = min(multiplier, state.step * (1.0 / bound - 1.0 / squared))
-        factor = -alpha / (1.0 + alpha * squared)
-        state.bounds[index] = 1.0 / (1.0 / bound - alpha / state.gamma)
-    state.multipliers[index] = multiplier - alpha
-    return factor
+        weights = np.array(factors)
+        coupling = -weights[:, None] * np.array(columns)[:, used]  # I − B: only what is above the diagonal is read
+        vectors = dtrtrs(coupling, products[:, used].T, trans=1, unitdiag=1)[0]
+        state.matrix += (vectors.T * weights) @ vectors
 
 
 def distance_percentiles(points: Array, percentiles: tuple[float, ...]) -> Array:
@@ -192,11 +193,15 @@ def distance_percentiles(points: Array, percentiles: tuple[float, ...]) -> Array
         array([0., 1.])
     """
     n = len(points)
-    if n <= WHOLE:
-        return np.asarray(np.percentile(euclidean_distances(points), percentiles))
     positions = np.array(percentiles) / 100.0 * (n * n - 1)
     ranks = np.unique(np.concatenate([np.floor(positions), np.ceil(positions)])).astype(np.int64)
-    values = _order_statistics(points, ranks)
+    if n <= WHOLE:  # a zero for each point, then every distance twice
+        matrix = euclidean_distances(points)
+        above = np.concatenate([np.zeros(1), *(matrix[row, row + 1 :] for row in range(n))])
+        places = np.maximum(0, (ranks - n) // 2 + 1)
+        values = np.partition(above, places)[places]
+    else:
+        values = _order_statistics(points, ranks)
     low, high = values[np.searchsorted(ranks, np.floor(positions))], values[np.searchsorted(ranks, np.ceil(positions))]
     return low + (high - low) * (positions - np.floor(positions))
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from likewise.linear.metric import Array, check_number, components_of, project
-from likewise.linear.solver import check_max_iter, minimize_array
+from likewise.linear.solver import check_max_iter, minimize_array, warn_not_converged
 from likewise.linear.tuples import PairMixin
 
 
@@ -36,6 +34,7 @@ class KwokTsang(PairMixin):
 
     Attributes:
         margin_: γ.
+        n_iter_: the number of steps of the bisection.
 
     Examples:
         >>> import numpy as np
@@ -78,7 +77,7 @@ class KwokTsang(PairMixin):
             check_number("c_similar", self.c_similar, above=0.0) / (~dissimilar).sum(),
         )
         program = _Program(differences, dissimilar, weights, nu)
-        matrix, self.margin_ = program.solve(check_max_iter(self.max_iter), self.tol)
+        matrix, self.margin_, self.n_iter_ = program.solve(check_max_iter(self.max_iter), self.tol)
         self.components_ = components_of(matrix)
         return self._calibrate(differences, labels)
 
@@ -129,22 +128,22 @@ class _Program:
             slope = self.gradient(matrix) + np.where(self.dissimilar, margin, 0.0)
             return 0.5 * float((matrix**2).sum()) - float(gains @ multipliers), -slope * self.weights
 
-        shares, _ = minimize_array(
+        found = minimize_array(
             objective, start / self.weights, 5000, gtol=1e-12, ftol=0.0, limits=(0.0, 1.0), warn=False
         )
-        return shares * self.weights
+        return found.at * self.weights
 
-    def solve(self, max_iter: int, tol: float) -> tuple[Array, float]:
-        """Bisect for the γ at which dissimilar pairs have ν of their weight."""
+    def solve(self, max_iter: int, tol: float) -> tuple[Array, float, int]:
+        """Bisect for the γ at which dissimilar pairs have ν of their weight: the matrix, γ, and the number of steps."""
         least = self.nu * float(self.weights[self.dissimilar].sum())
         low, high = 0.0, 1.0
         below = self.at_margin(low, 0.5 * self.weights)
         if below[self.dissimilar].sum() >= least:
-            return self.matrix(below), self.margin(self.gradient(self.matrix(below)))
+            return self.matrix(below), self.margin(self.gradient(self.matrix(below))), 0
         above = self.at_margin(high, below)
         matrix, gap = self.matrix(above), np.inf
         margin = self.margin(self.gradient(matrix))
-        for _ in range(max_iter):
+        for step in range(max_iter):
             missing, excess = least - below[self.dissimilar].sum(), above[self.dissimilar].sum() - least
             if excess < 0.0:
                 low, high, below = high, 2.0 * high, above
@@ -154,16 +153,12 @@ class _Program:
             matrix = self.matrix(mixed)
             gap, margin = self.gap(mixed, matrix)
             if gap <= tol:
-                return matrix, margin
+                return matrix, margin, step + 1
             middle = 0.5 * (low + high)
             between = self.at_margin(middle, mixed)
             if between[self.dissimilar].sum() >= least:
                 high, above = middle, between
             else:
                 low, below = middle, between
-        warnings.warn(
-            f"max_iter={max_iter} steps do not suffice: the duality gap is {gap:.1e}, more than {tol:.1e}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-        return matrix, margin
+        warn_not_converged(max_iter, f"the duality gap is {gap:.1e}, more than {tol:.1e}", "steps")
+        return matrix, margin, max_iter

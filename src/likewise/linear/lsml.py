@@ -63,8 +63,9 @@ class LSML(QuadrupletMixin):
         def objective(factor: Array) -> tuple[float, Array]:
             return lsml_objective(factor, near, far, shares)
 
-        factor, self.n_iter_ = minimize_array(objective, np.eye(len(root)), self.max_iter, gtol=1e-3 * tol)
-        components = factor @ root
+        found = minimize_array(objective, np.eye(len(root)), self.max_iter, gtol=1e-3 * tol)
+        self.n_iter_ = found.n_iter
+        components = found.at @ root
         self.components_ = components_of(components.T @ components)
         return self
 

@@ -75,7 +75,9 @@ def read_tuples(estimator: Any, tuples: Any, size: int, *, reset: bool = False) 
     if preprocessor is not None and array.ndim == 2 and array.dtype.kind in "iu" and array.shape[1] == size:
         array = _points_of(preprocessor, array, name)
     if array.ndim != 3 or array.shape[1] != size:
-        hint = "" if preprocessor is not None else ", or index tuples with a preprocessor"
+        hint = ", or index tuples with a preprocessor"
+        if preprocessor is not None:
+            hint = f", or (n, {size}) with whole numbers as indices"
         raise ValueError(
             f"{name} must have shape (n, {size}, d){hint}, but their shape is {array.shape}"
             f"{'' if array.ndim else ' (' + type(tuples).__name__ + ')'}"
@@ -92,7 +94,11 @@ def read_tuples(estimator: Any, tuples: Any, size: int, *, reset: bool = False) 
 
 def _points_of(preprocessor: Any, indices: NDArray[Any], name: str) -> Array:
     if callable(preprocessor):
-        rows = np.asarray(preprocessor(indices.ravel()), np.float64)
+        rows = check_array(preprocessor(indices.ravel()), dtype=np.float64, input_name="the preprocessor's result")
+        if len(rows) != indices.size:
+            raise ValueError(
+                f"preprocessor must return one point for each of {indices.size} indices, but it returns {len(rows)}"
+            )
     else:
         points = check_array(preprocessor, dtype=np.float64, input_name="preprocessor")
         if indices.size and not (indices.min() >= 0 and indices.max() < len(points)):
@@ -101,7 +107,7 @@ def _points_of(preprocessor: Any, indices: NDArray[Any], name: str) -> Array:
                 f"{indices.min()} to {indices.max()}"
             )
         rows = points[indices.ravel()]
-    return rows.reshape(*indices.shape, -1)
+    return np.asarray(rows.reshape(*indices.shape, -1))
 
 
 def read_pair_labels(y: Any, n: int) -> NDArray[np.int64]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from likewise.linear.metric import Array, check_number, components_of, inverse_root
-from likewise.linear.solver import check_max_iter, minimize_array
+from likewise.linear.solver import check_max_iter, minimize_array, warn_not_converged
 from likewise.linear.tuples import PairMixin
 
 ROUND = 20
@@ -33,6 +31,9 @@ class MMC(PairMixin):
         diagonal: learn one weight per feature.
         diagonal_c: the weight c.
         preprocessor: points ``(m, d)``, or a function of indices, for pairs that are given as indices ``(n, 2)``.
+
+    Attributes:
+        n_iter_: the number of rounds.
 
     Examples:
         >>> import numpy as np
@@ -75,18 +76,15 @@ class MMC(PairMixin):
         _check_bounded(dissimilar, vectors @ np.linalg.pinv(roots).T)
         factor = np.eye(len(roots)) / np.sqrt(len(roots))
         gap = np.inf
-        for _ in range(self.max_iter):
-            factor, _ = minimize_array(lambda at: _ratio(at, vectors), factor, ROUND, gtol=1e-12, warn=False)
-            factor /= np.linalg.norm(factor)
+        for rounds in range(1, self.max_iter + 1):
+            self.n_iter_ = rounds
+            found = minimize_array(lambda at: _ratio(at, vectors), factor, ROUND, gtol=1e-12, warn=False)
+            factor = found.at / np.linalg.norm(found.at)
             gap = _gap(factor, vectors)
             if gap <= 1e-3 * self.tol:
                 break
         else:
-            warnings.warn(
-                f"max_iter={self.max_iter} rounds do not suffice: the objective may be {gap:.1e} of itself below the maximum",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_not_converged(self.max_iter, f"the objective may be {gap:.1e} of itself below the maximum", "rounds")
         components = factor @ roots
         return np.asarray(components.T @ components)
 
@@ -108,9 +106,10 @@ class MMC(PairMixin):
             return float(weights.sum() - self.diagonal_c * np.log(total)), 1.0 - pull
 
         start = np.full(len(cost), 0.5 * self.diagonal_c / len(cost))
-        weights, _ = minimize_array(objective, start, ROUND * self.max_iter, gtol=1e-6 * self.tol, limits=(0.0, None))
+        found = minimize_array(objective, start, ROUND * self.max_iter, gtol=1e-6 * self.tol, limits=(0.0, None))
+        self.n_iter_ = -(-found.n_iter // ROUND)
         diagonal = np.zeros(len(used))
-        diagonal[used] = scale * weights
+        diagonal[used] = scale * found.at
         return np.diag(diagonal)
 
 

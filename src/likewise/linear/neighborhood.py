@@ -18,7 +18,7 @@ from likewise.linear.metric import (
     check_number,
     components_of,
 )
-from likewise.linear.solver import Objective, check_max_iter, minimize_array
+from likewise.linear.solver import check_max_iter, minimize_array, warn_not_converged
 from likewise.linear.stream import MCMLObjective, MLKRObjective, NCAObjective
 from likewise.linear.targets import LMNNObjective
 
@@ -96,8 +96,8 @@ class NCA(_Neighborhood):
         n_components = check_components(self.n_components, points.shape[1])
         start = initial_components(self.init, n_components, points, labels, self.random_state)
         objective = NCAObjective(points, labels, self.device)
-        self.components_, self.n_iter_ = _minimize(objective, start, self.max_iter, ftol)
-        self.objective_ = -objective(self.components_)[0]
+        found = minimize_array(objective, start, self.max_iter, gtol=1e-8, ftol=ftol)
+        self.components_, self.n_iter_, self.objective_ = found.at, found.n_iter, -found.value
         return self
 
 
@@ -149,8 +149,8 @@ class MLKR(_Neighborhood):
         start = initial_components(self.init, n_components, points, None, self.random_state)
         targets = np.asarray(targets, np.float64)
         objective = MLKRObjective(points, targets - targets.mean(), self.device)
-        self.components_, self.n_iter_ = _minimize(objective, start, self.max_iter, 2.2e-9)
-        self.objective_ = objective(self.components_)[0]
+        found = minimize_array(objective, start, self.max_iter, gtol=1e-8, ftol=2.2e-9)
+        self.components_, self.n_iter_, self.objective_ = found.at, found.n_iter, found.value
         return self
 
 
@@ -192,9 +192,9 @@ class MCML(_Neighborhood):
         tol = check_number("tol", self.tol, at_least=0.0)
         root = _whitening(_within(points, labels))
         objective = MCMLObjective(points @ root, labels, self.device)
-        factor, self.n_iter_ = _minimize(objective, np.eye(len(root)), self.max_iter, 0.0, tol * len(points))
-        self.objective_ = objective(factor)[0]
-        self.components_ = _square(factor @ root)
+        found = minimize_array(objective, np.eye(len(root)), self.max_iter, gtol=tol * len(points), ftol=0.0)
+        self.n_iter_, self.objective_ = found.n_iter, found.value
+        self.components_ = _square(found.at @ root)
         return self
 
 
@@ -261,21 +261,19 @@ class LMNN(_Neighborhood):
         best, best_factor, self.n_iter_ = objective(factor)[0], factor, 0
         for width in (*WIDTHS, 0.0):
             objective.width = width
-            factor, taken = _minimize(objective, factor, left, 1e-9)
-            self.n_iter_, left = self.n_iter_ + taken, left - taken
+            found = minimize_array(objective, factor, left, gtol=1e-8, ftol=1e-9, warn=False)
+            factor = found.at
+            self.n_iter_, left = self.n_iter_ + found.n_iter, left - found.n_iter
             objective.width = 0.0
-            value = objective(factor)[0]
+            value = objective(factor)[0] if width else found.value
             if value < best:
                 best, best_factor = value, factor
             if left <= 0:
+                warn_not_converged(self.max_iter, f"the objective is {best:.6g} and may fall further")
                 break
         self.objective_ = best
         self.components_ = _square(best_factor @ root)
         return self
-
-
-def _minimize(objective: Objective, start: Array, max_iter: int, ftol: float, gtol: float = 1e-8) -> tuple[Array, int]:
-    return minimize_array(objective, start, max_iter, gtol=gtol, ftol=ftol, warn=False)
 
 
 def _whitening(scatter: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from likewise.linear.metric import Array, check_number, components_of, read_pair_labels, read_tuples
 from likewise.linear.tuples import PairMixin
@@ -120,7 +120,7 @@ class OASIS(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"init must be 'identity' or a matrix ({d}, {d}), but it is {self.init!r}")
             self.matrix_ = np.eye(d)
         else:
-            self.matrix_ = np.array(self.init, np.float64)
+            self.matrix_ = np.array(check_array(self.init, dtype=np.float64, input_name="init"))
             if self.matrix_.shape != (d, d):
                 raise ValueError(
                     f"init must be 'identity' or a matrix ({d}, {d}), but its shape is {self.matrix_.shape}"

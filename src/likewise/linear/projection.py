@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.linear.metric import Array, project
-from likewise.linear.solver import Objective, check_max_iter
+from likewise.linear.solver import Objective, check_max_iter, warn_not_converged
 
 
 def minimize_projected(objective: Objective, start: Array, max_iter: int, tol: float = 1e-8) -> tuple[Array, int]:
@@ -52,4 +52,5 @@ def minimize_projected(objective: Objective, start: Array, max_iter: int, tol: f
         now, value, gradient = after, new_value, new_gradient
         recent.append(value)
         best = min(best, (value, now), key=lambda each: each[0])
+    warn_not_converged(max_iter, f"the objective is {best[0]:.6g} and may fall further")
     return best[1], max_iter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import pinvh
@@ -18,6 +18,15 @@ Objective = Callable[[Array], tuple[float, Array]]
 """The value of an objective and its gradient, at a linear map or any other array."""
 
 
+class Minimum(NamedTuple):
+    """Where a minimization ended: the array, the value there, the number of iterations, and whether they sufficed."""
+
+    at: Array
+    value: float
+    n_iter: int
+    is_converged: bool
+
+
 def minimize_array(
     objective: Objective,
     start: Array,
@@ -27,7 +36,7 @@ def minimize_array(
     ftol: float = 1e-15,
     limits: tuple[float, float | None] | None = None,
     warn: bool = True,
-) -> tuple[Array, int]:
+) -> Minimum:
     """Minimize a function of an array by L-BFGS.
 
     Args:
@@ -39,11 +48,8 @@ def minimize_array(
         limits: the least and the largest value of every entry; ``None``: none.
         warn: warn where `max_iter` iterations do not suffice.
 
-    Returns:
-        The minimizer, and the number of iterations.
-
     Examples:
-        >>> minimize_array(lambda x: (float((x**2).sum()), 2.0 * x), np.ones((2, 2)), 10, gtol=1e-9)[0]
+        >>> minimize_array(lambda x: (float((x**2).sum()), 2.0 * x), np.ones((2, 2)), 10, gtol=1e-9).at
         array([[0., 0.],
                [0., 0.]])
     """
@@ -62,13 +68,25 @@ def minimize_array(
         options={"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": ftol, "gtol": gtol, "maxcor": 20},
     )
     if warn and result.status == 1:
-        warnings.warn(
-            f"max_iter={max_iter} iterations do not suffice: the largest entry of the gradient is "
-            f"{np.abs(result.jac).max():.1e}, more than {gtol:.1e}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return result.x.reshape(start.shape), int(result.nit)
+        warn_not_converged(max_iter, f"the largest entry of the gradient is {np.abs(result.jac).max():.1e}")
+    return Minimum(result.x.reshape(start.shape), float(result.fun), int(result.nit), result.status != 1)
+
+
+def warn_not_converged(max_iter: int, state: str, unit: str = "iterations") -> None:
+    """Warn that an estimator stopped at its `max_iter`.
+
+    Examples:
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warn_not_converged(3, "the gradient is 0.1")
+        >>> print(caught[0].message)
+        max_iter=3 iterations do not suffice: the gradient is 0.1; raise max_iter, scale the features, or raise tol where there is one
+    """
+    warnings.warn(
+        f"max_iter={max_iter} {unit} do not suffice: {state}; raise max_iter, scale the features, or raise tol where there is "
+        "one",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
 
 
 def check_max_iter(max_iter: object) -> int:

@@ -34,6 +34,7 @@ class SDML(PairMixin):
 
     Attributes:
         dissimilar_weight_: ρ.
+        n_iter_: the number of iterations of the graphical lasso.
 
     Examples:
         >>> import numpy as np
@@ -72,11 +73,12 @@ class SDML(PairMixin):
         matrix = base - self.dissimilar_weight_ * push
         scale = float(np.trace(matrix)) / len(matrix)  # the solver's tolerances are absolute
         if len(matrix) == 1 or penalty == 0.0:
-            metric = np.linalg.inv(matrix)
+            metric, self.n_iter_ = np.linalg.inv(matrix), 1
         else:
-            metric = graphical_lasso(
-                matrix / scale, penalty / scale, tol=1e-8, enet_tol=1e-10, max_iter=self.max_iter
-            )[1] / scale  # fmt: skip
+            _, precision, self.n_iter_ = graphical_lasso(
+                matrix / scale, penalty / scale, tol=1e-8, enet_tol=1e-10, max_iter=self.max_iter, return_n_iter=True
+            )
+            metric = precision / scale
         self.components_ = components_of(np.asarray(metric))
         return self._calibrate(differences, labels)
 

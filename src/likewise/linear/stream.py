@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.engines import plan_chunks
 from likewise.linear.metric import Array
 
-PAIRS = {"cpu": 2**20, "cuda": 2**27}
-"""Pairs of a chunk, by kind of device: what caches hold on a CPU, one GiB on a GPU."""
+COPIES = 2
+"""Matrices of a chunk's size that are alive at once."""
 
 ROWS = 128
 """The fewest rows of a chunk, so that a product is worth its reads."""
@@ -60,35 +61,45 @@ class PairObjective(ABC):
         self.ends = np.array([len(points)])
         if labels is not None:
             self.ends = np.cumsum(np.unique(labels, return_counts=True)[1])
-        kind = "cpu" if device.type == "cpu" else "cuda"
-        self.rows = max(ROWS, PAIRS[kind] // len(points))
+        self.chunks = plan_chunks(len(points), len(points), self.points, copies=COPIES, least=ROWS)
 
     def __call__(self, components: Array) -> tuple[float, Array]:
-        """The value at L, ``(n_components, d)``, and its gradient."""
-        embedded = self.points @ torch.as_tensor(components, device=self.points.device).T
-        value, gradient = self.of_embedded(embedded)
-        return value, (gradient.T @ self.points).cpu().numpy()
+        """The value at L, ``(n_components, d)``, and its gradient.
 
-    def of_embedded(self, embedded: Tensor) -> tuple[float, Tensor]:
-        """The value at embedded points ``(n, n_components)``, and its gradient."""
-        squares = embedded.square().sum(dim=1)
+        With W, the derivatives by all similarities, and D, the sums of its rows plus those of its columns, the gradient is
+        ``−2 Zᵀ(D − W − Wᵀ)X`` at ``Z = X Lᵀ``.  Two products of n² entries with Z give it; or one with X, because
+        ``ZᵀWX = L XᵀWX``, where L has more than half as many rows as columns.
+        """
+        factor = torch.as_tensor(components, device=self.points.device)
+        embedded = self.points @ factor.T
+        is_wide = 2 * len(factor) > factor.shape[1]
         gradient = torch.zeros_like(embedded)
-        weights = torch.zeros_like(squares)  # of every point, in all of its pairs
-        total = torch.zeros((), dtype=torch.float64, device=embedded.device)
-        for start in range(0, len(embedded), self.rows):
-            rows = slice(start, min(start + self.rows, len(embedded)))
-            similarities = torch.addmm(-squares, embedded[rows], embedded.T, alpha=2.0).sub_(squares[rows, None])
+        scatter = factor.new_zeros((factor.shape[1],) * 2) if is_wide else None
+        weights = embedded.new_zeros(len(embedded))  # D
+        total = embedded.new_zeros(())
+        # the product of these is minus the squared distance, without a pass over it afterwards
+        squares, ones = embedded.square().sum(dim=1, keepdim=True), embedded.new_ones((len(embedded), 1))
+        left, right = torch.cat([2.0 * embedded, -squares, ones], 1), torch.cat([embedded, ones, -squares], 1)
+        multiplied = torch.cat([self.points if is_wide else embedded, ones], 1)  # its last column sums rows
+        for rows in self.chunks:
+            similarities = left[rows] @ right.T
             value, few = self.chunk(similarities, rows)
             total += value
             if few is not None:
                 few.add_to(gradient, embedded)
                 continue
-            gradient[rows] += similarities @ embedded
-            gradient += similarities.T @ embedded[rows]
-            weights[rows] += similarities.sum(dim=1)
-            weights += similarities.sum(dim=0)
-        gradient = gradient.sub_(weights[:, None] * embedded).mul_(2.0)
-        return float(total), gradient
+            products = similarities @ multiplied
+            weights[rows] += products[:, -1]
+            weights += similarities.T @ ones[rows, 0]
+            if scatter is not None:
+                scatter += self.points[rows].T @ products[:, :-1]
+            else:
+                gradient[rows] += products[:, :-1]
+                gradient += similarities.T @ embedded[rows]
+        result = gradient.sub_(weights[:, None] * embedded).T @ self.points
+        if scatter is not None:
+            result += factor @ (scatter + scatter.T)
+        return float(total), (2.0 * result).cpu().numpy()
 
     @abstractmethod
     def chunk(self, similarities: Tensor, rows: slice) -> tuple[Tensor, FewPairs | None]:

@@ -29,12 +29,10 @@ class LMNNObjective(PairObjective):
 
     def _find_targets(self, n_neighbors: int) -> tuple[Tensor, Tensor]:
         """The nearest points of the class, ``(n, k)``, and which of them exist: small classes have fewer."""
-        n = len(self.points)
-        targets = torch.arange(n, device=self.points.device)[:, None].repeat(1, n_neighbors)
+        targets = torch.arange(len(self.points), device=self.points.device)[:, None].repeat(1, n_neighbors)
         valid = torch.zeros_like(targets, dtype=torch.bool)
         squares = self.points.square().sum(dim=1)
-        for start in range(0, n, self.rows):
-            rows = slice(start, min(start + self.rows, n))
+        for rows in self.chunks:
             for each in self.segments(rows):
                 here = slice(rows.start + each.rows.start, rows.start + each.rows.stop)
                 members = self.points[each.columns]
@@ -51,8 +49,7 @@ class LMNNObjective(PairObjective):
     def pull_matrix(self) -> Array:
         """The mean of ``(x_i − x_j)(x_i − x_j)ᵀ`` over targets."""
         total = self.points.new_zeros((self.points.shape[1],) * 2)
-        for start in range(0, len(self.points), self.rows):
-            rows = slice(start, start + self.rows)
+        for rows in self.chunks:
             differences = (self.points[rows, None] - self.points[self.targets[rows]])[self.valid[rows]]
             total += differences.T @ differences
         return np.asarray((total / max(1, int(self.valid.sum()))).cpu().numpy())

@@ -2,6 +2,7 @@
 
 from likewise.train.description import Data
 from likewise.train.embedding import Embedded, embed, evaluate
+from likewise.train.frozen import FeatureLoader
 from likewise.train.groups import Group, parameter_groups
 from likewise.train.guards import Collapsed, NotFinite
 from likewise.train.loop import train
@@ -13,6 +14,7 @@ __all__ = [
     "Collapsed",
     "Data",
     "Embedded",
+    "FeatureLoader",
     "Group",
     "NotFinite",
     "OptimizerConfig",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.trunks.card import Card, read_card, read_tensors, write_model
-from likewise.trunks.folding import freeze
+from likewise.trunks.folding import freeze as fold
 from likewise.trunks.pooling import POOLS
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.registry import build, rebuild
@@ -43,6 +43,8 @@ class Embedder(nn.Module):
         freeze_bn: keep the trunk's batch norms as they are: in eval mode whatever `train` says, and without gradient.
         layer_norm: normalize the pooled features of each image, without learned parameters, before the head, as
             ProxyNCA++ does (Teh et al. 2020).
+        freeze: ``"trunk"``: only the head learns; trunk and pooling stay in eval mode and without gradient, and `forward` also
+            takes their output, ``(B, C)``, as `features` returns it.  A model file does not keep this.
         weights: of a trunk that is given by its name: see `likewise.trunks.build`.
 
     Attributes:
@@ -68,11 +70,16 @@ class Embedder(nn.Module):
         normalize: bool = True,
         freeze_bn: bool = False,
         layer_norm: bool = False,
+        freeze: str | None = None,
         weights: WeightsLike = None,
     ) -> None:
         super().__init__()
         _one_of("pool", pool, POOLS)
         _one_of("head", head, HEADS)
+        if freeze not in (None, "trunk"):
+            raise ValueError(f"freeze must be 'trunk' or None, but it is {freeze!r}")
+        if freeze == "trunk" and head == "none":
+            raise ValueError("head must not be 'none' with freeze='trunk': nothing would be left to learn")
         if isinstance(trunk, str):
             trunk = build(trunk, weights=weights)
         elif weights is not None:
@@ -81,22 +88,28 @@ class Embedder(nn.Module):
         self.trunk = trunk
         self.dim = _dim_of(dim, head, features)
         self.preprocessing: Preprocessing | None = getattr(trunk, "preprocessing", None)
-        self.normalize, self.freeze_bn = normalize, freeze_bn
+        self.normalize, self.freeze_bn, self.freeze = normalize, freeze_bn, freeze
         self._names = (pool, head)
         self.pool = POOLS[pool]()
         self.norm = nn.LayerNorm(features, elementwise_affine=False) if layer_norm else nn.Identity()
         self.head = HEADS[head](features, self.dim)
         if freeze_bn:
             for norm in self._batch_norms():
-                freeze(norm)
+                fold(norm)
+        if freeze == "trunk":
+            for part in (self.trunk, self.pool):
+                part.requires_grad_(False)
         self.train(self.training)
 
     def _batch_norms(self) -> list[nn.Module]:
         return [each for each in self.trunk.modules() if isinstance(each, nn.modules.batchnorm._BatchNorm)]
 
     def train(self, mode: bool = True) -> Self:
-        """Switch to training or evaluation; frozen batch norms stay in evaluation."""
+        """Switch to training or evaluation; frozen batch norms and a frozen trunk stay in evaluation."""
         super().train(mode)
+        if self.freeze == "trunk":
+            self.trunk.eval()
+            self.pool.eval()
         if self.freeze_bn:
             for norm in self._batch_norms():
                 norm.eval()
@@ -104,15 +117,25 @@ class Embedder(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Embeddings ``(B, dim)`` of preprocessed images; in float32 at least where they are of unit length."""
-        features = self.trunk(images)
+        features = images if self.freeze == "trunk" and images.ndim == 2 else self.features(images)
+        embeddings: Tensor = self.head(self.norm(features))
+        return _unit(embeddings) if self.normalize else embeddings
+
+    def features(self, images: Tensor) -> Tensor:
+        """What the head sees of preprocessed images: the pooled output of the trunk, ``(B, C)``.
+
+        Examples:
+            >>> Embedder("convnet", 64).features(torch.zeros(2, 1, 32, 32)).shape
+            torch.Size([2, 256])
+        """
+        features: Tensor = self.trunk(images)
         if features.ndim == 4:
             features = self.pool(features)
         elif features.ndim != 2:
             raise ValueError(
                 f"trunk must give maps (B, C, H, W) or vectors (B, C), but its shape is {tuple(features.shape)}"
             )
-        embeddings: Tensor = self.head(self.norm(features))
-        return _unit(embeddings) if self.normalize else embeddings
+        return features
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """What is learned, as ``"trunk"`` and ``"head"`` (with the pooling), so that each can have its learning rate.

@@ -1,0 +1,131 @@
+"""Batches of features: what a frozen trunk returns for every image is computed once, and only the head is trained."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from likewise.checksums import check_checksums, checksums
+from likewise.data import Augment, Batch, BatchLoader, ImageCache, atomic_write, free_memory, progress
+from likewise.train.embedding import DTYPES, device_of
+from likewise.train.settings import Precision
+
+AT_ONCE = 256
+"""Images whose features are computed together."""
+
+
+class FrozenModel(Protocol):
+    """A network with a frozen trunk, such as ``Embedder(..., freeze="trunk")``: it also takes features for images."""
+
+    trunk: nn.Module
+    pool: nn.Module
+
+    def features(self, images: Tensor) -> Tensor:
+        """The input of the head, ``(B, C)``."""
+
+
+class FeatureLoader(BatchLoader):
+    """Batches of the features of a frozen trunk in place of images.
+
+    The features of all images are computed when the first batch is asked for, as a test sees them: no chance, no
+    augmentation.  Then a batch is a selection of rows, and a step costs what the head costs.
+
+    Args:
+        model: the network, with ``freeze="trunk"``; its trunk must not change.
+        images: a stored data set.
+        batches: which images make each batch, as for a `likewise.data.BatchLoader`; ``None``: all in order.
+        augment: what happens to the images: the test part of a transform.
+        device: where batches are wanted.
+        seed: not used by features; kept with the state of the loader.
+        rank: which of several processes this is; each computes the features of all images.
+        precision: mixed precision of the trunk.
+        cache: a folder in which features are kept, for other trainings on the same trunk, images and transform.
+
+    Examples:
+        >>> FeatureLoader.__mro__[1].__name__
+        'BatchLoader'
+    """
+
+    def __init__(
+        self,
+        model: FrozenModel,
+        images: ImageCache,
+        batches: Iterable[Sequence[int]] | None,
+        augment: Augment,
+        *,
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+        rank: int = 0,
+        precision: Precision = "no",
+        cache: Path | None = None,
+    ) -> None:
+        if getattr(model, "freeze", None) != "trunk":
+            raise ValueError("model must have freeze='trunk': the features of a trunk that learns change with it")
+        in_order = [range(start, min(start + AT_ONCE, len(images))) for start in range(0, len(images), AT_ONCE)]
+        super().__init__(images, in_order if batches is None else batches, augment, device=device, seed=seed, rank=rank)
+        self._all = BatchLoader(images, in_order, augment, device=device)
+        self._model, self._precision, self._cache = model, precision, cache
+        self._features: Tensor | None = None
+
+    def make_batches(self, work: Iterator[tuple[int, Tensor]]) -> Iterator[Batch]:
+        """Rows of the features."""
+        features = self.features()
+        labels = self.images.labels.to(self.device)
+        for _, indices in work:
+            rows, here = indices.to(features.device), indices.to(self.device)
+            yield Batch(features[rows].to(self.device), labels[here], here)
+
+    def features(self) -> Tensor:
+        """The features of all images, ``(n, C)``, in float32: on the device where they fit, else in main memory."""
+        if self._features is None:
+            file = None if self._cache is None else self._cache / f"features-{self._key()}.safetensors"
+            found = None if file is None else _read(file)
+            if found is None:
+                found = self._compute()
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    tensors = {"features": found}
+                    with atomic_write(file) as part:
+                        save_file(tensors, part, metadata=checksums(tensors))
+            free = free_memory(self.device)
+            fits = free is None or found.nbytes <= free // 3
+            self._features = found.to(self.device) if fits else found
+        return self._features
+
+    def _compute(self) -> Tensor:
+        device, precision = device_of(self._model.trunk), self._precision
+        half = torch.autocast(device.type, dtype=DTYPES.get(precision), enabled=precision != "no")
+        found = []
+        with torch.inference_mode(), half, progress("features", len(self._all), "batch") as advance:
+            for batch in self._all:
+                found.append(self._model.features(batch.images.to(device)).float().cpu())
+                advance(1)
+        return torch.cat(found).clone()  # a plain tensor: what inference mode made cannot be used in training
+
+    def _key(self) -> str:
+        """A checksum of everything that the features depend on."""
+        words = (self.images.fingerprint, repr(self.augment), self._precision, self.device.type, torch.__version__)
+        digest = hashlib.sha256("\n".join(words).encode())
+        for module in (self._model.trunk, self._model.pool):
+            digest.update(type(module).__name__.encode())
+            for name, tensor in module.state_dict().items():
+                digest.update(name.encode() + tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:32]
+
+
+def _read(file: Path) -> Tensor | None:
+    """Features of a file; ``None`` where there is none, or a damaged one."""
+    try:
+        with safe_open(file, "pt") as content:
+            tensors: dict[str, Any] = {"features": content.get_tensor("features")}
+            check_checksums(file, tensors, "", content.metadata() or {})
+    except (OSError, SafetensorError, ValueError):
+        return None
+    return tensors["features"]  # type: ignore[no-any-return]
