@@ -5,7 +5,8 @@ A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one 
 * few positives with known positions: `expand` turns the fold of each positive into a plain fold, in which `s_p` is one
   number per anchor, so that every engine can run it;
 * sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
-* everything else: `fold_each_positive` computes chunks of positives of all anchors.
+* everything else: `fold_each_positive` computes chunks of positives of all anchors; where they are many,
+  `likewise.engines.steps` sums soft steps over their negatives in sorted rows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from likewise._compat import is_mapped
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.recompute import call_recomputed
+from likewise.engines.steps import MANY, can_sum_steps, match_step, sum_steps
 from likewise.formula import (
     POSITIVES,
     Apply,
@@ -360,13 +362,32 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
     index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
-    steps = map_positives(S, index, lambda S, some: _start_positives(S, some, index, folds, pairs))
+    sums = _sum_steps(folds, pairs, index)
+
+    def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
+        return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))
+
+    steps = map_positives(S, index, start, *sums.values())
     results, first = [], 0
     for folded, size in zip(folds, _state_sizes(folds, S), strict=True):
         states = [step[first : first + size] for step in steps]
         results.append(folded.fold.finish(reduce(folded.fold.merge, states)))
         first += size
     return results
+
+
+def _sum_steps(folds: list[Folded], pairs: Pairs, index: Tensor) -> dict[Formula, Tensor]:
+    """The sums of soft steps over negatives for every candidate, ``(m, K)``, where there are many candidates."""
+    S = pairs.known[s]
+    if index.shape[1] < MANY or not can_sum_steps(S):
+        return {}
+    nodes = [node for node in walk(*(folded.curve for folded in folds)) if isinstance(node, Folded)]
+    matched = {node: match_step(node) for node in nodes if node.rank is Rank.POSITIVE}
+    return {
+        node: call_recomputed(partial(sum_steps, step=step), S, pairs.negative, index)
+        for node, step in matched.items()
+        if step is not None
+    }
 
 
 def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
@@ -376,14 +397,15 @@ def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
 
 
 def map_positives(
-    S: Tensor, index: Tensor, compute: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+    S: Tensor, index: Tensor, compute: Callable[..., tuple[Tensor, ...]], *others: Tensor
 ) -> list[tuple[Tensor, ...]]:
     """What a function gives for some positives of all anchors at a time.
 
     Args:
         S: similarities, ``(m, n)``.
         index: the columns of the candidates, ``(m, K)``; one that is not a positive is left to the function.
-        compute: maps the similarities and the columns of some candidates, ``(m, k)``, to tensors.
+        compute: maps the similarities, the columns of some candidates, ``(m, k)``, and their other numbers to tensors.
+        others: more numbers of each candidate, ``(m, K)``.
 
     Examples:
         >>> import torch
@@ -395,9 +417,8 @@ def map_positives(
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24
-    return [
-        compute(S, some) if roomy else call_recomputed(compute, S, some) for some in torch.split(index, size, dim=1)
-    ]
+    chunks = zip(*(torch.split(each, size, dim=1) for each in (index, *others)), strict=True)
+    return [compute(S, *some) if roomy else call_recomputed(compute, S, *some) for some in chunks]
 
 
 def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
@@ -421,11 +442,13 @@ def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
     return mask.to(torch.uint8).topk(min(most, n), dim=1).indices.sort(dim=1).values
 
 
-def _start_positives(S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: Pairs) -> tuple[Tensor, ...]:
+def _start_positives(
+    S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: Pairs, sums: dict[Formula, Tensor]
+) -> tuple[Tensor, ...]:
     """The states of folds over some positives ``(m, k)``, one after the other.
 
-    Their inner folds over negatives run over similarities ``(m, k, n)``; those over positives, over the columns of all
-    candidates, ``(m, k, K)``.
+    Their inner folds over negatives run over similarities ``(m, k, n)``, unless their sums are known; those over positives,
+    over the columns of all candidates, ``(m, k, K)``.
     """
     m, k = some.shape
     everywhere = {node: _lift(node, value) for node, value in pairs.known.items()}
@@ -435,6 +458,8 @@ def _start_positives(S: Tensor, some: Tensor, index: Tensor, folds: list[Folded]
             everywhere[node] = pairs.known[node.pair].gather(1, some)[:, :, None]
         elif isinstance(node, PerTriplet):
             everywhere[node] = pairs.known[node].at_positives(some, S.shape[1])
+        elif node in sums:
+            everywhere[node] = sums[node][:, :, None]
         elif isinstance(node, Folded) and node.rank is Rank.POSITIVE:
             known, keep = everywhere, pairs.mask(node)
             if node.over is POSITIVES:
