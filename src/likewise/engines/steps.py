@@ -10,6 +10,7 @@ between the two: ``O(n log n)`` for each anchor, however many positives it has.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -214,63 +215,71 @@ class _Sums:
     """Sums over the sorted negatives ``v`` of a row, ``(m, n)``, at the sorted points, ``(m, K)``."""
 
     def __init__(self, v: Tensor, points: Tensor, step: Step, dtype: torch.dtype) -> None:
-        self.v, self.points, self.step = v.contiguous(), points.contiguous(), step
-        self.coefficients = torch.tensor(polynomial(dtype), dtype=v.dtype, device=v.device)
-        self.tie = 8.0 * torch.finfo(dtype).eps
-        total = torch.nn.functional.pad(torch.where(v.isinf(), 0.0, v).cumsum(dim=1), (1, 0))
-        self.below = self._powers(0.0, above=False)
-        self.above = self._powers(0.0, above=True)
+        self.v, self.points, self.step, self.dtype = v.contiguous(), points.contiguous(), step, dtype
+        self.finite = ~v.isinf()
+        self.coefficients = polynomial(dtype)
+        self.until = torch.where(self.finite, v, 0.0).cumsum(dim=1)  # the sum of the negatives up to each
+        self.all = self.finite.sum(dim=1, keepdim=True).to(v.dtype), self.until[:, -1:]
+        self.count, self.below, self.above = self._find(0.0, below=True)
         self.beyond = []
         for place, change in step.changes:
-            b = self.tie if place is TIE else float(place)
+            b = 8.0 * torch.finfo(dtype).eps if place is TIE else float(place)
             position = torch.searchsorted(self.v, self.points + b, right=True)
             count = (v.shape[1] - position).to(v.dtype)
-            powers = self._powers(b, above=True) if change.weight else None
-            self.beyond.append((change, count, total[:, -1:] - total.gather(1, position), powers))
-        self.count = (v.shape[1] - torch.searchsorted(self.v, self.points, right=True)).to(v.dtype)
-        self.all = (~v.isinf()).sum(dim=1, keepdim=True).to(v.dtype), total[:, -1:]
+            powers = self._find(b)[2] if change.weight else None
+            self.beyond.append((change, count, self.all[1] - _gather_until(self.until, position), powers))
 
-    def _powers(self, b: float, *, above: bool) -> Tensor:
-        """``Σ z^k``, ``(m, K, q)``, over the negatives with ``d > b`` (``d ≤ b``); z is one at ``d = b``, and times ``e^{−b/τ}``."""
-        temperature, v, points = self.step.temperature, self.v, self.points + b
-        K = points.shape[1]
-        near = torch.searchsorted(points, v)  # the number of points below each negative
-        inside = near > 0 if above else (near < K) & ~v.isinf()
-        nearest = points.gather(1, (near - 1).clamp_min(0) if above else near.clamp_max(K - 1))
-        z = torch.where(inside, torch.exp(-(v - nearest).abs() / temperature), 0.0)
-        position = torch.searchsorted(v, points, right=True)
+    def _find(self, b: float, *, below: bool = False) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The number of negatives with ``d > b``, and ``Σ z^k``, ``(q, m, K)``, over those with ``d ≤ b`` and ``d > b``."""
+        points, K = self.points + b, self.points.shape[1]
+        near = torch.searchsorted(points, self.v)  # the number of points below each negative
+        position = torch.searchsorted(self.v, points, right=True)
+        count = (self.v.shape[1] - position).to(self.v.dtype)
+        terms = _count_terms(b / self.step.temperature, self.dtype)
+        up = self._powers(points, near.clamp_max(K - 1), (near < K) & self.finite, position, terms) if below else None
+        down = self._powers(points, (near - 1).clamp_min(0), near > 0, position, terms, above=True)
+        scale = torch.exp(-b / self.step.temperature * _degrees(down))
+        return count, up, down * scale
+
+    def _powers(
+        self, points: Tensor, at: Tensor, inside: Tensor, position: Tensor, terms: int, *, above: bool = False
+    ) -> Tensor:
+        """``Σ z^k`` over the negatives on one side of each point, from those between it and the next point."""
+        distance = (self.v - points.gather(1, at)).abs()
+        z = torch.where(inside, torch.exp(distance / -self.step.temperature), 0.0)
         sums, power = [], z
-        first = math.exp(-b / temperature)
-        terms = _count_terms(first, len(self.coefficients))
         for k in range(terms):
-            power = z if k == 0 else power * z
-            until = torch.nn.functional.pad(power.cumsum(dim=1), (1, 0)).gather(1, position)
-            edge = power.sum(dim=1, keepdim=True) if above else torch.zeros_like(until[:, :1])
-            between = torch.diff(until, dim=1, append=edge) if above else torch.diff(until, dim=1, prepend=edge)
-            sums.append(between * first ** (k + 1))
-        return _carry(torch.stack(sums, dim=2), points / temperature, backward=above)
+            power = power * z if k else z
+            total = power.cumsum(dim=1)
+            until = _gather_until(total, position)
+            if above:
+                sums.append(torch.diff(until, dim=1, append=total[:, -1:]))
+            else:
+                sums.append(torch.diff(until, dim=1, prepend=torch.zeros_like(until[:, :1])))
+        return _carry(torch.stack(sums), points / self.step.temperature, backward=above)
 
     def value(self) -> Tensor:
         """The sums of the step."""
-        first, c = self.step.first, self.coefficients
-        count, total = self.all
-        value = first.constant * count + first.slope * (total - self.points * count)
+        first, (count, total), points = self.step.first, self.all, self.points
+        value = first.constant * count + first.slope * (total - points * count)
         if first.weight:
-            value = value + first.weight * (self.count + (self.below - self.above) @ c)
+            assert self.below is not None
+            value = value + first.weight * (self.count + _combine(self.coefficients, self.below - self.above))
         for change, beyond, above, powers in self.beyond:
-            value = value + change.constant * beyond + change.slope * (above - self.points * beyond)
+            value = value + change.constant * beyond + change.slope * (above - points * beyond)
             if powers is not None:
-                value = value + change.weight * (beyond - powers @ c[: powers.shape[2]])
+                value = value + change.weight * (beyond - _combine(self.coefficients, powers))
         return value
 
     def derivative(self) -> Tensor:
         """The sums of the step's derivative."""
-        first, c = self.step.first, _derivative_of(self.coefficients) / self.step.temperature
-        value = first.slope * self.all[0] + first.weight * ((self.below + self.above) @ c)
+        first, coefficients = self.step.first, _derivative_of(self.coefficients, self.step.temperature)
+        assert self.below is not None
+        value = first.slope * self.all[0] + first.weight * _combine(coefficients, self.below + self.above)
         for change, beyond, _, powers in self.beyond:
             value = value + change.slope * beyond
             if powers is not None:
-                value = value + change.weight * (powers @ c[: powers.shape[2]])
+                value = value + change.weight * _combine(coefficients, powers)
         return value
 
 
@@ -278,72 +287,78 @@ class _Weighted:
     """Sums over the sorted points of each row, with weights, at all its similarities."""
 
     def __init__(self, S: Tensor, points: Tensor, weights: Tensor, step: Step) -> None:
-        self.S, self.points, self.weights, self.step = S.double().contiguous(), points.contiguous(), weights, step
-        coefficients = torch.tensor(polynomial(S.dtype), dtype=points.dtype, device=points.device)
-        self.coefficients = _derivative_of(coefficients) / step.temperature
-        self.tie = 8.0 * torch.finfo(S.dtype).eps
-        spread = weights[:, :, None].expand(-1, -1, len(coefficients)).contiguous()
-        self.up = _carry(spread, points / step.temperature, backward=False)
+        self.S, self.points, self.step, self.dtype = S.double().contiguous(), points.contiguous(), step, S.dtype
+        self.coefficients = _derivative_of(polynomial(S.dtype), step.temperature)
+        spread = weights.expand(len(self.coefficients), *weights.shape)
+        self.up = _carry(spread, points / step.temperature)
         self.down = _carry(spread, points / step.temperature, backward=True)
         self.until = torch.nn.functional.pad(weights.cumsum(dim=1), (1, 0))
 
     def derivative(self) -> Tensor:
         """The sum over points p of ``weight · h'(s_j − s_p)``, ``(m, n)``."""
-        first = self.step.first
+        first, K = self.step.first, self.points.shape[1]
         near = torch.searchsorted(self.points, self.S)
         value = first.slope * self.until[:, -1:].expand_as(self.S)
         if first.weight:
-            value = value + first.weight * (self._above(near, 0.0) + self._below(near))
+            terms = len(self.coefficients)
+            below = self._evaluate(self.down, near.clamp_max(K - 1), near < K, terms)
+            value = value + first.weight * (self._evaluate(self.up, (near - 1).clamp_min(0), near > 0, terms) + below)
         for place, change in self.step.changes:
-            b = self.tie if place is TIE else float(place)
+            b = 8.0 * torch.finfo(self.dtype).eps if place is TIE else float(place)
             if change.slope or change.weight:
                 near = torch.searchsorted(self.points + b, self.S)
                 value = value + change.slope * self.until.gather(1, near)
-                if change.weight:
-                    value = value + change.weight * self._above(near, b)
+            if change.weight:
+                terms = _count_terms(b / self.step.temperature, self.dtype)
+                value = value + change.weight * self._evaluate(self.up, (near - 1).clamp_min(0), near > 0, terms)
         return value
-
-    def _above(self, near: Tensor, b: float) -> Tensor:
-        """Sigmoids' derivatives over the points below each similarity, by at least b."""
-        terms = _count_terms(math.exp(-b / self.step.temperature), len(self.coefficients))
-        return self._evaluate(self.up, (near - 1).clamp_min(0), near > 0, terms)
-
-    def _below(self, near: Tensor) -> Tensor:
-        K = self.points.shape[1]
-        return self._evaluate(self.down, near.clamp_max(K - 1), near < K, len(self.coefficients))
 
     def _evaluate(self, powers: Tensor, at: Tensor, inside: Tensor, terms: int) -> Tensor:
         distance = (self.S - self.points.gather(1, at)).abs()
-        z = torch.where(inside, torch.exp(-distance / self.step.temperature), 0.0)
+        z = torch.where(inside, torch.exp(distance / -self.step.temperature), 0.0)
         value = torch.zeros_like(z)
         for k in reversed(range(terms)):
-            value = (value + self.coefficients[k] * powers[:, :, k].gather(1, at)) * z
+            value = torch.add(powers[k].gather(1, at).mul_(self.coefficients[k]), value).mul_(z)
         return value
 
 
-def _carry(sums: Tensor, points: Tensor, *, backward: bool) -> Tensor:
-    """Add to the powers of each point, ``(m, K, q)``, those of all points before (after) it, times the powers of their distance."""
+def _gather_until(total: Tensor, position: Tensor) -> Tensor:
+    """Cumulated sums of as many entries as ``position`` says."""
+    return torch.where(position > 0, total.gather(1, (position - 1).clamp_min(0)), 0.0)
+
+
+def _carry(sums: Tensor, points: Tensor, *, backward: bool = False) -> Tensor:
+    """Add to the powers of each point, ``(q, m, K)``, those of all points before (after) it, times the powers of their distance."""
     if backward:
-        return _carry(sums.flip(1), -points.flip(1), backward=False).flip(1)
-    degree = torch.arange(1, sums.shape[2] + 1, dtype=points.dtype, device=points.device)
+        return _carry(sums.flip(2), -points.flip(1)).flip(2)
     stride = 1
     while stride < points.shape[1]:
-        decay = torch.exp((points[:, :-stride] - points[:, stride:])[:, :, None] * degree)
-        sums = torch.cat([sums[:, :stride], sums[:, stride:] + sums[:, :-stride] * decay], dim=1)
+        decay = torch.exp(points[:, :-stride] - points[:, stride:])
+        decays = decay.expand(len(sums), *decay.shape).cumprod(dim=0)
+        sums = torch.cat([sums[:, :, :stride], torch.addcmul(sums[:, :, stride:], sums[:, :, :-stride], decays)], dim=2)
         stride *= 2
     return sums
 
 
-def _derivative_of(coefficients: Tensor) -> Tensor:
-    """The coefficients of ``z · p'(z)``: the derivative of ``p(e^u)`` by u."""
-    return coefficients * torch.arange(1, len(coefficients) + 1, dtype=coefficients.dtype, device=coefficients.device)
+def _combine(coefficients: Sequence[float], powers: Tensor) -> Tensor:
+    """The polynomial of sums of powers."""
+    chosen = torch.tensor(coefficients[: len(powers)], dtype=powers.dtype, device=powers.device)
+    return torch.einsum("k,kmp->mp", chosen, powers)
 
 
-def _count_terms(largest: float, terms: int) -> int:
-    """The number of terms that count where z is at most ``largest``."""
-    if largest >= 1.0:
-        return terms
-    return max(1, min(terms, math.ceil(-40.0 / math.log(largest)))) if largest > 0.0 else 1
+def _degrees(powers: Tensor) -> Tensor:
+    return torch.arange(1, len(powers) + 1, dtype=powers.dtype, device=powers.device)[:, None, None]
+
+
+def _derivative_of(coefficients: Sequence[float], temperature: float) -> tuple[float, ...]:
+    """The coefficients of ``z p'(z) / τ``: the derivative of ``p(e^{d/τ})`` by d."""
+    return tuple(k * each / temperature for k, each in enumerate(coefficients, 1))
+
+
+def _count_terms(distance: float, dtype: torch.dtype) -> int:
+    """The number of terms that count where ``z ≤ e^{−distance}``."""
+    enough = (4.0 - math.log(torch.finfo(dtype).eps)) / distance if distance > 0.0 else math.inf
+    return max(1, math.ceil(min(enough, len(polynomial(dtype)))))
 
 
 @lru_cache
