@@ -27,8 +27,8 @@ TIES_ARE_FREE = {"ProxyGML"}
 CURVES_ONLY = {"HAP", "NDCG", "Recall@k"}
 """Losses without JavaScript: the page shows the weight curves that Python computed at the defaults, and says so.
 
-Their formulas contain numbers that are Python functions of the batch: relevances, gains, the number of anchors.  The value
-and the weights have nothing to agree with; that the curves are those of the library is tested in test_lens.py.
+Their formulas contain numbers that are Python functions of the batch: relevances, gains, the number of anchors.  The page
+computes neither value nor weights of them, so there is nothing that could agree.
 """
 
 NEAREST = 1e-3

@@ -367,7 +367,9 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
         return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))
 
-    steps = map_positives(S, index, start, *sums.values())
+    inner = {node for node in walk(*(each.curve for each in folds)) if isinstance(node, Folded)} - sums.keys()
+    all_columns = any(node.rank is Rank.POSITIVE and node.over is not POSITIVES for node in inner)
+    steps = map_positives(S, index, start, *sums.values(), width=n if all_columns else index.shape[1])
     results, first = [], 0
     for folded, size in zip(folds, _state_sizes(folds, S), strict=True):
         states = [step[first : first + size] for step in steps]
@@ -383,11 +385,7 @@ def _sum_steps(folds: list[Folded], pairs: Pairs, index: Tensor) -> dict[Formula
         return {}
     nodes = [node for node in walk(*(folded.curve for folded in folds)) if isinstance(node, Folded)]
     matched = {node: match_step(node) for node in nodes if node.rank is Rank.POSITIVE}
-    return {
-        node: call_recomputed(partial(sum_steps, step=step), S, pairs.negative, index)
-        for node, step in matched.items()
-        if step is not None
-    }
+    return {node: sum_steps(S, pairs.negative, index, step) for node, step in matched.items() if step is not None}
 
 
 def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
@@ -397,7 +395,7 @@ def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
 
 
 def map_positives(
-    S: Tensor, index: Tensor, compute: Callable[..., tuple[Tensor, ...]], *others: Tensor
+    S: Tensor, index: Tensor, compute: Callable[..., tuple[Tensor, ...]], *others: Tensor, width: int | None = None
 ) -> list[tuple[Tensor, ...]]:
     """What a function gives for some positives of all anchors at a time.
 
@@ -406,6 +404,7 @@ def map_positives(
         index: the columns of the candidates, ``(m, K)``; one that is not a positive is left to the function.
         compute: maps the similarities, the columns of some candidates, ``(m, k)``, and their other numbers to tensors.
         others: more numbers of each candidate, ``(m, K)``.
+        width: the number of columns that the function compares a candidate with; by default all.
 
     Examples:
         >>> import torch
@@ -413,7 +412,7 @@ def map_positives(
         >>> map_positives(S, torch.tensor([[1]]), lambda S, some: (S.gather(1, some),))
         [(tensor([[0.5000]]),)]
     """
-    m, n = S.shape
+    m, n = len(S), S.shape[1] if width is None else width
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24

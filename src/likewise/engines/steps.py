@@ -24,7 +24,7 @@ from likewise.formula import NEGATIVES, Apply, Folded, Formula, Number, Rank, Su
 MANY = 32
 """The number of positives from which sorting rows is faster than computing every triplet."""
 
-AT_ONCE = {"cpu": 2**19, "cuda": 2**24}
+AT_ONCE = {"cpu": 2**19, "cuda": 2**22}
 """The number of pairs whose powers are computed at once, by kind of device."""
 
 TIE = "tie"
