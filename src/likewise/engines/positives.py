@@ -5,8 +5,7 @@ A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one 
 * few positives with known positions: `expand` turns the fold of each positive into a plain fold, in which `s_p` is one
   number per anchor, so that every engine can run it;
 * sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
-* everything else: `fold_each_positive` computes chunks of positives of all anchors; where they are many,
-  `likewise.engines.steps` sums soft steps over their negatives in sorted rows.
+* everything else: `fold_each_positive` computes chunks of positives, and `likewise.engines.steps` sums of many soft steps.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from likewise._compat import is_mapped
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.recompute import call_recomputed
-from likewise.engines.steps import MANY, can_sum_steps, match_step, sum_steps
+from likewise.engines.steps import MANY, sum_matched
 from likewise.formula import (
     POSITIVES,
     Apply,
@@ -349,8 +348,8 @@ class Pairs(NamedTuple):
 def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     """Folds over each positive, in chunks of positives of all anchors against all their references.
 
-    The number of steps follows from the largest number of positives.  Large batches read that number from the device; in
-    small ones every reference is a candidate, and references that are not positives are masked.
+    Large batches read the largest number of positives from the device; in small ones every reference is a candidate, and those
+    that are not positives are masked.
 
     Examples:
         >>> import torch
@@ -362,7 +361,7 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
     index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
-    sums = _sum_steps(folds, pairs, index)
+    sums = sum_matched(folds, S, pairs.negative, index) if index.shape[1] >= MANY else {}
 
     def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
         return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))
@@ -378,18 +377,7 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     return results
 
 
-def _sum_steps(folds: list[Folded], pairs: Pairs, index: Tensor) -> dict[Formula, Tensor]:
-    """The sums of soft steps over negatives for every candidate, ``(m, K)``, where there are many candidates."""
-    S = pairs.known[s]
-    if index.shape[1] < MANY or not can_sum_steps(S):
-        return {}
-    nodes = [node for node in walk(*(folded.curve for folded in folds)) if isinstance(node, Folded)]
-    matched = {node: match_step(node) for node in nodes if node.rank is Rank.POSITIVE}
-    return {node: sum_steps(S, pairs.negative, index, step) for node, step in matched.items() if step is not None}
-
-
 def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
-    """The number of tensors in the state of each fold."""
     one = like.detach()[:1, :1]
     return [len(folded.fold.start(one, one > one)) for folded in folds]
 

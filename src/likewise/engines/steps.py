@@ -19,7 +19,7 @@ from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.engines.hinges import linear_in
-from likewise.formula import NEGATIVES, Apply, Folded, Formula, Number, Rank, Sum, is_nonzero
+from likewise.formula import NEGATIVES, Apply, Folded, Formula, Number, Rank, Sum, is_nonzero, walk
 
 MANY = 32
 """The number of positives from which sorting rows is faster than computing every triplet."""
@@ -64,7 +64,7 @@ def match_step(folded: Folded) -> Step | None:
     """Match a sum over negatives, one for each positive, with a sum of soft steps; ``None`` if it is none.
 
     Examples:
-        >>> from likewise.formula import add_up, sigmoid
+        >>> from likewise.formula import add_up, s, s_p, sigmoid
         >>> match_step(add_up(sigmoid((s - s_p) / 0.5), NEGATIVES))
         Step(temperature=0.5, first=Piece(constant=0.0, slope=0.0, weight=1.0), changes=())
         >>> match_step(add_up(sigmoid(s + s_p), NEGATIVES)) is None
@@ -74,7 +74,7 @@ def match_step(folded: Folded) -> Step | None:
         return None
     reader = _Reader()
     reader.read(folded.curve, -math.inf)
-    places: dict[float, float | str] = {0.0 if each is TIE else each: each for each in reader.breaks}
+    places: dict[float, float | str] = {_number(each): each for each in reader.breaks}
     if any(place < 0.0 for place in places) or len(places) < len(reader.breaks):
         return None
     ordered = sorted(places)
@@ -137,7 +137,12 @@ class _Reader:
             return None
         self.breaks.add(place)
         found = {where: self.read(each, d) for where, each in ((True, above), (False, below))}  # breaks of both
-        return None if None in found.values() else found[d > (0.0 if place is TIE else place)]
+        return None if None in found.values() else found[d > _number(place)]
+
+
+def _number(place: float | str) -> float:
+    """A break as a number; the dtype says how far from zero a tie reaches."""
+    return 0.0 if isinstance(place, str) else place
 
 
 def _value(node: Formula) -> float | None:
@@ -158,9 +163,21 @@ def _threshold(condition: Formula) -> float | str | None:
     return low[2] - high[2]
 
 
-def can_sum_steps(S: Tensor) -> bool:
-    """Whether rows may be sorted here: not under transformations or a compiler, which see through plain operations only."""
-    return not (is_transformed() or torch.compiler.is_compiling() or S.is_meta)
+def sum_matched(folds: list[Folded], S: Tensor, negative: Tensor, index: Tensor) -> dict[Formula, Tensor]:
+    """The sums of soft steps that folds contain, ``(m, K)`` each; none under transformations, which enumerate.
+
+    Examples:
+        >>> from likewise.formula import EACH_POSITIVE, add_up, s, s_p, sigmoid
+        >>> rank = add_up(sigmoid((s - s_p) / 0.1), NEGATIVES)
+        >>> S, negative = torch.tensor([[0.5, 0.7, 0.2]]), torch.tensor([[False, True, True]])
+        >>> list(sum_matched([add_up(rank, EACH_POSITIVE)], S, negative, torch.tensor([[0]])).values())
+        [tensor([[0.9282]])]
+    """
+    if is_transformed() or torch.compiler.is_compiling() or S.is_meta:
+        return {}
+    nodes = [node for node in walk(*(folded.curve for folded in folds)) if isinstance(node, Folded)]
+    matched = {node: match_step(node) for node in nodes}
+    return {node: sum_steps(S, negative, index, step) for node, step in matched.items() if step is not None}
 
 
 def sum_steps(S: Tensor, negative: Tensor, index: Tensor, step: Step) -> Tensor:
@@ -181,7 +198,7 @@ def sum_steps(S: Tensor, negative: Tensor, index: Tensor, step: Step) -> Tensor:
         tensor([[0.9282]])
     """
     size = max(AT_ONCE.get(S.device.type, AT_ONCE["cuda"]) // max(S.shape[1], 1), 1)
-    chunks = zip(S.split(size), negative.split(size), index.split(size), strict=True)
+    chunks = zip(*(torch.split(each, size) for each in (S, negative, index)), strict=True)
     sums = [_SumSteps.apply(*chunk, step) for chunk in chunks]  # type: ignore[no-untyped-call]
     return torch.cat(sums) if sums else S.new_zeros(index.shape)
 
