@@ -339,8 +339,9 @@ def make_sampler(config: Config, train: ImageDataset, machine: Machine) -> Any:
         128
     """
     values = {"labels": train.labels, "seed": config["seed"], "rank": machine.rank, "world_size": machine.processes}
-    if train.categories is not None:
-        values["categories"] = train.categories
+    categories = train.coarser if train.categories is None else train.categories
+    if categories is not None:
+        values["categories"] = categories
     with making(f"the sampler, for {len(train):,} images of {len(train.class_names):,} training classes"):
         return make(KINDS["sampler"], config["sampler"], values)
 

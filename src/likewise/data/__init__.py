@@ -14,10 +14,10 @@ from likewise.data.download import Archive, fetch
 from likewise.data.folder import ImageFolder
 from likewise.data.glyphs import Glyphs
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
 from likewise.data.samplers import (
-    HierarchicalSampler,
     PairSampler,
     PerClassSampler,
     RandomBatchSampler,

@@ -5,7 +5,7 @@ A fold over each positive (`likewise.formula.EACH_POSITIVE`) is computed in one 
 * few positives with known positions: `expand` turns the fold of each positive into a plain fold, in which `s_p` is one
   number per anchor, so that every engine can run it;
 * sums of hinges ``[s − s_p + margin]₊``: `likewise.engines.hinges` counts active triplets in sorted rows;
-* everything else: `fold_each_positive` computes chunks of positives of all anchors.
+* everything else: `fold_each_positive` computes chunks of positives, and `likewise.engines.steps` sums of many soft steps.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor
 from likewise.engines.chosen import numbers_at, similarities_at
 from likewise.engines.pair_numbers import PairNumbers
 from likewise.engines.recompute import call_recomputed
+from likewise.engines.steps import MANY, sum_matched
 from likewise.engines.synchronization import can_synchronize
 from likewise.formula import (
     POSITIVES,
@@ -214,8 +215,8 @@ class Pairs(NamedTuple):
 def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     """Folds over each positive, in chunks of positives of all anchors against all their references.
 
-    The number of steps follows from the largest number of positives.  Large batches read that number from the device; in
-    small ones every reference is a candidate, and references that are not positives are masked.
+    Large batches read the largest number of positives from the device; in small ones every reference is a candidate, and those
+    that are not positives are masked.
 
     Examples:
         >>> import torch
@@ -227,7 +228,14 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
     """
     S, (m, n) = pairs.known[s], pairs.positive.shape
     index = find_candidates(pairs.positive, large=m * n * n > COUNT_FROM)
-    steps = map_positives(S, index, lambda S, some: _start_positives(S, some, index, folds, pairs))
+    sums = sum_matched(folds, S, pairs.negative, index) if index.shape[1] >= MANY else {}
+
+    def start(S: Tensor, some: Tensor, *chunks: Tensor) -> tuple[Tensor, ...]:
+        return _start_positives(S, some, index, folds, pairs, dict(zip(sums, chunks, strict=True)))
+
+    inner = {node for node in walk(*(each.curve for each in folds)) if isinstance(node, Folded)} - sums.keys()
+    all_columns = any(node.rank is Rank.POSITIVE and node.over is not POSITIVES for node in inner)
+    steps = map_positives(S, index, start, *sums.values(), width=n if all_columns else index.shape[1])
     results, first = [], 0
     for folded, size in zip(folds, _state_sizes(folds, S), strict=True):
         states = [step[first : first + size] for step in steps]
@@ -237,20 +245,21 @@ def fold_each_positive(folds: list[Folded], pairs: Pairs) -> list[Tensor]:
 
 
 def _state_sizes(folds: list[Folded], like: Tensor) -> list[int]:
-    """The number of tensors in the state of each fold."""
     one = like.detach()[:1, :1]
     return [len(folded.fold.start(one, one > one)) for folded in folds]
 
 
 def map_positives(
-    S: Tensor, index: Tensor, compute: Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+    S: Tensor, index: Tensor, compute: Callable[..., tuple[Tensor, ...]], *others: Tensor, width: int | None = None
 ) -> list[tuple[Tensor, ...]]:
     """What a function gives for some positives of all anchors at a time.
 
     Args:
         S: similarities, ``(m, n)``.
         index: the columns of the candidates, ``(m, K)``; one that is not a positive is left to the function.
-        compute: maps the similarities and the columns of some candidates, ``(m, k)``, to tensors.
+        compute: maps the similarities, the columns of some candidates, ``(m, k)``, and their other numbers to tensors.
+        others: more numbers of each candidate, ``(m, K)``.
+        width: the number of columns that the function compares a candidate with; by default all.
 
     Examples:
         >>> import torch
@@ -258,13 +267,12 @@ def map_positives(
         >>> map_positives(S, torch.tensor([[1]]), lambda S, some: (S.gather(1, some),))
         [(tensor([[0.5000]]),)]
     """
-    m, n = S.shape
+    m, n = len(S), S.shape[1] if width is None else width
     size = max(TRIPLETS_AT_ONCE.get(S.device.type, TRIPLETS_AT_ONCE["cuda"]) // max(m * n, 1), 1)
     # all steps stay in memory if they fit; otherwise each is recomputed in the backward pass
     roomy = index.shape[1] * m * n <= 2**24
-    return [
-        compute(S, some) if roomy else call_recomputed(compute, S, some) for some in torch.split(index, size, dim=1)
-    ]
+    chunks = zip(*(torch.split(each, size, dim=1) for each in (index, *others)), strict=True)
+    return [compute(S, *some) if roomy else call_recomputed(compute, S, *some) for some in chunks]
 
 
 def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
@@ -288,11 +296,13 @@ def find_candidates(mask: Tensor, *, large: bool) -> Tensor:
     return mask.to(torch.uint8).topk(min(most, n), dim=1).indices.sort(dim=1).values
 
 
-def _start_positives(S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: Pairs) -> tuple[Tensor, ...]:
+def _start_positives(
+    S: Tensor, some: Tensor, index: Tensor, folds: list[Folded], pairs: Pairs, sums: dict[Formula, Tensor]
+) -> tuple[Tensor, ...]:
     """The states of folds over some positives ``(m, k)``, one after the other.
 
-    Their inner folds over negatives run over similarities ``(m, k, n)``; those over positives, over the columns of all
-    candidates, ``(m, k, K)``.
+    Their inner folds over negatives run over similarities ``(m, k, n)``, unless their sums are known; those over positives,
+    over the columns of all candidates, ``(m, k, K)``.
     """
     m, k = some.shape
     everywhere = {node: _lift(node, value) for node, value in pairs.known.items()}
@@ -302,6 +312,8 @@ def _start_positives(S: Tensor, some: Tensor, index: Tensor, folds: list[Folded]
             everywhere[node] = pairs.known[node.pair].gather(1, some)[:, :, None]
         elif isinstance(node, PerTriplet):
             everywhere[node] = pairs.known[node].at_positives(some, S.shape[1])
+        elif node in sums:
+            everywhere[node] = sums[node][:, :, None]
         elif isinstance(node, Folded) and node.rank is Rank.POSITIVE:
             known, keep = everywhere, pairs.mask(node)
             if node.over is POSITIVES:

@@ -169,7 +169,8 @@ class AntiCollapseLoss(EmbeddingLoss):
 
     $$-\tfrac12\log\det\Bigl(I+\frac{D}{n\,\varepsilon^2}\,E^\top E\Bigr)$$
 
-    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024.  Add it to another loss with
+    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024, by the formula as others quote
+    it: the paper's own text was not compared.  Add it to another loss with
     `WeightedSum`, or call it on the proxies of a loss: ``AntiCollapseLoss()(head.proxies)``.  Labels are ignored.
 
     Args:
