@@ -18,7 +18,7 @@ from torch import Tensor
 
 from likewise.formula import whole_number
 from likewise.metrics.chunks import fit_rows, split_rows
-from likewise.metrics.positives import RankChunk, find_tie_starts
+from likewise.metrics.positives import CountNeeds, RankChunk, find_tie_starts
 
 DEFAULT = ("R@k", "P@1", "RP", "MAP@R", "MRR", "mAP")
 AT_K = {"R": "recall", "P": "precision", "mAP": "average precision", "nDCG": "discounted gain"}
@@ -89,6 +89,24 @@ def _parse(name: object, ks: list[int]) -> list[QueryMetric]:
     return [QueryMetric(f"{match[1]}@{k}", kind, k) for k, kind in zip(cutoffs, kinds, strict=True)]
 
 
+def find_needs(metrics: Sequence[QueryMetric]) -> CountNeeds:
+    """Find what must be counted for these metrics: every rank, or those of the first neighbors.
+
+    Examples:
+        >>> find_needs(parse_metrics(("R@8", "MAP@R"), ()))
+        CountNeeds(references=False, all_ranks=False, first=8, first_positives=True)
+        >>> find_needs(parse_metrics(("R@8", "mAP"), ())).all_ranks
+        True
+    """
+    cutoffs = [metric.k for metric in metrics]
+    return CountNeeds(
+        references=False,
+        all_ranks=None in cutoffs,
+        first=max((k for k in cutoffs if isinstance(k, int)), default=0),
+        first_positives="R" in cutoffs,
+    )
+
+
 def score_queries(
     chunk: RankChunk, metrics: Sequence[QueryMetric], ties: str, entries: int = 2**20
 ) -> dict[str, Tensor]:
@@ -111,16 +129,17 @@ def score_queries(
     scores = []
     for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.above)))):
         counts = chunk.counts[columns].double()
-        above, tied = chunk.above[:, columns].double(), chunk.tied[:, columns].double()
-        if ties == "pessimistic":
+        above = chunk.above[:, columns].double()
+        tied = None if chunk.tied is None else chunk.tied[:, columns]
+        if ties == "pessimistic" and tied is not None:
             above = above + tied
         values = _compute(_Order(above, counts), metrics)
-        if ties == "expected":
+        if ties == "expected" and tied is not None:
             # expectations are expensive, and few queries have ties
             with_ties = tied.any(dim=0).nonzero().squeeze(1)
             if len(with_ties):
                 expected = _compute(
-                    _TiedOrder(above[:, with_ties], tied[:, with_ties], counts[with_ties], entries), metrics
+                    _TiedOrder(above[:, with_ties], tied[:, with_ties].double(), counts[with_ties], entries), metrics
                 )
                 values = {name: value.index_copy(0, with_ties, expected[name]) for name, value in values.items()}
         scores.append(values)
@@ -165,15 +184,17 @@ class _Order:
         self.above, self.counts = above, counts
         self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
         self.rank = self.position + above
-        self.precision = (self.position / self.rank).masked_fill_(self.position > counts, 0.0)
+        if bool((counts < len(above)).any()):
+            self.rank.masked_fill_(self.position > counts, torch.inf)
         self._inside: dict[Cutoff, Tensor] = {}
+        self._precision: Tensor | None = None
 
     def inside(self, k: Cutoff) -> Tensor:
-        """Which entries are positives among the first k."""
+        """One for each entry that is a positive among the first k, and zero for others; only k positives can be."""
         if k not in self._inside:
-            is_positive = self.position <= self.counts
-            limit = self.counts if k == "R" else k
-            self._inside[k] = is_positive if limit is None else (self.rank <= limit) & is_positive
+            limit = self.counts if k == "R" else torch.finfo(torch.float64).max if k is None else k
+            rank = self.rank[:k] if isinstance(k, int) else self.rank
+            self._inside[k] = torch.le(rank, limit).double()
         return self._inside[k]
 
     def recall(self, k: int) -> Tensor:
@@ -186,15 +207,21 @@ class _Order:
 
     def count_hits(self, k: Cutoff) -> Tensor:
         """The number of positives among the first k."""
-        return self.inside(k).double().sum(dim=0)
+        return self.inside(k).sum(dim=0)
 
     def sum_precisions(self, k: Cutoff) -> Tensor:
         """The sum of the precisions at the positives among the first k."""
-        return (self.precision if k is None else self.precision * self.inside(k)).sum(dim=0)
+        if self._precision is None:
+            self._precision = self.position / self.rank  # zero in the padding, whose rank is infinite
+        if k is None:
+            return self._precision.sum(dim=0)
+        inside = self.inside(k)
+        return (self._precision[: len(inside)] * inside).sum(dim=0)
 
     def sum_discounts(self, k: Cutoff) -> Tensor:
         """The discounted gain of the positives among the first k."""
-        return ((1.0 + self.rank).log2().reciprocal() * self.inside(k)).sum(dim=0)
+        inside = self.inside(k)
+        return ((1.0 + self.rank[: len(inside)]).log2().reciprocal() * inside).sum(dim=0)
 
 
 class _TiedOrder:
@@ -272,12 +299,15 @@ def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Ten
     positives before it is (m − 1)(a − 1)/(g − 1).  The sum is over
     ``(a/g) (before + 1 + (m − 1)(a − 1)/(g − 1)) / (offset + m)``.
     """
-    others = (alike - 1.0) / (size - 1.0).clamp(min=1.0)
+    # a positive without a tie needs no logarithms and has no rounding
+    values = torch.where(inside >= 1.0, (before + 1.0) / (offset + 1.0), 0.0)
+    in_tie = size > 1.0
+    before, alike, size, offset, inside = (each[in_tie] for each in (before, alike, size, offset, inside))
+    others = (alike - 1.0) / (size - 1.0)
     harmonic = torch.digamma(offset + inside + 1.0) - torch.digamma(offset + 1.0)
     total = others * inside + (before + 1.0 - others * (offset + 1.0)) * harmonic
-    # a positive without a tie needs no logarithms and has no rounding
-    without_tie = torch.where(inside >= 1.0, (before + 1.0) / (offset + 1.0), 0.0)
-    return torch.where(size == 1.0, without_tie, total / size)
+    values[in_tie] = total / size
+    return values
 
 
 def _expected_reciprocal_rank(above: Tensor, alike: Tensor, tied: Tensor, entries: int) -> Tensor:
