@@ -18,7 +18,7 @@ from torch import Tensor
 from likewise.metrics.chunks import fit_rows, split_rows
 from likewise.metrics.threshold_counts import call_on_cores
 
-LOWEST = 2 * (2**31 - 1) + 1
+LOWEST = 2**32 + 1
 """A key below that of every similarity: for entries that do not count."""
 
 CACHE_KEYS = 2**16
@@ -48,13 +48,12 @@ def make_keys(similarities: Tensor) -> Tensor:
 
 
 def _use_bits(values: NDArray[Any], keys: NDArray[np.int64]) -> None:
-    """Floats order as the integers of their bits do, up to the sign; here the largest float is the smallest integer."""
+    """Floats order as the integers of their bits do, if those of negative floats are flipped; here in reverse."""
     bits = (values + np.float32(0.0)).view(np.int32)  # −0 becomes 0
     flips = bits >> 31
-    np.invert(flips, out=flips)
-    flips |= np.int32(-(2**31))
+    flips &= np.int32(2**31 - 1)
     bits ^= flips
-    np.multiply(bits, 2, out=keys, dtype=np.int64)
+    np.multiply(bits, -2, out=keys, dtype=np.int64)
 
 
 def _use_ranks(values: NDArray[Any], keys: NDArray[np.int64]) -> None:

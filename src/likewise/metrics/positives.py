@@ -6,8 +6,9 @@ never ranks a sample against itself.
 
 Two modules compute these counts:
 
-- `symmetric_ranks`: queries among themselves by label; half of the products suffice.
-- `row_ranks`: any queries, references and relation; a few full rows of similarities at a time.
+- `symmetric_ranks`: queries among themselves by label, with few positives each; half of the products suffice.
+- `row_ranks`: any queries, references and relation; a few full rows of similarities at a time, counted in the way that
+  `row_counts` chooses.
 """
 
 from __future__ import annotations
@@ -120,22 +121,6 @@ def gather_positives(
     return Positives(values.T.contiguous(), index, counts)
 
 
-def find_tie_starts(above: Tensor, tied: Tensor) -> Tensor:
-    """Mark each positive that does not tie with the positive before it, along the first dimension.
-
-    Positives are ordered from the most similar down.  If no negative ties, the order among positives does not matter,
-    and each positive starts a group with itself as the only member.
-
-    Examples:
-        >>> import torch
-        >>> find_tie_starts(above=torch.tensor([0, 0, 0, 3]), tied=torch.tensor([0, 2, 2, 0]))
-        tensor([ True,  True, False,  True])
-    """
-    starts = torch.ones_like(above, dtype=torch.bool)
-    starts[1:] = (tied[1:] == 0) | (tied[1:] != tied[:-1]) | (above[1:] != above[:-1])
-    return starts
-
-
 def make_rank_chunk(
     queries: Tensor,
     counts: Tensor,
@@ -147,7 +132,11 @@ def make_rank_chunk(
     """Make a chunk without the queries that have no positive.
 
     Args:
-        queries, counts, references, above, tied: those of `RankChunk`.
+        queries: as in `RankChunk`, and so are the next four.
+        counts: the number of positives of each query; zero is allowed.
+        references: the reference that each positive is.
+        above: the number of negatives above each positive.
+        tied: the number of negatives that tie with each positive.
         is_finite: whether the similarities of all positives are finite, a scalar.
     """
     has_positive = counts > 0

@@ -12,7 +12,7 @@ from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
-from likewise.metrics.positives import CountNeeds, RankChunk, find_tie_starts
+from likewise.metrics.positives import CountNeeds, RankChunk
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
 from likewise.metrics.symmetric_ranks import plan_layout, rank_symmetrically
@@ -71,8 +71,10 @@ def _starts(positives: Tensor) -> Tensor:
 
 def _locate_ties(entries: Ranks) -> tuple[Tensor, Tensor]:
     """For each positive, the number of positives before its tie, and the number of positives in its tie."""
-    is_start = find_tie_starts(entries.above, entries.tied)
-    is_start[1:] |= entries.query[1:] != entries.query[:-1]
+    query, above, tied = entries.query, entries.above, entries.tied
+    is_start = torch.ones_like(query, dtype=torch.bool)
+    # where no negative ties, the order among positives does not matter, and each positive is a tie of one
+    is_start[1:] = (query[1:] != query[:-1]) | (tied[1:] == 0) | (tied[1:] != tied[:-1]) | (above[1:] != above[:-1])
     group = is_start.cumsum(0) - 1
     starts = is_start.nonzero().squeeze(1)
     alike = torch.diff(starts, append=starts.new_tensor([len(is_start)]))[group]

@@ -116,9 +116,7 @@ MAX_PAIRS = 64
 """References that share an id, up to which the excluded pairs are listed."""
 
 
-def rank_by_class(
-    inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds
-) -> Iterator[RankChunk]:
+def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank some queries by label.
 
     Args:

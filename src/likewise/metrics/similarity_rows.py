@@ -34,9 +34,7 @@ class SimilarityRows:
         extra: bytes per entry of a row that the caller needs in addition to the similarity.
     """
 
-    def __init__(
-        self, inputs: MetricInputs, needs: CountNeeds, order: Tensor | None = None, extra: int = 0
-    ) -> None:
+    def __init__(self, inputs: MetricInputs, needs: CountNeeds, order: Tensor | None = None, extra: int = 0) -> None:
         embeddings, similarity = inputs.embeddings, inputs.similarity
         dtype, device, width = embeddings.dtype, embeddings.queries.device, embeddings.queries.shape[1]
         center = compute_center(embeddings.references, similarity, dtype)
@@ -79,7 +77,8 @@ class SimilarityRows:
                 row_bytes -= (BYTES_PER_POSITIVE - MERGED_BYTES_PER_POSITIVE) * positives
         rows = fit_rows(int(0.8 * self.memory), per_row=row_bytes)
         if self.device.type == "cpu":
-            rows = min(rows, max(self.row_multiple, fit_rows(CACHE_ENTRIES, per_row=len(self.references))))
+            entries = CACHE_ENTRIES // (4 if method is Method.MERGE else 1)
+            rows = min(rows, max(self.row_multiple, fit_rows(entries, per_row=len(self.references))))
         return rows - rows % self.row_multiple if rows > self.row_multiple else rows
 
     def split_queries(self, positives: list[int]) -> list[slice]:

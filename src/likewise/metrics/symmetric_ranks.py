@@ -155,9 +155,7 @@ def _count_on_diagonal(
     first, sizes = layout.first[start:stop, None] - start, layout.sizes[start:stop, None]
     positions = torch.arange(largest - 1, device=rows.device)
     index = first + positions + (positions >= rows - first).long()  # the members of the class without the sample itself
-    positives = gather_positives(
-        values, index.clamp(max=stop - start - 1), positions < sizes - 1, needs.references
-    )
+    positives = gather_positives(values, index.clamp(max=stop - start - 1), positions < sizes - 1, needs.references)
     codes = layout.codes[start:stop]
     values.masked_fill_(codes[:, None] == codes, -torch.inf)
     negatives = ThresholdCounts.start(positives.similarities)
