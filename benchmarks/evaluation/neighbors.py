@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.harness import DOCS, fill, machine, make_parser, number, result_path, versions, write
+from benchmarks.harness import DOCS, fill, machine, make_parser, number, result_path, resume, versions, write
 from likewise.metrics import retrieval
 
 PAGE = DOCS / "benchmarks-evaluation.md"
@@ -119,11 +119,8 @@ def main() -> None:
     if options.clock == "cpu":
         torch.set_num_threads(1)
     facts = {**machine("cpu"), **versions("torch", "numpy", "faiss-cpu"), "clock": options.clock}
-    report: dict[str, Any] = {"machine": {**facts, "threads": torch.get_num_threads()}, "cells": {}}
-    if path is not None and path.exists():
-        earlier = json.loads(path.read_text())
-        if earlier["machine"] == report["machine"]:
-            report = earlier
+    head = {"machine": {**facts, "threads": torch.get_num_threads()}}
+    report = resume(path, head) or {**head, "cells": {}}
     for key, (sizes, positives) in list_cells(options).items():
         if key in report["cells"]:
             continue

@@ -24,7 +24,7 @@ LOWEST = 2**32 + 1
 CACHE_KEYS = 2**16
 """Keys that are sorted and examined at once: few enough to stay in a core's cache."""
 
-MERGED_BYTES, MERGED_BYTES_PER_POSITIVE = 12, 64
+MERGED_BYTES, MERGED_BYTES_PER_POSITIVE = 20, 64
 """Memory per key, and per positive among them: keys and flags; counts, and those of the previous chunk."""
 
 
@@ -104,7 +104,8 @@ def count_merged(keys: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
     if not len(with_ties):
         return above.T, None, counts
     tied = torch.zeros_like(above)
-    for row in with_ties.split(step):
+    for chunk in split_rows(len(with_ties), step):
+        row = with_ties[chunk]
         tied[row, : int(counts[row].max())] = _count_ties(keys[row], counts[row])
     return above.T, tied.T, counts
 

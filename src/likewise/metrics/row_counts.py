@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from likewise.metrics.chunks import split_rows
 from likewise.metrics.merged_counts import LOWEST, count_merged, make_keys
 from likewise.metrics.positives import CountNeeds, Positives
 from likewise.metrics.threshold_counts import (
@@ -115,7 +116,8 @@ def _select(similarities: Tensor, positives: Positives, neighbors: int) -> tuple
     with_last = at_last.any(dim=0).nonzero().squeeze(1)
     if len(with_last):
         tied = torch.zeros_like(above) if tied is None else tied
-        for row in with_last.split(64):
+        for chunk in split_rows(len(with_last), 64):
+            row = with_last[chunk]
             count = (similarities[row] == last[row, None]).sum(dim=1)
             tied[:, row] = torch.where(at_last[: len(tied), row], count, tied[:, row])
     return above, tied

@@ -144,10 +144,11 @@ def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]
     def rank(chunk: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> RankChunk:
         similarities, largest = rows.compute(chunk), int(counts.max())
         if rows.choose_method(largest) is Method.MERGE and not needs.references:
-            keys = make_keys(similarities).add_(1)
-            keys[:, :n] -= positive.long()
+            keys = make_keys(similarities)
+            keys[:, n:] += 1
+            keys[:, :n] |= ~positive
             keys[:, :n].masked_fill_(~(positive | negative), LOWEST)
-            is_finite = (similarities[:, :n].isfinite() | ~positive).all()
+            is_finite = similarities[:, :n][positive].isfinite().all()
             above, tied, counts = count_merged(keys)
             return make_rank_chunk(chunk, counts, None, above, tied, is_finite)
         row, column = positive.nonzero(as_tuple=True)
