@@ -11,7 +11,7 @@ import json
 import sys
 from typing import Any
 
-from likewise.app import KINDS, imported
+from likewise.app import KINDS, import_class
 from likewise.cli.catalog import FILE, Entry
 from likewise.cli.formulas import plain
 from likewise.formula import hyperparameters
@@ -20,7 +20,7 @@ from likewise.trunks import TRUNKS
 
 def collect() -> str:
     """The table, as the text of its file."""
-    things = {name: [imported(f"{kind.room}.{each}") for each in kind.names()] for name, kind in KINDS.items()}
+    things = {name: [import_class(f"{kind.room}.{each}") for each in kind.names()] for name, kind in KINDS.items()}
     things["trunk"] = [entry.make for entry in TRUNKS.values()]
     table = {
         name: [dataclasses.asdict(describe(each)) for each in sorted(some, key=find_place)]

@@ -148,7 +148,7 @@ def test_chunks_are_embedded_by_other_processes(photos: Path, tmp_path: Path, mo
     one = app.index_folder(model, photos, tmp_path / "one.index").index
     real = app.index_folder.__globals__["embed_in_chunks"]
 
-    def interrupt(chunks: Any, source: Any, encoder: Any, **options: Any) -> Any:
+    def interrupt(chunks: Any, source: Any, encoder: Any, options: Any) -> Any:
         if not (chunks.folder / "000000.npz").exists():
             chunks.begin(
                 {
@@ -162,7 +162,7 @@ def test_chunks_are_embedded_by_other_processes(photos: Path, tmp_path: Path, mo
             chunks.embed(Embedding(encoder.model, encoder.device, encoder.transform, 4), [0])
             raise KeyboardInterrupt
         before = (chunks.folder / "000000.npz").stat().st_mtime_ns
-        embedded = real(chunks, source, encoder, **options)
+        embedded = real(chunks, source, encoder, options)
         assert (chunks.folder / "000000.npz").stat().st_mtime_ns == before
         return embedded
 

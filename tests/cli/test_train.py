@@ -41,8 +41,9 @@ def test_a_run_is_complete(trained: Path):
 
 def test_the_screen_says_where_everything_is(here: Path, capsys: pytest.CaptureFixture[str]):
     assert main([*TRAIN, "--train.epochs", "1"]) == 0
-    assert main([*TRAIN, "--train.epochs", "1", "--split.validation", "0"]) == 0
-    out = capsys.readouterr().out
+    assert main([*TRAIN, "--train.epochs", "1", "--split.validation", "0", "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert err.count("epoch 1 of 1: loss ") == 1, "a line per epoch, and none with --quiet"
     for number in (1, 2):
         assert f"run         runs/photos-convnet-multisimilarity-{number}\n" in out
         assert (here / f"runs/photos-convnet-multisimilarity-{number}/report.html").exists()
