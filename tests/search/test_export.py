@@ -170,7 +170,7 @@ def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pyte
 
     _torch_runner = room._torch_runner
     monkeypatch.setattr(room, "_torch_runner", off_by_a_little)
-    with pytest.raises(ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; it was not kept"):
+    with pytest.raises(ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; the file was removed"):
         export_model(model, out, formats=["torch"], transform="glyphs")
     assert {each.name for each in out.iterdir()} == {"model.pt2", "export.json"}
     assert ((out / "model.pt2").read_bytes(), (out / "export.json").read_text()) == (before, told)
@@ -214,7 +214,7 @@ def test_a_preprocessor_that_others_read():
 def test_titles_and_facts_cannot_break_the_front_matter():
     embedder = Embedder("convnet", 8)
     card, title = embedder.card(metrics={"R@1": 0.5}), 'a: "b"\n- c # d'
-    text = readme(card, eval_transform(embedder, None), images=None, facts={"data": "---"}, title=title)
+    text = readme(card, eval_transform(embedder, None), name=None, facts={"data": "---"}, title=title)
     said = yaml.safe_load(text.split("---\n")[1])
     assert said["model-index"][0]["name"] == title
 
