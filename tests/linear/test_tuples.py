@@ -14,7 +14,6 @@ from tests.linear.sets import points_of, references, tuples
 from tests.oracles import linear as oracles
 from tests.oracles.linear import Array
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
