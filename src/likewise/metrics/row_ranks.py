@@ -139,7 +139,8 @@ def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor, needs:
 def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank all queries by the masks of a relation."""
     embeddings = inputs.embeddings
-    rows, m, n = SimilarityRows(inputs, needs, extra=4), len(embeddings.queries), len(embeddings.references)
+    # the masks of a chunk, and those of the next one while they are made
+    rows, m, n = SimilarityRows(inputs, needs, extra=8), len(embeddings.queries), len(embeddings.references)
 
     def rank(chunk: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> RankChunk:
         similarities, largest = rows.compute(chunk), int(counts.max())

@@ -75,9 +75,7 @@ class SimilarityRows:
             row_bytes += MERGED_BYTES * len(self.references)
             if not self.needs.references:
                 row_bytes -= (BYTES_PER_POSITIVE - MERGED_BYTES_PER_POSITIVE) * positives
-        # a merge leaves space for the masks of a relation, which the caller holds meanwhile
-        share = 0.5 if method is Method.MERGE else 0.8
-        rows = fit_rows(int(share * self.memory), per_row=row_bytes)
+        rows = fit_rows(int(0.8 * self.memory), per_row=row_bytes)
         if self.device.type == "cpu":
             entries = CACHE_ENTRIES // (4 if method is Method.MERGE else 1)
             rows = min(rows, max(self.row_multiple, fit_rows(entries, per_row=len(self.references))))
