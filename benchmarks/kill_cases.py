@@ -73,6 +73,11 @@ class Case:
     holds: Callable[[Path], bool] = lambda _: True
 
     @property
+    def weight(self) -> int:
+        """How often it is killed, beside others: the processes of a study take seconds to start."""
+        return 1 if "--workers" in self.words else 3
+
+    @property
     def slug(self) -> str:
         """The name of a folder."""
         return re.sub(r"\W+", "-", self.name)

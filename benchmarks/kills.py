@@ -55,7 +55,7 @@ PRELOAD = ["benchmarks.kill_cases", "likewise.app", "likewise.cli.app", "likewis
 PRELOAD += [f"likewise.cli.{name}" for name in ("train", "evaluate", "embed", "index", "serve", "calibrate", "export")]
 PRELOAD += [f"likewise.cli.{name}" for name in ("tuning", "tournament", "study_commands")]
 PRELOAD += ["pyarrow.parquet", "sklearn.manifold", "uvicorn", "torch.onnx", "onnx", "onnxruntime", "onnxscript"]
-PATIENCE = 180.0
+PATIENCE = 600.0
 """Seconds after which a command that does not end counts as refused."""
 
 CONTEXT: Any = multiprocessing.get_context("forkserver")
@@ -103,7 +103,7 @@ class Process:
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self.folder, self.port = case, folder, free_port()
         self.child = CONTEXT.Process(target=run_words, args=(case.command(folder, self.port), str(folder)))
-        self.before, self.begin = newest(folder), time.monotonic()
+        self.before, self.begin = scan(folder)[0], time.monotonic()
         self.child.start()
 
     def seconds(self) -> float:
@@ -122,7 +122,7 @@ class Process:
     def finish(self) -> bool:
         """Wait for the end; whether it ended well."""
         while not self.is_over() and self.seconds() < PATIENCE:
-            time.sleep(0.02)
+            time.sleep(0.1)
         well = self.child.exitcode == 0 or (self.case.is_server and self.child.exitcode is None)
         self.kill("all")
         return well and self.seconds() < PATIENCE
@@ -155,18 +155,20 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def newest(folder: Path) -> int:
-    """When something in a folder changed last, but for what commands print."""
-    times = [0]
-    for file in folder.rglob("*"):
-        with suppress(OSError):
-            times.append(0 if file.name == "log.txt" else file.stat().st_mtime_ns)
-    return max(times)
-
-
-def is_writing(folder: Path) -> bool:
-    """Whether a file or a folder is half written."""
-    return any(any(folder.rglob(name)) for name in ("*.part", ".next", "*.db-journal", "*.db-wal", "*.chunks"))
+def scan(folder: Path | str) -> tuple[int, bool]:
+    """When something in a folder changed last, and whether something is half written; inputs and the log do not count."""
+    newest, writing = 0, False
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name in ("log.txt", "photos"):
+                continue
+            with suppress(OSError):
+                newest = max(newest, entry.stat().st_mtime_ns)
+                writing |= entry.name.endswith((".part", ".next", ".db-journal", ".db-wal", ".chunks"))
+                if entry.is_dir():
+                    below = scan(entry.path)
+                    newest, writing = max(newest, below[0]), writing or below[1]
+    return newest, writing
 
 
 def disturb(process: Process, chance: random.Random, expected: float, outcome: Round, *, restarted: bool) -> bool:
@@ -174,16 +176,16 @@ def disturb(process: Process, chance: random.Random, expected: float, outcome: R
     moment, wait = chance.uniform(0.0, expected), chance.random() < 0.5
     recovered = not restarted
     while not process.is_over():
+        newest, writing = scan(process.folder)
         seconds = process.seconds()
-        if not recovered and newest(process.folder) > process.before:
+        if not recovered and newest > process.before:
             outcome.recovery, recovered = max(outcome.recovery, seconds), True
         if seconds > PATIENCE:
             return False
-        writing = seconds >= moment and is_writing(process.folder)
         if seconds >= moment and (writing or not wait) and process.kill(process.case.victim):
             outcome.kills, outcome.writing = outcome.kills + 1, outcome.writing + writing
             return True
-        time.sleep(0.005)
+        time.sleep(0.01)
     if not recovered:
         outcome.recovery = max(outcome.recovery, process.seconds())
     return False
@@ -270,20 +272,22 @@ def make_fixtures(place: Path) -> None:
     shutil.copytree(place / "study", place / "finished")
 
 
-def run_rounds(place: Path, cases: Sequence[Case], rounds: list[dict[str, Any]], kills: int, seed: int) -> Iterator[None]:
+def run_rounds(
+    place: Path, cases: Sequence[Case], rounds: list[dict[str, Any]], kills: int, seed: int
+) -> Iterator[None]:
     """Disturb one case after the other until there are as many kills as wanted; a step for each round."""
     expected: dict[str, float] = {}
     per_round = min(KILLS_PER_ROUND, max(1, kills // len(cases)))
     while (total := sum(row["kills"] for row in rounds)) < kills:
         counts = {case.name: sum(row["kills"] for row in rounds if row["case"] == case.name) for case in cases}
-        case = min(cases, key=lambda each: counts[each.name])
+        case = min(cases, key=lambda each: counts[each.name] / each.weight)
         if case.name not in expected:
             process = Process(case, prepare(case, place, f"alone-{case.slug}"))
             if not process.finish():
                 raise SystemExit(f"{case.name}: {(process.folder / 'log.txt').read_text()}")
             expected[case.name] = process.seconds()
         chance = random.Random(f"{seed} {len(rounds)}")
-        wanted = min(per_round, kills - total)
+        wanted = min(per_round, case.weight, kills - total)
         outcome = run_round(case, place, f"disturbed-{len(rounds)}", wanted, chance, expected[case.name])
         rounds.append(asdict(outcome))
         print(f"{total + outcome.kills} kills, {expected[case.name]:.1f} s undisturbed: {rounds[-1]}", flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import csv
 import io
 import json
@@ -10,6 +12,7 @@ import pickle
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +22,22 @@ from safetensors.torch import save_file
 
 from likewise import app
 from likewise.app.images import find_images, read_columns
-from likewise.app.serving import _is_near
+from likewise.app.index_places import is_near
+from likewise.app.serving import check_host
 from likewise.data import BrokenImage, ImageFolder, TooLarge, decode
 from likewise.losses import CircleLoss
 from likewise.metrics import retrieval
-from likewise.search import Index
+from likewise.report.study_tables import csv_link
+from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
+from likewise.search.serve.guard import Guard
 from likewise.search.serve.limits import Limits, Refused, checked_image
 from likewise.search.serve.service import Service
 from likewise.train import Run, hide_secrets
 from likewise.train.run import command_line
 from likewise.trunks import Embedder
 from likewise.trunks.weights import read_state
+from tests.search.serve.test_limits import png_claiming
 from tests.security.conftest import Answers
 
 
@@ -117,6 +124,53 @@ def _png(side: int) -> bytes:
     return file.getvalue()
 
 
+def test_uploads_wait_small_and_their_bytes_are_counted(here: Path, large: bytes, monkeypatch: pytest.MonkeyPatch):
+    """What waits for the model is shrunk, and all bodies together are limited."""
+    index = Index.create("a.index", dim=4, model=Encoder(Embedder("convnet", 4), transform="glyphs"))
+    service, waiting = Service(index, Limits()), []
+
+    async def record(image: np.ndarray) -> np.ndarray:
+        waiting.append(image)
+        return np.ones(4, np.float32)
+
+    monkeypatch.setattr(service._embeds, "do", record)
+    try:
+        asyncio.run(service.embed([("first", large), ("second", large)]))
+    finally:
+        service.close()
+    assert max(image.nbytes for image in waiting) < 100_000
+
+    async def answer(count: int) -> list[int]:
+        statuses: list[int] = []
+
+        async def work(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            await asyncio.sleep(0.01)
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": bytes(60), "more_body": False}
+
+        async def send(message: Any) -> None:
+            if "status" in message:
+                statuses.append(message["status"])
+
+        guard = Guard(work, Limits(upload=100, in_flight=130))
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"localhost")]}
+        await asyncio.gather(*(guard(scope, receive, send) for _ in range(count)))
+        return statuses
+
+    assert sorted(asyncio.run(answer(5))) == [200, 200, 429, 429, 429]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "example.org"])
+def test_other_machines_need_a_proxy_in_front(host: str):
+    with pytest.raises(app.UserError, match="put a proxy in front that limits clients and slow requests"):
+        check_host(host, behind_proxy=False)
+    check_host(host, behind_proxy=True)
+
+
 # ------------------------------------------------------------------------------------------------ models and indexes
 
 
@@ -170,8 +224,15 @@ def test_a_foreign_index_points_at_no_other_folder(here: Path):
     Image.new("RGB", (2, 2)).save(here / "secret" / "a.png")
     made = Index.create(here / "mine" / "a.index", dim=2, root=here / "secret")
     made.add(np.eye(2), ["a.png", "b.png"])
-    assert not _is_near(made)
-    assert _is_near(Index.create(here / "mine" / "b.index", dim=2, root=here / "mine" / "photos"))
+    assert not is_near(made)
+    assert is_near(Index.create(here / "mine" / "b.index", dim=2, root=here / "mine" / "photos"))
+    pictures = [
+        [shot.image for row in app.group_shots(made, [made.items([0, 1])], show_files=files) for shot in row]
+        for files in (False, True)
+    ]
+    assert pictures[0] == [None, None]
+    assert pictures[1][0].size == (2, 2)
+    assert draw_contact_sheet([[Shot(png_claiming(60_000, 60_000), "bomb"), Shot(b"no picture", "none")]]).width > 0
     for files in (False, True):
         service = Service(made, Limits(), files=files)
         try:
@@ -277,6 +338,9 @@ def test_a_table_computes_nothing_in_a_spreadsheet(here: Path):
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
     assert read_columns(here / "a.csv")["path"] == [row["path"] for row in rows]
     assert "=1+1" in read_columns(here / "a.csv")
+    (here / "page.csv").write_bytes(base64.b64decode(csv_link(rows).partition(",")[2]))
+    assert "\n'=cmd" in (here / "page.csv").read_text()
+    assert read_columns(here / "page.csv")["path"] == [row["path"] for row in rows]
     app.write_rows(here / "raw.csv", rows, ["path", "score"], raw=True)
     assert "\n=cmd" in (here / "raw.csv").read_text()
 
