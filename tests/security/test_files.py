@@ -28,12 +28,13 @@ from likewise.data import BrokenImage, ImageFolder, TooLarge, decode
 from likewise.losses import CircleLoss
 from likewise.metrics import retrieval
 from likewise.report.study_tables import csv_link
+from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.guard import Guard
 from likewise.search.serve.limits import Limits, Refused, checked_image
 from likewise.search.serve.service import Service
-from likewise.train import Run, hide_secrets
+from likewise.train import Run
 from likewise.train.run import command_line
 from likewise.trunks import Embedder
 from likewise.trunks.weights import read_state
@@ -357,9 +358,13 @@ def test_links_out_of_a_folder_are_not_followed(here: Path):
     assert len(find_images(here / "photos", follow_links=True).paths) == 4
 
 
-def test_no_secret_is_written(here: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_secret_is_written(here: Path, answer: Answers, monkeypatch: pytest.MonkeyPatch):
     words = ["likewise", "serve", "postgresql://me:se:sa@me@host/db?sslmode=on&password=sesame#a", "--token=sesame"]
     assert "sesame" not in " ".join(hide_secrets([*words, "--token", "sesame"]))
+    assert answer("report", "run", "postgresql://me:open sesame@host/db") == (
+        2,
+        "likewise: there is no place for postgresql://me:***@host/db\n",
+    )
     monkeypatch.setattr("sys.argv", [*words, "--token", "sesame"])
     run = Run.create("run", {"command": command_line()})
     run.record_opening("final", "best")

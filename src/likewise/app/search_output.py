@@ -14,7 +14,8 @@ from typing import Any
 from likewise.app.errors import UserError, writing
 from likewise.app.index_places import is_near
 from likewise.app.searching import Answer, Cluster
-from likewise.data import BrokenImage, atomic_write, escape_formula
+from likewise.data import BrokenImage, atomic_write
+from likewise.sanitize import escape_formula
 from likewise.search import Index, Item, Shot, draw_contact_sheet, pixels, place_below
 
 TABLE_FORMATS = (".csv", ".parquet", ".jsonl")

@@ -17,6 +17,7 @@ from likewise.app import NotAllowed, Note, UserError, nearest
 from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
+from likewise.sanitize import hide_passwords, hide_secrets
 
 EXAMPLES = (
     "likewise demo",
@@ -65,13 +66,13 @@ def main(words: Sequence[str] | None = None) -> int:
     except NotAllowed as mistake:
         if debug:
             traceback.print_exc()
-        print(f"likewise: {mistake}", file=sys.stderr)
+        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
         print(f"if you trust it: {_command([*words, *mistake.flags])}", file=sys.stderr)
         return 2
     except UserError as mistake:
         if debug:
             traceback.print_exc()
-        print(f"likewise: {mistake}", file=sys.stderr)
+        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno not in NO_ROOM or error.filename is None:
@@ -89,8 +90,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str]) -> str:
     """A command as it can be typed again, but for secrets."""
-    from likewise.train import hide_secrets
-
     return shlex.join(hide_secrets(["likewise", *words]))
 
 
@@ -151,4 +150,4 @@ def _show(
     line: str | None = None,
 ) -> Any:
     """A warning is a sentence for the user, not a place in our code."""
-    print(f"note: {message}", file=sys.stderr)
+    print(f"note: {hide_passwords(str(message))}", file=sys.stderr)

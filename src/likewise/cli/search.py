@@ -126,7 +126,12 @@ def _search(index: Index, options: argparse.Namespace) -> int:
     rows = answer_rows(result.answers)
     columns = ["query", "rank", "score", "id", "path", "label", *index.fields]
     _write_table(options, rows, columns, f"{len(rows):,} results of {len(result.answers):,} queries")
-    _write_sheet(index, options, answer_shots(index, result.answers, show_files=options.show_files) if options.sheet else [], len(result.answers))
+    _write_sheet(
+        index,
+        options,
+        answer_shots(index, result.answers, show_files=options.show_files) if options.sheet else [],
+        len(result.answers),
+    )
     return 0
 
 
@@ -162,7 +167,12 @@ def _duplicates(index: Index, options: argparse.Namespace) -> int:
     columns = ["group", "id", "path", "label", *index.fields]
     _write_table(options, group_rows(groups), columns, f"{members:,} images in {len(groups):,} groups")
     if groups:
-        _write_sheet(index, options, group_shots(index, groups, show_files=options.show_files) if options.sheet else [], len(groups))
+        _write_sheet(
+            index,
+            options,
+            group_shots(index, groups, show_files=options.show_files) if options.sheet else [],
+            len(groups),
+        )
     return 0
 
 
@@ -184,7 +194,12 @@ def _clusters(index: Index, options: argparse.Namespace) -> int:
     rows = cluster_rows(clusters)
     columns = ["id", "path", "cluster", "label", *index.fields]
     _write_table(options, rows, columns, f"{len(rows):,} images in {len(clusters)} clusters")
-    _write_sheet(index, options, cluster_shots(index, clusters, show_files=options.show_files) if options.sheet else [], len(clusters))
+    _write_sheet(
+        index,
+        options,
+        cluster_shots(index, clusters, show_files=options.show_files) if options.sheet else [],
+        len(clusters),
+    )
     return 0
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from likewise.data import escape_formula
 from likewise.report.axes import is_number
 from likewise.report.blocks import Cell, Table, yes_or_no
 from likewise.report.charts import COLORS, Entry
@@ -25,6 +24,7 @@ from likewise.report.study_names import (
     setting_columns,
 )
 from likewise.report.words import in_words, many, moment, percent, points
+from likewise.sanitize import escape_formula
 
 FEWEST = 3
 """Seeds or pairs below this many show no interval: with two, one degree of freedom is left, and chance can make an interval of any width."""

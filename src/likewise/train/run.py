@@ -7,11 +7,10 @@ import json
 import math
 import os
 import platform
-import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -25,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from likewise.data import atomic_write
 from likewise.formula import one_of
+from likewise.sanitize import hide_secrets
 from likewise.schema import upgrade_description
 from likewise.train.checkpoint import read_step
 
@@ -32,9 +32,6 @@ Line = dict[str, Any]
 
 FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
 """The records; models and reports lie beside them."""
-
-SECRET = ("--token", "--password")
-"""Options whose values are not written anywhere."""
 
 PENDING = ".opening.json"
 """The opening of the test set whose evaluation has not ended."""
@@ -321,25 +318,6 @@ def command_line() -> str:
     else:
         called = ["python", program] if program.endswith(".py") else [Path(program).name]
     return shlex.join(hide_secrets([*called, *sys.argv[1:]]))
-
-
-def hide_secrets(words: Sequence[str]) -> list[str]:
-    """A command line without tokens and without the passwords of URLs, for files and terminals.
-
-    Examples:
-        >>> hide_secrets(["likewise", "serve", "postgresql://me:sesame@host/photos#birds", "--token", "sesame"])
-        ['likewise', 'serve', 'postgresql://me:***@host/photos#birds', '--token', '***']
-    """
-    hidden: list[str] = []
-    for word in words:
-        if hidden and hidden[-1] in SECRET and not word.startswith("--"):
-            word = "***"
-        name, equals, _ = word.partition("=")
-        if equals and name in SECRET:
-            word = f"{name}=***"
-        word = re.sub(r"(://[^/\s:@#]*):[^\s]*@", r"\1:***@", word)
-        hidden.append(re.sub(r"([?&\s](?:password|token)=)[^&#\s]*", r"\1***", word, flags=re.IGNORECASE))
-    return hidden
 
 
 def now() -> str:
