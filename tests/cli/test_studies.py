@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shlex
 import shutil
@@ -858,21 +857,3 @@ def test_processes_that_cannot_begin_are_said(monkeypatch: pytest.MonkeyPatch, c
     assert main(["tournament", write(seeds=[0]), *OUT, "--workers", "2"]) == 1
     assert "3 processes ended before they could take a trial: study/worker-" in capsys.readouterr().err
     assert open_study(Path("study")).counts()["missing"] == 2
-
-
-@pytest.mark.slow
-def test_killing_the_whole_tournament_changes_nothing(here: Path):
-    options = ("--preset", "tiny", "--kills", "1", "--seed", "3", "--workers", "1")
-    places = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.tournament_kills", *options],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=here,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads(done.stdout[done.stdout.index("{") :])
-    assert (said["kills"], said["differences"]) == (1, [])
