@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
     "schema": set(),
-    "sanitize": set(),
+    "sanitize": {"yaml"},
     "checksums": {"torch"},
     "_compat": {"torch"},
     "distributed": {"_compat", "torch"},

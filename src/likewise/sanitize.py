@@ -1,4 +1,4 @@
-"""Texts that leave the program: no formulas for spreadsheets, no passwords in files and terminals."""
+"""Texts that enter or leave the program: YAML of bounded size, no formulas for spreadsheets, no passwords in terminals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 SECRET = ("--token", "--password")
 """Options whose values are not written anywhere."""
+
+LARGEST = 1_000_000
+"""Values of a YAML file."""
 
 
 def escape_formula(cell: Any) -> Any:
@@ -66,3 +69,42 @@ def hide_passwords(text: str) -> str:
     """
     text = re.sub(r"(://[^/\s:@#]*):[^@\n]*(?:@[^\s@]*)*@", r"\1:***@", text)
     return re.sub(r"\b(\w*(?:password|token)=)[^&#\s]*", r"\1***", text, flags=re.IGNORECASE)
+
+
+def read_yaml(text: str) -> Any:
+    """The value that a YAML text holds, whose aliases must not repeat without measure.
+
+    Raises:
+        yaml.YAMLError: it is not YAML, nests too deeply, contains itself, or expands to more than a million values.
+
+    Examples:
+        >>> read_yaml("{a: &a [1, 2], b: [*a, *a]}")
+        {'a': [1, 2], 'b': [[1, 2], [1, 2]]}
+        >>> read_yaml("a: &a [*a]")
+        Traceback (most recent call last):
+        yaml.error.YAMLError: it contains itself
+    """
+    import yaml
+
+    try:
+        tree = yaml.safe_load(text)
+        if _count_values(tree, {}) > LARGEST:
+            raise ValueError(f"it has more than {LARGEST:,} values")
+        return tree
+    except RecursionError:
+        raise yaml.YAMLError("it nests too deeply") from None
+    except ValueError as error:  # also a date that the calendar does not have
+        raise yaml.YAMLError(str(error)) from error
+
+
+def _count_values(tree: Any, counts: dict[int, int]) -> int:
+    """The number of values in a tree; one that is named several times counts as often, and is visited once."""
+    if not isinstance(tree, dict | list):
+        return 1
+    if id(tree) not in counts:
+        counts[id(tree)] = -1
+        values = [*tree, *tree.values()] if isinstance(tree, dict) else tree
+        counts[id(tree)] = 1 + sum(_count_values(value, counts) for value in values)
+    elif counts[id(tree)] < 0:
+        raise ValueError("it contains itself")
+    return counts[id(tree)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -77,6 +78,25 @@ def test_a_recipe_and_its_run(name: str, here: Path, answer: Answers):
     assert code == 2
     if "if you trust it" in err:
         assert err.splitlines()[-1].startswith("if you trust it: likewise train --resume run --allow ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss: &a [*a]",
+        "loss: " + "[" * 5000,
+        "loss: 2021-99-99",
+        "a: &a [0, 0]\n"
+        + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise("abcdefghijklmnopqrstuv")),
+    ],
+    ids=["itself", "deep", "no date", "doubles"],
+)
+def test_yaml_without_measure(text: str, here: Path, answer: Answers):
+    Run.create("run", {})
+    for file in ("recipe.yaml", "run/run.yaml", "study.yaml"):
+        (here / file).write_text(text)
+    for words in (("train", "--config", "recipe.yaml"), ("train", "--resume", "run"), ("tournament", "study.yaml")):
+        assert answer(*words)[0] == 2
 
 
 def test_a_run_is_measured_without_its_loss(here: Path, answer: Answers):

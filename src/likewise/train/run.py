@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from likewise.data import atomic_write
 from likewise.formula import one_of
-from likewise.sanitize import hide_secrets
+from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description
 from likewise.train.checkpoint import read_step
 
@@ -93,7 +93,7 @@ class Run:
         """What ``run.yaml`` says, in the present schema."""
         file = self.folder / "run.yaml"
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            content = read_yaml(file.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
         if not isinstance(content, dict):
