@@ -12,7 +12,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SECRET = ("--token", "--password")
 """Options whose values are not written anywhere."""
 
-LARGEST = 1_000_000
+LARGEST = 100_000
 """Values of a YAML file."""
 
 
@@ -66,8 +66,10 @@ def hide_passwords(text: str) -> str:
     Examples:
         >>> hide_passwords("there is no postgres://me:open sesame@host/photos?sslpassword=sesame#birds")
         'there is no postgres://me:***@host/photos?sslpassword=***#birds'
+        >>> hide_passwords("there is no folder postgres:/me:sesame@host")  # as a path is printed
+        'there is no folder postgres:/me:***@host'
     """
-    text = re.sub(r"(://[^/\s:@#]*):[^@\n]*(?:@[^\s@]*)*@", r"\1:***@", text)
+    text = re.sub(r"(:/+[^/\s:@#]*):[^@\n]*(?:@[^\s@]*)*@", r"\1:***@", text)
     return re.sub(r"\b(\w*(?:password|token)=)[^&#\s]*", r"\1***", text, flags=re.IGNORECASE)
 
 
@@ -75,7 +77,7 @@ def read_yaml(text: str) -> Any:
     """The value that a YAML text holds, whose aliases must not repeat without measure.
 
     Raises:
-        yaml.YAMLError: it is not YAML, nests too deeply, contains itself, or expands to more than a million values.
+        yaml.YAMLError: it is not YAML, nests too deeply, contains itself, or expands to more than 100,000 values.
 
     Examples:
         >>> read_yaml("{a: &a [1, 2], b: [*a, *a]}")

@@ -275,7 +275,8 @@ def test_the_doctor_finds_flipped_bits(index: Path, here: Path, answer: Answers,
 def test_a_cut_description_or_model_is_one_sentence(command: tuple[str, ...], here: Path, answer: Answers):
     Run.create("run", {"config": {"data": "Glyphs", "loss": "CircleLoss"}, "seed": 0})
     text = (here / "run" / "run.yaml").read_bytes()
-    for content in (text[: len(text) // 2] + b"{", b"", b"\xff\xfe"):
+    # half a line, the end of a line and the end of a word are YAML, too
+    for content in (text[: len(text) // 2] + b"{", text[:-2], text[: text.rindex(b"loss")], b"", b"\xff\xfe"):
         (here / "run" / "run.yaml").write_bytes(content)
         code, err = answer(*command)
         assert code in (1, 2)

@@ -33,6 +33,7 @@ NO_ROOM = (
     errno.ENOSPC,
     errno.EDQUOT,
     errno.ENOTDIR,
+    errno.EEXIST,
     errno.EISDIR,
     errno.ENAMETOOLONG,
 )

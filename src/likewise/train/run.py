@@ -93,10 +93,11 @@ class Run:
         """What ``run.yaml`` says, in the present schema."""
         file = self.folder / "run.yaml"
         try:
-            content = read_yaml(file.read_text(encoding="utf-8"))
+            text = file.read_text(encoding="utf-8")
+            content = read_yaml(text)
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
-        if not isinstance(content, dict):
+        if not isinstance(content, dict) or not text.endswith("\n"):  # half a line may be YAML, too
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
         try:
             return upgrade_description(content)
