@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 from likewise.data import atomic_write
 from likewise.protocols import Study
-from likewise.search import Index, check_version, list_versions
+from likewise.search import Index, check_version, is_index, list_versions
 from likewise.train import Run
 
 TIMES = ("seconds", "images_per_s")
@@ -60,6 +60,8 @@ class Case:
         served: whether a server shows the index meanwhile.
         is_server: whether it ends when it answers.
         holds: what must hold after each kill.
+        before: a command that runs undisturbed first, after which the pictures change.
+        weight: how often it is killed: commands that take long less often than others.
     """
 
     name: str
@@ -71,11 +73,8 @@ class Case:
     served: bool = False
     is_server: bool = False
     holds: Callable[[Path], bool] = lambda _: True
-
-    @property
-    def weight(self) -> int:
-        """How often it is killed, beside others: the processes of a study take seconds to start."""
-        return 1 if "--workers" in self.words else 3
+    before: str | None = None
+    weight: int = 3
 
     @property
     def slug(self) -> str:
@@ -140,6 +139,13 @@ def same_evaluations(one: Path, other: Path) -> bool:
     return len(runs[1].openings()) == 1 and tests[0] == tests[1] and same_reports(one, other)
 
 
+def same_exports(one: Path, other: Path) -> bool:
+    """Whether two exports have the same files, none of them half written, and the same weights."""
+    names = [sorted(str(file.relative_to(folder)) for file in (folder / "out").rglob("*")) for folder in (one, other)]
+    weights = [name for name in names[0] if name.endswith((".safetensors", ".onnx", ".data"))]
+    return names[0] == names[1] and bool(weights) and same_files(*weights)(one, other)
+
+
 def same_embeddings(one: Path, other: Path) -> bool:
     """Whether two files of embeddings are equal."""
     with np.load(one / "a.npz") as first, np.load(other / "a.npz") as second:
@@ -149,7 +155,7 @@ def same_embeddings(one: Path, other: Path) -> bool:
 def is_whole(folder: Path) -> bool:
     """Whether every version of an index has the files and checksums of its card."""
     place = folder / "photos.index"
-    return not place.exists() or not any(check_version(version) for version in list_versions(place))
+    return not is_index(place) or not any(check_version(version) for version in list_versions(place))
 
 
 def same_indexes(one: Path, other: Path) -> bool:
@@ -182,7 +188,7 @@ def _results(folder: Path) -> list[Any]:
 def write_rounds() -> None:
     """Replace all items of an index, again and again, and acknowledge each round after its call has returned."""
     vectors, paths = np.random.default_rng(0).normal(size=(ROWS, 32)), [str(row) for row in range(ROWS)]
-    index = Index.open("photos.index") if Path("photos.index").exists() else Index.create("photos.index", dim=32)
+    index = Index.open("photos.index") if is_index(Path("photos.index")) else Index.create("photos.index", dim=32)
     last = index.item(index.ids[0]).metadata["round"] if len(index) else -1
     for number in itertools.count(last + 1):
         index.add(vectors, paths, metadata={"round": [number] * ROWS}, thumbnails=[b"%d" % number] * ROWS)
@@ -197,7 +203,7 @@ def write_rounds() -> None:
 def holds_rounds(folder: Path) -> bool:
     """Whether the items are of one round, the one that was acknowledged last or the next."""
     acknowledged = int((folder / "acknowledged").read_text()) if (folder / "acknowledged").exists() else -1
-    if not (folder / "photos.index").exists() or not list_versions(folder / "photos.index"):
+    if not is_index(folder / "photos.index"):
         return acknowledged == -1
     index = Index.open(folder / "photos.index")
     rounds = {*index.column("round")} if len(index) else {-1}
@@ -242,26 +248,24 @@ def write_study(folder: Path) -> None:
     (folder / "study.yaml").write_text(yaml.safe_dump(STUDY))
 
 
+INDEX = "index run photos -o photos.index"
+UPDATE = "index --update photos -o photos.index --prune"
 CASES = (
     Case("train, train --resume", TRAIN, same_runs, again="train --resume run"),
     Case("evaluate --test", "evaluate run --test --why kills", same_evaluations, ("run",)),
     Case("report", "report run", same_reports, ("run",)),
     Case("calibrate", "calibrate run photos -o a.safetensors", same_models("a.safetensors"), ("run", "photos")),
-    Case("export", "export run -o out --format hub torch", same_files("out/**/*.*"), ("run",)),
+    Case("export --format hub", "export run -o out --format hub", same_exports, ("run",)),
+    Case("export --format onnx", "export run -o out --format onnx", same_exports, ("run",), weight=1),
     Case("embed", "embed run photos -o a.npz", same_embeddings, ("run", "photos")),
-    Case("index", "index run photos -o photos.index", same_indexes, ("run", "photos"), holds=is_whole),
-    Case(
-        "index --update --prune",
-        "index --update photos -o photos.index --prune",
-        same_indexes,
-        ("changed", "photos.index"),
-        holds=is_whole,
-    ),
+    Case("index", INDEX, same_indexes, ("run", "photos"), holds=is_whole),
+    Case("index --update --prune", UPDATE, same_indexes, ("run", "photos"), before=INDEX, holds=is_whole),
     Case(
         "index --update, served",
-        "index --update photos -o photos.index --prune --storage int8",
+        f"{UPDATE} --storage int8",
         same_indexes,
-        ("changed", "photos.index"),
+        ("run", "photos"),
+        before=INDEX,
         served=True,
         holds=is_whole,
     ),
@@ -269,15 +273,16 @@ CASES = (
         "serve FOLDER",
         "serve photos --port {port}",
         same_answers,
-        ("changed", "photos.index"),
+        ("run", "photos"),
+        before=INDEX,
         is_server=True,
         holds=is_whole,
     ),
     Case("Index.add, rebuild", WRITER, same_rounds, holds=holds_rounds),
-    Case("tune: driver", TUNE, same_studies, victim="driver"),
-    Case("tune: worker", TUNE, same_studies, victim="worker"),
-    Case("tournament: driver", TOURNAMENT, same_studies, ("study.yaml",), victim="driver"),
-    Case("tournament: both", TOURNAMENT, same_studies, ("study.yaml",), victim="all"),
+    Case("tune: driver", TUNE, same_studies, victim="driver", weight=1),
+    Case("tune: worker", TUNE, same_studies, victim="worker", weight=1),
+    Case("tournament: driver", TOURNAMENT, same_studies, ("study.yaml",), victim="driver", weight=1),
+    Case("tournament: both", TOURNAMENT, same_studies, ("study.yaml",), weight=1),
     Case("study pack", "study pack study pack", same_files("pack/pack.json"), ("planned",)),
     Case("study merge", "study merge study finished", same_studies, ("planned", "finished")),
     Case("study export", "study export study", same_files("study/results.csv"), ("study",)),

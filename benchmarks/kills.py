@@ -38,6 +38,7 @@ from benchmarks.harness import DOCS, RESULTS, fill, machine, make_parser, read, 
 from benchmarks.harness.results import ROOT
 from benchmarks.kill_cases import (
     CASES,
+    TOURNAMENT,
     TRAIN,
     WRITER,
     Case,
@@ -173,7 +174,7 @@ def scan(folder: Path | str) -> tuple[int, bool]:
 
 def disturb(process: Process, chance: random.Random, expected: float, outcome: Round, *, restarted: bool) -> bool:
     """Kill a process at a random moment; false if it ended before."""
-    moment, wait = chance.uniform(0.0, expected), chance.random() < 0.5
+    moment, wait = chance.uniform(0.0, 0.8 * expected), chance.random() < 0.5
     recovered = not restarted
     while not process.is_over():
         newest, writing = scan(process.folder)
@@ -182,7 +183,8 @@ def disturb(process: Process, chance: random.Random, expected: float, outcome: R
             outcome.recovery, recovered = max(outcome.recovery, seconds), True
         if seconds > PATIENCE:
             return False
-        if seconds >= moment and (writing or not wait) and process.kill(process.case.victim):
+        now = writing or not wait or seconds > 0.9 * expected
+        if seconds >= moment and now and process.kill(process.case.victim):
             outcome.kills, outcome.writing = outcome.kills + 1, outcome.writing + writing
             return True
         time.sleep(0.01)
@@ -249,27 +251,32 @@ def prepare(case: Case, place: Path, name: str) -> Path:
     folder = place / name
     folder.mkdir(parents=True)
     for need in case.needs:
-        source, target = place / "fixtures" / need, folder / {"changed": "photos", "planned": "study"}.get(need, need)
+        source, target = place / "fixtures" / need, folder / ("study" if need == "planned" else need)
         if source.is_dir():
             shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
+    if case.before is not None:
+        run_undisturbed(case.before, folder)
+        change_photos(folder / "photos")
     return folder
 
 
 def make_fixtures(place: Path) -> None:
-    """A finished run, pictures, an index of them, a planned study and one whose trials have run elsewhere."""
+    """A finished run, pictures, a planned study and one whose trials have run elsewhere."""
     place.mkdir(parents=True)
     draw_photos(place / "data", 96, 24)
     draw_photos(place / "photos", 60, 6)
-    shutil.copytree(place / "photos", place / "changed")
-    change_photos(place / "changed")
     write_study(place)
-    commands = (TRAIN, "index run photos -o photos.index", "tournament study.yaml --out planned --workers 0")
-    for words in (*commands, "tournament study.yaml --out study --workers 1"):
-        if not Process(Case(words, words, CASES[0].same), place).finish():
-            raise SystemExit((place / "log.txt").read_text())
+    for words in (TRAIN, "tournament study.yaml --out planned --workers 0", TOURNAMENT):
+        run_undisturbed(words, place)
     shutil.copytree(place / "study", place / "finished")
+
+
+def run_undisturbed(words: str, folder: Path) -> None:
+    """Run a command to its end."""
+    if not Process(Case(words, words, CASES[0].same), folder).finish():
+        raise SystemExit((folder / "log.txt").read_text())
 
 
 def run_rounds(
