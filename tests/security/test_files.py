@@ -311,6 +311,8 @@ def test_sparse_tensors_are_one_sentence():
     for call in (CircleLoss(), retrieval):
         with pytest.raises(TypeError, match=r"^embeddings must be a dense tensor, but its layout is torch.sparse_coo"):
             call(embeddings, labels)
+        with pytest.raises(TypeError, match=r"^labels must be a dense tensor"):
+            call(torch.eye(4), labels.to_sparse())
 
 
 # ------------------------------------------------------------------------------------------------ data, tables, secrets
