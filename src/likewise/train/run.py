@@ -148,13 +148,15 @@ class Run:
         steps = self.metrics()
         file = Path(model) if model.endswith(".safetensors") else self.folder / f"{model}.safetensors"
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-        pending = {"why": str(why), "model": model, "sha256": sha256, "opening": len(self.openings()) + 1}
+        pending = {"why": str(why), "model": model, "sha256": sha256}
         if evaluating:
             # the same evaluation, which was killed after its line was written
-            if self._pending_opening() == {**pending, "opening": len(self.openings())}:
+            known, count = self._pending_opening() or {}, len(self.openings())
+            if known.items() >= {**pending, "opening": count}.items():
                 return
+            counts = {"opening": count + 1, "evaluations": len(self.evaluations())}
             with atomic_write(self.folder / PENDING) as part:
-                part.write_text(json.dumps(pending), encoding="utf-8")
+                part.write_text(json.dumps(pending | counts), encoding="utf-8")
         line = {
             "opened": now(),
             "why": str(why),
@@ -178,12 +180,21 @@ class Run:
         return pending if isinstance(pending, dict) and "opening" in pending else None
 
     def record_evaluation(self, part: str, metrics: Mapping[str, float], *, model: str) -> None:
-        """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to."""
+        """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to.
+
+        An evaluation that was killed and is continued is recorded once.
+        """
         one_of("part", part, ("test", "val"))
         opening = len(self.openings()) if part == "test" else None
         if opening == 0:
             raise ValueError("part must not be 'test' for a run whose test set was never opened")
-        line = {"part": part, "time": now(), "model": model, "opening": opening, "metrics": dict(metrics)}
+        line = {"part": part, "model": model, "opening": opening, "metrics": _finite(plain(metrics))}
+        pending = self._pending_opening()
+        if pending is not None:
+            for known in self.evaluations()[pending.get("evaluations", 0) :]:
+                if known.items() >= line.items():
+                    return
+        line = {"part": part, "time": now(), **line}
         self._append("evaluations.jsonl", line, sync=True)
 
     @contextmanager
