@@ -74,7 +74,7 @@ class Case:
     is_server: bool = False
     holds: Callable[[Path], bool] = lambda _: True
     before: str | None = None
-    weight: int = 3
+    weight: int = 7
 
     @property
     def slug(self) -> str:
@@ -256,7 +256,6 @@ CASES = (
     Case("report", "report run", same_reports, ("run",)),
     Case("calibrate", "calibrate run photos -o a.safetensors", same_models("a.safetensors"), ("run", "photos")),
     Case("export --format hub", "export run -o out --format hub", same_exports, ("run",)),
-    Case("export --format onnx", "export run -o out --format onnx", same_exports, ("run",), weight=1),
     Case("embed", "embed run photos -o a.npz", same_embeddings, ("run", "photos")),
     Case("index", INDEX, same_indexes, ("run", "photos"), holds=is_whole),
     Case("index --update --prune", UPDATE, same_indexes, ("run", "photos"), before=INDEX, holds=is_whole),
@@ -279,13 +278,14 @@ CASES = (
         holds=is_whole,
     ),
     Case("Index.add, rebuild", WRITER, same_rounds, holds=holds_rounds),
+    Case("study pack", "study pack study pack", same_files("pack/pack.json"), ("planned",)),
+    Case("study merge", "study merge study finished", same_studies, ("planned", "finished")),
+    Case("study export", "study export study", same_files("study/results.csv"), ("study",)),
+    Case("export --format onnx", "export run -o out --format onnx", same_exports, ("run",), weight=1),
     Case("tune: driver", TUNE, same_studies, victim="driver", weight=1),
     Case("tune: worker", TUNE, same_studies, victim="worker", weight=1),
     Case("tournament: driver", TOURNAMENT, same_studies, ("study.yaml",), victim="driver", weight=1),
     Case("tournament: both", TOURNAMENT, same_studies, ("study.yaml",), weight=1),
-    Case("study pack", "study pack study pack", same_files("pack/pack.json"), ("planned",)),
-    Case("study merge", "study merge study finished", same_studies, ("planned", "finished")),
-    Case("study export", "study export study", same_files("study/results.csv"), ("study",)),
 )
 """Everything that writes; `repeat` and `study run` are the program of `tournament`."""
 

@@ -51,7 +51,7 @@ from benchmarks.kill_cases import (
 )
 
 RESULT, PAGE = RESULTS / "kills.json", DOCS / "reliability.md"
-KILLS, KILLS_PER_ROUND = 100, 3
+KILLS = 100
 PRELOAD = ["benchmarks.kill_cases", "likewise.app", "likewise.cli.app", "likewise.search.serve.app", "accelerate"]
 PRELOAD += [f"likewise.cli.{name}" for name in ("train", "evaluate", "embed", "index", "serve", "calibrate", "export")]
 PRELOAD += [f"likewise.cli.{name}" for name in ("tuning", "tournament", "study_commands")]
@@ -284,7 +284,7 @@ def run_rounds(
 ) -> Iterator[None]:
     """Disturb one case after the other until there are as many kills as wanted; a step for each round."""
     expected: dict[str, float] = {}
-    per_round = min(KILLS_PER_ROUND, max(1, kills // len(cases)))
+    per_round = 1 if kills <= len(cases) else KILLS
     while (total := sum(row["kills"] for row in rounds)) < kills:
         counts = {case.name: sum(row["kills"] for row in rounds if row["case"] == case.name) for case in cases}
         case = min(cases, key=lambda each: counts[each.name] / each.weight)

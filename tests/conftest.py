@@ -13,16 +13,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Slow tests first, as many for each worker: at the end nobody has a long one left while others have nothing to do.
+    """Slow tests first, so that no worker has a long one left at the end; those of a file go to one worker.
 
-    Workers begin with equal slices of the list, in order, and take from each other what is left.
+    Workers begin with equal slices of the list, in order, and take from each other what is left.  Fixtures of a file are
+    made once where one worker has all of its tests.
     """
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    quick = [item for item in items if not item.get_closest_marker("slow")]
+    slow: dict[str, list[pytest.Item]] = {}
+    quick = []
+    for item in items:
+        if item.get_closest_marker("slow"):
+            slow.setdefault(item.nodeid.split("::")[0], []).append(item)
+        else:
+            quick.append(item)
+    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for tests in slow.values():
+        min(shares, key=len).extend(tests)
     ordered: list[pytest.Item] = []
-    for worker in range(workers):
-        first = slow[worker::workers]
+    for worker, first in enumerate(shares):
         rest = (len(items) * (worker + 1)) // workers - len(ordered) - len(first)
         ordered += first + quick[: max(rest, 0)]
         del quick[: max(rest, 0)]

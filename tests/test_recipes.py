@@ -20,6 +20,7 @@ from likewise.app.layers import read_request
 from likewise.data import TRANSFORMS, ImageDataset
 from likewise.losses import CrossBatchMemory, MultiSimilarityLoss, ProxyLoss
 from likewise.miners import MultiSimilarityMiner
+from likewise.testing import loop_over
 from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig, parameter_groups
 from likewise.trunks import TRUNKS
 
@@ -137,7 +138,7 @@ MEETING = ("thesis/cub-resnet50", "thesis/cub-googlenet", "reality-check/cub", "
 PAIRS = [(setup, loss) for setup in MEETING for loss in losses_of(setup)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@loop_over("name", NAMES)
 def test_it_begins_with_where_it_is_from(name: str):
     first, *rest = Path(file(name)).read_text().splitlines()
     source = {
@@ -152,7 +153,7 @@ def test_it_begins_with_where_it_is_from(name: str):
         assert "Where the text is silent" in "\n".join(rest)
 
 
-@pytest.mark.parametrize("name", SETUPS)
+@loop_over("name", SETUPS)
 def test_a_setup_is_complete_and_builds(name: str):
     config = configured(name)
     said = yaml.safe_load(Path(file(name)).read_text())
@@ -207,7 +208,7 @@ def agrees(got: Any, said: Any) -> bool:
     return got == said or (isinstance(said, str) and str(got).endswith(f".{said}"))
 
 
-@pytest.mark.parametrize("paper", ["thesis", "reality-check", "unified-view"])
+@loop_over("paper", ["thesis", "reality-check", "unified-view"])
 def test_setups_of_a_paper_differ_in_nothing_else(paper: str):
     """Data sets change the schedule and the rate, networks the trunk and the batch; all else is one set-up."""
     may_differ = {
@@ -232,7 +233,7 @@ def test_setups_of_a_paper_differ_in_nothing_else(paper: str):
     assert all(other == first for other in others)
 
 
-@pytest.mark.parametrize("name", TABLE_3)
+@loop_over("name", TABLE_3)
 def test_the_thesis_table_3(name: str):
     data, trunk = name.split("-")
     config = configured(f"thesis/{name}")
@@ -248,8 +249,8 @@ def test_the_thesis_table_3(name: str):
     assert lr * factor == pytest.approx(lr * gamma * gamma)
 
 
-@pytest.mark.parametrize("batch", ["20x5", "36x5"])
-@pytest.mark.parametrize("name", TABLES_4_AND_5)
+@loop_over("batch", ["20x5", "36x5"])
+@loop_over("name", TABLES_4_AND_5)
 def test_the_thesis_tables_4_and_5(name: str, batch: str):
     setup = "thesis/sop-resnet50" if batch == "20x5" else "thesis/sop-bninception"
     config = configured(setup, f"thesis/losses/{name}-{batch}" if name in BALANCED else f"thesis/losses/{name}")
@@ -270,7 +271,7 @@ def test_the_thesis_tables_4_and_5(name: str, batch: str):
         assert sampler["init_args"]["batch_size"] == {"20x5": 100, "36x5": 180}[batch]
 
 
-@pytest.mark.parametrize("name", sorted(BALANCED))
+@loop_over("name", sorted(BALANCED))
 def test_two_batches_are_the_only_difference(name: str):
     small, large = (
         yaml.safe_load(Path(file(f"thesis/losses/{name}-{batch}")).read_text()) for batch in ("20x5", "36x5")
@@ -301,7 +302,7 @@ def test_length_costs_something_in_the_thesis_npair():
     assert (loss(longer, labels) - plain(longer, labels)).item() == pytest.approx(0.02 * 1.0)
 
 
-@pytest.mark.parametrize("data", ["cub", "cars", "sop"])
+@loop_over("data", ["cub", "cars", "sop"])
 def test_the_reality_check(data: str):
     config = configured(f"reality-check/{data}")
     assert config["data"]["class_path"] == f"likewise.data.{DATA[data]}"
@@ -312,7 +313,7 @@ def test_the_reality_check(data: str):
     assert config["transform"] == "reality-check"
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name.startswith("reality-check/")])
+@loop_over("name", [name for name in LOSSES if name.startswith("reality-check/")])
 def test_batches_of_32_in_the_reality_check(name: str):
     """8 classes x 4 images for embedding losses, 32 x 1 for classification losses; what a loss learns has its own rate."""
     config = configured("reality-check/sop", name)
@@ -344,7 +345,7 @@ def test_contrastive_and_triplet_of_the_reality_check_are_on_distances():
     assert triplet(points, labels).item() == pytest.approx(d01 - d12 + 0.1, abs=1e-5)  # the other triplet costs nothing
 
 
-@pytest.mark.parametrize(("data", "per_class"), [("cub", 5), ("cars", 5), ("sop", 4), ("in-shop", 4)])
+@loop_over("data, per_class", [("cub", 5), ("cars", 5), ("sop", 4), ("in-shop", 4)])
 def test_the_unified_view(data: str, per_class: int):
     config = configured(f"unified-view/{data}")
     assert config["data"]["class_path"] == f"likewise.data.{DATA[data]}"
@@ -435,7 +436,7 @@ def test_commands_that_are_shown_are_understood(command: str, monkeypatch: pytes
     assert configure(words)["transform"] == yaml.safe_load(Path(named).read_text())["transform"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@loop_over("name", NAMES)
 def test_the_page_names_every_recipe(name: str):
     assert re.search(rf"[`/]{re.escape(name.rpartition('/')[2])}(\.yaml)?`", PAGE)
     if name in SETUPS:

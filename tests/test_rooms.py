@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from likewise.testing import loop_over
+
 SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
@@ -127,7 +129,7 @@ def imported(path: Path) -> set[str]:
     return rooms - set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@loop_over("path", sorted(SOURCE.rglob("*.py")))
 def test_arrows_point_one_way(path: Path):
     room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
     if room == "__init__":
@@ -191,7 +193,7 @@ def bound(path: Path) -> tuple[set[str], dict[str, str]]:
     return public, names
 
 
-@pytest.mark.parametrize("package", FACES)
+@loop_over("package", FACES)
 def test_faces_hold_nothing_else(package: str):
     """A name in an ``__init__`` is public, or another package uses it."""
     public, names = bound(SOURCE / package / "__init__.py")
@@ -206,7 +208,7 @@ def test_faces_hold_nothing_else(package: str):
     assert not set(names) - public - used
 
 
-@pytest.mark.parametrize("package", sorted(LAZY))
+@loop_over("package", sorted(LAZY))
 def test_lazy_faces_tell_the_type_checker_the_truth(package: str):
     """The imports that mypy reads and the table that Python reads agree, and every name is there."""
     module = importlib.import_module(package)
@@ -220,14 +222,14 @@ def test_lazy_faces_tell_the_type_checker_the_truth(package: str):
         assert getattr(module, name) is getattr(importlib.import_module(place), name)
 
 
-@pytest.mark.parametrize("package", sorted(LAZY))
+@loop_over("package", sorted(LAZY))
 def test_lazy_names_are_no_modules(package: str):
     """Python binds a module to its package when it is imported, and would hide a lazy name that is spelled the same."""
     modules = {path.stem for path in LAZY[package].parent.iterdir()}
     assert not modules & set(importlib.import_module(package)._PLACES)
 
 
-@pytest.mark.parametrize("package", ["likewise.cli", *sorted(LAZY)])
+@loop_over("package", ["likewise.cli", *sorted(LAZY)])
 def test_light_faces_import_nothing(package: str):
     """Commands that list or help answer at once: what they import needs the standard library only."""
     program = (
@@ -291,7 +293,7 @@ def test_there_is_no_kitchen_sink():
     assert not [path for path in SOURCE.rglob("*.py") if path.stem in ("utils", "util", "helpers", "common", "misc")]
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@loop_over("path", sorted(SOURCE.rglob("*.py")))
 def test_files_stay_readable(path: Path):
     """Files around 300 lines, functions around 40: twice that is where a newcomer gives up."""
     text = path.read_text()

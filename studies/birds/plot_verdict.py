@@ -19,6 +19,7 @@ from benchmarks.harness import RESULTS as MEASURED
 from likewise.protocols.pairs import Comparison, compare
 from studies.birds.claims import RECENT, RIVAL, points
 from studies.birds.further import PARTS
+from studies.birds.plot_recent import lines, percent, section, settings
 from studies.birds.record import SEARCHED_SEED, part_of
 from studies.birds.verdict import DIMS, METRICS
 from studies.published import draw_improvements, papers_versus_reality
@@ -42,6 +43,7 @@ def main() -> None:
     """Fill the page and draw, as far as there are results."""
     search = read(RESULTS / "search.json")
     verdict = read(RESULTS / "verdict.json")
+    recent = read(RESULTS / "recent.json")
     parity = json.loads((RESULTS / "parity.json").read_text())
     blocks: dict[str, str] = {}
     if search is not None:
@@ -49,8 +51,9 @@ def main() -> None:
     if verdict is not None:
         blocks |= {
             "verdict-words": verdict_words(verdict, parity),
-            "verdict-table": verdict_table(verdict, 512),
-            "verdict-table-small": indent(verdict_table(verdict, 128), 4 * " "),
+            "verdict-table": verdict_table(verdict, 512, recent),
+            "verdict-table-small": indent(verdict_table(verdict, 128, recent), 4 * " "),
+            "recent": "" if recent is None else section(recent, verdict),
             "verdict-validation": validation_words(verdict),
             "verdict-sizes": sizes_table(verdict),
             "verdict-folds": folds_table(verdict),
@@ -66,11 +69,6 @@ def main() -> None:
         here = {"here" if name == "yours" else name: found for name, found in series.items()}
         (ASSETS / "birds-papers.svg").write_bytes(draw_improvements(here))
     fill(PAGE, blocks)
-
-
-def percent(found: Row) -> str:
-    """A mean and half of its interval."""
-    return f"{100 * found['mean']:.2f}\u00a0±\u00a0{50 * (found['high'] - found['low']):.2f}"  # in one line
 
 
 def search_words(report: Row) -> str:
@@ -115,19 +113,10 @@ def search_table(report: Row) -> str:
                 row["method"],
                 "–" if default is None else f"{100 * default:.1f}",
                 "–" if best is None else f"{100 * best['val MAP@R']:.1f}",
-                "–" if best is None else ", ".join(f"{short(name)} {shown(x)}" for name, x in best["point"].items()),
+                "–" if best is None else ", ".join(settings(best["point"])),
             ]
         )
     return table(["method", "start", "best of ten", "where"], made, words=(0, 3))
-
-
-def short(name: str) -> str:
-    known = {"optimizer.lr": "rate", "optimizer.lrs.loss": "rate of the loss"}
-    return known.get(name, name.removeprefix("loss.").removeprefix("loss."))
-
-
-def shown(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def at(report: Row, dim: int) -> dict[str, Row]:
@@ -267,12 +256,14 @@ def unfinished(report: Row) -> str:
     return f" {left} trainings are still to come; what they are needed for is not in the tables yet." if left else ""
 
 
-def verdict_table(report: Row, dim: int) -> str:
-    """All methods in a size, the best first."""
+def verdict_table(report: Row, dim: int, recent: Row | None = None) -> str:
+    """All methods in a size, the best first; those that joined later in italics."""
     made = []
-    for row in sorted(at(report, dim).values(), key=lambda row: -row["MAP@R"]["mean"]):
+    rows = [(named(report, name), row) for name, row in at(report, dim).items()]
+    rows += [] if recent is None else lines(recent, dim)
+    for shown, row in sorted(rows, key=lambda each: -each[1]["MAP@R"]["mean"]):
         failed = row.get("failed", 0)
-        name = named(report, row["method"]) + (f" ({failed} trainings failed)" if failed else "")
+        name = shown + (f" ({failed} trainings failed)" if failed else "")
         made.append([name, *(percent(row[metric]) for metric in METRICS)])
     return table([f"{dim} dimensions", *METRICS], made)
 

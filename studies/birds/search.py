@@ -55,6 +55,7 @@ class Method:
         fixed: arguments that make the method what it is, and are not searched.
         around: the class of a wrapper, with arguments, and what of the wrapper is searched.
         learns: whether the loss has parameters of its own, which learn at a rate of their own.
+        model: settings of the model without which the loss is another one.
     """
 
     loss: str
@@ -63,6 +64,7 @@ class Method:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     around: tuple[str, Mapping[str, Any], Mapping[str, Range]] | None = None
     learns: bool = False
+    model: Mapping[str, Any] = field(default_factory=dict)
 
     def config(self) -> Tree:
         """The loss as a configuration has it."""
@@ -140,15 +142,24 @@ METHODS: dict[str, Method] = {
 }
 
 
-def study(root: str, weights: str) -> StudyFile:
+def study(
+    root: str,
+    weights: str,
+    methods: Mapping[str, Method] = METHODS,
+    name: str = NAME,
+    allow: tuple[str, ...] = (),
+) -> StudyFile:
     """Every loss with its defaults; the search changes them."""
     base = yaml.safe_load((ROOT / "recipes" / "cub128.yaml").read_text())
     for left_to_the_study in ("loss", "split", "seed"):
         del base[left_to_the_study]
     base["data"]["init_args"] = {"root": root}
     base["model"]["weights"] = weights
-    methods = {name: {"loss": method.config()} for name, method in METHODS.items()}
-    return StudyFile(NAME, methods=methods, base=base, protocol="fixed-validation")
+    changes: dict[str, Tree] = {
+        each: {"loss": method.config(), **({"model": dict(method.model)} if method.model else {})}
+        for each, method in methods.items()
+    }
+    return StudyFile(name, methods=changes, base=base, protocol="fixed-validation", allow=allow)
 
 
 @cache
@@ -157,11 +168,11 @@ def configurations(described: str) -> dict[str, Tree]:
     return {trial.method: dict(trial.config) for trial in StudyFile(**json.loads(described)).trials()}
 
 
-def searches(chosen: StudyFile) -> dict[str, Search]:
+def searches(chosen: StudyFile, methods: Mapping[str, Method] = METHODS) -> dict[str, Search]:
     """A search for each method, all alike."""
     made = {}
     for method, found in configurations(json.dumps(asdict(chosen))).items():
-        config, space = copy.deepcopy(found), METHODS[method].space()
+        config, space = copy.deepcopy(found), methods[method].space()
         made[method] = Search(
             method,
             config,

@@ -83,15 +83,9 @@ def test_the_page_has_every_loss():
     assert list(printed()) == list(catalog())
 
 
-@pytest.mark.parametrize("name", ["Circle", "Multi-similarity + its miner"])
+@pytest.mark.parametrize("name", list(catalog())[::6])
 def test_the_page_says_what_is_derived(name: str):
-    table = similarity_table({name: catalog()[name].make(4, 8).double()})
-    assert as_markdown(table).splitlines()[-1] == printed()[name]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(catalog()))
-def test_the_page_says_what_is_derived_for_every_loss(name: str):
+    """A sixth of the rows; a change of the derivation changes them all."""
     torch.manual_seed(0)
     table = similarity_table({name: catalog()[name].make(4, 8).double()})
     assert as_markdown(table).splitlines()[-1] == printed()[name]

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 from likewise.data.glyph_characters import CHARACTERS
 from likewise.data.glyph_shapes import FACES, alike, distinct, draw_shape, font_folder, shared_characters
 from likewise.data.glyphs import Glyphs, draw_glyphs
-from likewise.data.samplers import PerClassSampler
-from likewise.losses import MultiSimilarityLoss
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +111,6 @@ def test_the_list_follows_the_rule():
     kept = {each for each in CHARACTERS if each < "\u0250"}
     assert len(start) > 400
     assert len(set(distinct(start)) ^ kept) <= 2
-
-
-@pytest.mark.slow
-def test_the_whole_list_follows_the_rule():
-    assert len(set(distinct(shared_characters())) ^ set(CHARACTERS)) <= 10
 
 
 def test_shapes_are_normalized():
@@ -261,32 +254,6 @@ def test_pixels_are_not_enough(unseen: Glyphs, cosine: bool):
     queries = torch.randperm(len(unseen), generator=torch.Generator().manual_seed(0))[:1000]
     found = recall_at_1(unseen.pixels(), unseen.labels, queries, cosine)
     assert 0.3 < found < 0.55
-
-
-@pytest.mark.slow
-def test_a_small_network_learns_it(unseen: Glyphs):
-    """Three convolutions and eighty steps see more than pixels in characters that they were not shown."""
-    train = Glyphs("train", images_per_class=12)
-    torch.manual_seed(0)
-    layers: list[nn.Module] = []
-    for before, after in ((1, 32), (32, 64), (64, 128)):
-        layers += [nn.Conv2d(before, after, 3, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
-    network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(2048, 64))
-    optimizer, loss = torch.optim.AdamW(network.parameters(), 2e-3), MultiSimilarityLoss()
-
-    def embed(images: Tensor) -> Tensor:
-        return network((images.float() - 128.0) / 64.0)
-
-    for batch in PerClassSampler(train.labels, classes=32, per_class=4, steps=80):
-        optimizer.zero_grad()
-        loss(embed(train.pixels()[batch]), train.labels[batch]).backward()
-        optimizer.step()
-    network.eval()
-    with torch.no_grad():
-        embeddings = torch.cat([embed(some) for some in unseen.pixels().split(1000)])
-    queries = torch.arange(0, len(unseen), 12)
-    found = recall_at_1(embeddings, unseen.labels, queries, cosine=True)
-    assert found > 0.6
 
 
 # --- refusals

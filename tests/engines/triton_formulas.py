@@ -86,46 +86,6 @@ def test_folds_in_folds(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> No
     check(partial(declare_loss, per_anchor(three_passes())), embeddings.half(), labels)
 
 
-@pytest.mark.parametrize("operation", sorted(OPERATIONS))
-def test_each_operation_on_pairs_and_on_anchors(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each operation on `s`, on a fold and on both; conditions select one of two values."""
-
-    def of(x: Formula) -> Formula:
-        return {
-            "add": lambda: x + 0.7,
-            "sub": lambda: 0.7 - x,
-            "mul": lambda: x * (x + 3.0),
-            "div": lambda: 1.0 / (x + 5.0),
-            "neg": lambda: -x,
-            "less": lambda: where(x < 0.3, x, 2.0),
-            "nonzero": lambda: where(apply("nonzero", x), x, 2.0),
-            "both": lambda: where((x < 0.6) & (x > -0.6), x, 2.0),
-            "either": lambda: where((x < -0.6) | (x > 0.6), x, 2.0),
-            "not": lambda: where(~(x < 0.3), x, 2.0),
-            "abs": lambda: abs(x - 0.1),
-            "power": lambda: (x + 0.1) ** 1.7,
-            "log": lambda: log(x + 0.2),
-            "tanh": lambda: tanh(3.0 * x),
-            "acosh": lambda: acosh(1.3 + x),
-            "relu": lambda: relu(x - 0.1),
-            "square": lambda: square(x + 2.0),
-            "sqrt": lambda: sqrt(x - 0.1),
-            "exp": lambda: exp(x),
-            "cos": lambda: cos(2.0 * x),
-            "sin": lambda: sin(2.0 * x),
-            "softplus": lambda: softplus(30.0 * x),
-            "sigmoid": lambda: sigmoid(30.0 * x),
-            "at_least": lambda: at_least(x, 0.2),
-            "where": lambda: where(x < 0.0, 3.0, x),
-            "stop_gradient": lambda: stop_gradient(x) * x,
-        }[operation]()
-
-    hardest = largest(s, NEGATIVES)
-    term = per_anchor(add_up(square(of(s) + of(hardest)), POSITIVES) + square(of(mean(s, NEGATIVES))))
-    take(monkeypatch, "general")
-    check(partial(declare_loss, term, reduction="sum"), *batch(19))
-
-
 @pytest.mark.parametrize(("way", "m"), WAYS_AND_SIZES)
 def test_a_loss_from_outside(way: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)

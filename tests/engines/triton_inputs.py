@@ -36,9 +36,7 @@ BY_SIDE = per_anchor(
 """A loss with folds over every side."""
 
 
-@pytest.mark.parametrize(
-    ("m", "n", "d"), [(1, 1, 1), (1, 2, 3), (2, 1, 1), (17, 33, 1), (33, 5, 17), (16, 32, 16), (5, 49, 34)]
-)
+@pytest.mark.parametrize(("m", "n", "d"), [(1, 1, 1), (1, 2, 3), (17, 33, 1), (33, 5, 17), (16, 32, 16)])
 def test_odd_sizes(m: int, n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (anchors, labels), (references, theirs) = batch(m, d, 4, seed=m), batch(n, d, 4, seed=n)
     for way in WAYS:
@@ -46,7 +44,7 @@ def test_odd_sizes(m: int, n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> N
         check(partial(declare_loss, BY_SIDE), [anchors, references], labels, reference_labels=theirs)
 
 
-@pytest.mark.parametrize("m", [1, 2, 3, 33])
+@pytest.mark.parametrize("m", [2, 33])
 def test_odd_batches(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for way in WAYS:
         take(monkeypatch, way)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from likewise import functional, losses
 from likewise.formula import as_similarity
-from likewise.testing import make_batch
+from likewise.testing import loop_over, make_batch
 from tests.functional.cases import CASES, Case, function_of, label
 
 SHOWN = [case for case in CASES if not case.options.get("soft") and "num_classes" not in case.construction]
@@ -72,7 +72,7 @@ def proxy_names(case: Case, embeddings: Tensor, labels: Tensor, proxies: Tensor,
     return {"proxies": proxies, "own": own, "S": as_similarity(case.kind.similarity)(embeddings, proxies)}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@loop_over("seed", range(3))
 @pytest.mark.parametrize("case", SHOWN, ids=label)
 def test_the_expression_in_the_docstring_is_the_value(case: Case, seed: int):
     embeddings, labels = make_batch("balanced", seed=seed)

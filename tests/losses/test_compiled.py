@@ -30,18 +30,11 @@ PROXY_LOSSES = (losses.SoftmaxLoss, losses.CosFaceLoss, losses.ArcFaceLoss)
 MINED = {
     "semi-hard": partial(losses.TripletLoss, miner=miners.SemiHardMiner()),
     "semi-hard band": partial(losses.TripletLoss, miner=miners.SemiHardMiner(0.2)),
-    "semi-hard band, soft": partial(losses.TripletLoss, soft=True, miner=miners.SemiHardMiner(0.2)),
     "batch hard": partial(losses.TripletLoss, miner=miners.BatchHardMiner()),
-    "easy positive": partial(losses.TripletLoss, miner=miners.EasyPositiveMiner()),
-    "margin, band": partial(losses.MarginLoss, miner=miners.SemiHardMiner(0.2)),
-    "pairs of a band": partial(losses.MultiSimilarityLoss, miner=miners.SemiHardMiner(0.2)),
     "pairs of triplets": partial(losses.MultiSimilarityLoss, miner=miners.BatchHardMiner()),
-    "triplet margin": partial(losses.TripletLoss, miner=miners.TripletMarginMiner(0.2, kind="hard")),
-    "pairs of easy triplets": partial(losses.MultiSimilarityLoss, miner=miners.TripletMarginMiner(0.2, kind="easy")),
     "all negatives in a range": partial(
         losses.TripletLoss, miner=miners.BatchEasyHardMiner("easy", "all", negative_range=(0.0, 0.9))
     ),
-    "all positives": partial(losses.MultiSimilarityLoss, miner=miners.BatchEasyHardMiner("all", "hard")),
     "pairs": partial(losses.ContrastiveLoss, miner=miners.PairMarginMiner(0.7, 0.1)),
     "triplets of pairs": partial(losses.TripletLoss, miner=miners.ValidTripletMiner()),
 }
@@ -95,7 +88,6 @@ def test_random_miners_are_captured(make) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        losses.TripletLoss,
         partial(losses.ArcFaceLoss, 10, 5),
         lambda margin: losses.MultiSimilarityLoss(miner=miners.PairMarginMiner(margin, margin)),
     ],

@@ -12,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from likewise.testing import loop_over
 from likewise.train import Run
 from tests.train.small import linear, same
 from tests.train.two import Centers, share
@@ -87,7 +88,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "groups"), GROUPS.items(), ids=GROUPS.keys())
+@loop_over("what, groups", GROUPS.items())
 def test_gradients_are_averaged(ended, what, groups):
     one, other = (torch.load(ended / f"{what}-{rank}.pt") for rank in range(2))
     assert same(one["model"], other["model"])
@@ -99,7 +100,7 @@ def test_gradients_are_averaged(ended, what, groups):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "groups"), GROUPS.items(), ids=GROUPS.keys())
+@loop_over("what, groups", GROUPS.items())
 def test_gradients_are_exchanged_once_a_step(ended, what, groups):
     """Chunks and parts of a step are added up first: gradients of the model are exchanged once, and those of the loss.
 
@@ -138,8 +139,8 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("what", "message"),
+@loop_over(
+    "what, message",
     [
         ("bad loss", "the loss was nan on process 1 of 2 at step 3, in epoch 1: the batch is in "),
         ("bad image", "the embeddings were not finite on process 1 of 2 at step 2, in epoch 1: the batch is in "),

@@ -10,6 +10,7 @@ if find_spec("pytest") is None or find_spec("hypothesis") is None:
     raise ImportError("likewise.testing needs pytest and hypothesis: pip install 'likewise[testing]'")
 
 from likewise.testing.batches import LABELS, Batch, make_batch
+from likewise.testing.loops import loop_over
 from likewise.testing.losses import LossCase, LossContract, Oracle
 from likewise.testing.miners import MinerCase, MinerContract
 from likewise.testing.similarities import Curved, SimilarityCase, SimilarityContract
@@ -28,5 +29,6 @@ __all__ = [
     "SimilarityContract",
     "evaluate_without_synchronization",
     "forbid_synchronization",
+    "loop_over",
     "make_batch",
 ]

@@ -32,6 +32,7 @@ from likewise.formula import (
 )
 from likewise.losses import PairLoss, ProxyLoss
 from likewise.testing.batches import DEGENERATE, LABELS, Batch, make_batch
+from likewise.testing.loops import loop_over
 from likewise.testing.similarities import Curved, check_gradient
 from likewise.testing.synchronization import evaluate_without_synchronization
 
@@ -127,15 +128,15 @@ class LossContract:
 
     # correct ----------------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("batch", LABELS)
-    @pytest.mark.parametrize("reduction", ["mean", "nonzero", "sum", "none"])
+    @loop_over("batch", LABELS)
+    @loop_over("reduction", ["mean", "nonzero", "sum", "none"])
     def test_equals_the_oracle(self, case: LossCase, batch: str, reduction: str) -> None:
         """The loss equals the oracle on every batch and under every reduction."""
         embeddings, labels = make_batch(batch)
         expected = case.oracle(embeddings.tolist(), labels.tolist(), None, None, reduction)
         _close(case.make(reduction=reduction)(embeddings, labels), expected, case.tolerance)
 
-    @pytest.mark.parametrize("reduction", ["mean", "nonzero"])
+    @loop_over("reduction", ["mean", "nonzero"])
     def test_equals_the_oracle_with_references(self, case: LossCase, reduction: str) -> None:
         """With separate references no pair is excluded, not even one of equal embeddings."""
         loss = case.make(reduction=reduction)
@@ -151,7 +152,7 @@ class LossContract:
         )
         _close(loss(embeddings, labels, references, reference_labels), expected, max(case.tolerance, 1e-7))
 
-    @pytest.mark.parametrize("batch", ["balanced", "ragged", "two classes"])
+    @loop_over("batch", ["ragged", "two classes"])
     def test_gradient_equals_finite_differences(self, case: LossCase, batch: str) -> None:
         """The gradient equals finite differences of the value (with stopped expressions held constant)."""
         embeddings, labels = make_batch(batch, seed=2)
@@ -240,7 +241,7 @@ class LossContract:
         (of_fold,) = torch.autograd.grad(node.fold.finish(state).sum(), free)
         _close(node.fold.derivative(free.detach(), keep, tuple(each.detach() for each in state)), of_fold)
 
-    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    @loop_over("backend", ["dense", "chunked"])
     def test_gradient_on_a_curved_similarity(self, case: LossCase, backend: str) -> None:
         """The gradient is right for a similarity with its own `prepare`, whose squared norms have a gradient."""
         loss: Any = case.make(reduction="mean", backend=backend).double()
@@ -304,8 +305,8 @@ class LossContract:
 
     # robust -----------------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
-    @pytest.mark.parametrize("kind", ["ordinary", "identical", "zero", "opposite", "one zero", "large", "small"])
+    @loop_over("dtype", [torch.float16, torch.bfloat16, torch.float32])
+    @loop_over("kind", ["ordinary", "identical", "zero", "opposite", "one zero", "large", "small"])
     def test_finite_for_finite_input(self, case: LossCase, dtype: torch.dtype, kind: str) -> None:
         """Value and gradient are finite in half precision and on extreme embeddings; the gradient keeps the dtype."""
         embeddings, labels = make_batch("ragged")
@@ -316,7 +317,7 @@ class LossContract:
         assert torch.isfinite(value).all()
         assert torch.isfinite(gradient).all()
 
-    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    @loop_over("backend", ["dense", "chunked"])
     def test_finite_at_any_norm(self, case: LossCase, backend: str) -> None:
         """In float32, unit vectors of any norm have a finite loss; raw ones up to the largest square, else one sentence."""
         loss = case.make(backend=backend)
@@ -333,7 +334,7 @@ class LossContract:
             assert torch.isfinite(value), norm
             assert torch.isfinite(gradient).all(), norm
 
-    @pytest.mark.parametrize("batch", DEGENERATE)
+    @loop_over("batch", DEGENERATE)
     def test_degenerate_batches_back_propagate(self, case: LossCase, batch: str) -> None:
         """Without positives, negatives or both, value and gradient are finite."""
         embeddings, labels = make_batch(batch)
@@ -355,8 +356,8 @@ class LossContract:
         tolerance = 0.03 if hasattr(loss, "proxies") else 0.0
         torch.testing.assert_close(under.detach(), expected, rtol=tolerance, atol=tolerance)
 
-    @pytest.mark.parametrize(
-        ("change", "error", "message"),
+    @loop_over(
+        "change, error, message",
         [
             (lambda e, y: (e[0], y), ValueError, r"embeddings must have shape \(n, d\)"),
             (lambda e, y: (e.long(), y), TypeError, "embeddings must be of a floating-point dtype"),

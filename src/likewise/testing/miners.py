@@ -19,6 +19,7 @@ from likewise.formula import Cosine, Labels, Masks, PairBatch, Triplets
 from likewise.losses import MarginLoss, MultiSimilarityLoss, TripletLoss
 from likewise.miners import Miner, PairMiner, TripletMiner
 from likewise.testing.batches import LABELS, make_batch
+from likewise.testing.loops import loop_over
 from likewise.testing.synchronization import evaluate_without_synchronization
 
 Matrix = list[list[float]]
@@ -71,7 +72,7 @@ class MinerContract:
         if "case" in metafunc.fixturenames:
             metafunc.parametrize("case", self.cases, ids=[case.label for case in self.cases])
 
-    @pytest.mark.parametrize("batch", LABELS)
+    @loop_over("batch", LABELS)
     def test_equals_the_oracle(self, case: MinerCase, batch: str) -> None:
         """The miner selects the same pairs or triplets as the oracle."""
 
@@ -128,7 +129,7 @@ class MinerContract:
                 *miner.triplets(embeddings, labels)
             )
 
-    @pytest.mark.parametrize("batch", LABELS)
+    @loop_over("batch", LABELS)
     def test_counts_what_it_keeps(self, case: MinerCase, batch: str) -> None:
         """``miner.count`` is the number of distinct pairs, and of triplets: those chosen, or those that the pairs form."""
         embeddings, labels = make_batch(batch)
@@ -145,8 +146,8 @@ class MinerContract:
         pairs = len(_tuples(anchors, positives)), len(_tuples(negative_anchors, negatives))
         assert counts == (*pairs, triplets)
 
-    @pytest.mark.parametrize("batch", LABELS)
-    @pytest.mark.parametrize("loss", [TripletLoss, MultiSimilarityLoss])
+    @loop_over("batch", LABELS)
+    @loop_over("loss", [TripletLoss, MultiSimilarityLoss])
     def test_composes_with_losses(self, case: MinerCase, batch: str, loss: Callable[..., Any]) -> None:
         """A triplet loss uses the triplets, any other loss the pairs; the gradient is finite."""
         embeddings, labels = make_batch(batch)
@@ -158,8 +159,8 @@ class MinerContract:
         assert leaf.grad is not None
         assert torch.isfinite(leaf.grad).all()
 
-    @pytest.mark.parametrize("batch", LABELS)
-    @pytest.mark.parametrize("loss", [TripletLoss, MarginLoss])
+    @loop_over("batch", LABELS)
+    @loop_over("loss", [TripletLoss, MarginLoss])
     def test_choice_equals_the_triplets(self, case: MinerCase, batch: str, loss: Callable[..., Any]) -> None:
         """A triplet loss is the same, value and gradient, on the miner's formulas and on the triplets that it names."""
         miner = case.make()
@@ -176,7 +177,7 @@ class MinerContract:
                 results.append((value.detach(), *torch.autograd.grad(value, leaf)))
             torch.testing.assert_close(*results, rtol=1e-9, atol=1e-9)
 
-    @pytest.mark.parametrize("loss", [TripletLoss, MarginLoss, MultiSimilarityLoss])
+    @loop_over("loss", [TripletLoss, MarginLoss, MultiSimilarityLoss])
     def test_does_not_synchronize(self, case: MinerCase, loss: Callable[..., Any]) -> None:
         """Inside a loss the miner reads no value of a tensor and no shape that depends on values."""
         embeddings, labels = make_batch("ragged")

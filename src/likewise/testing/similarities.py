@@ -13,6 +13,7 @@ from torch import Tensor
 from likewise.formula import Similarity
 from likewise.losses import NTXentLoss
 from likewise.testing.batches import make_batch
+from likewise.testing.loops import loop_over
 
 
 class Curved(Similarity):
@@ -107,7 +108,7 @@ class SimilarityContract:
         squares = [similarity.squares(each) for each in (left, right[:3])] if similarity.uses_squares else [empty] * 2
         torch.testing.assert_close(similarity.link(products, *squares), whole.diagonal())
 
-    @pytest.mark.parametrize("backend", ["dense", "chunked"])
+    @loop_over("backend", ["dense", "chunked"])
     def test_a_loss_has_the_right_gradient_on_every_engine(self, case: SimilarityCase, backend: str) -> None:
         """The gradient of a loss along a direction equals finite differences of its value."""
         embeddings, labels = make_batch("ragged")

@@ -1,0 +1,48 @@
+"""Many values in one test: a parametrization that costs a function call instead of a test."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+
+def loop_over(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test once per value, inside one test; a failure names the value in a note.
+
+    It takes the place of ``pytest.mark.parametrize`` where the values are many and each run takes milliseconds: pytest
+    spends about ten on every test that it collects, schedules and reports.
+
+    Args:
+        names: the arguments of the test that receive the values, separated by commas.
+        values: the values; tuples if there is more than one name.
+
+    Examples:
+        >>> @loop_over("number", [1, 2])
+        ... def test_is_positive(number):
+        ...     assert number > 0
+        >>> test_is_positive()
+    """
+    arguments = [name.strip() for name in names.split(",")]
+    rows = [value if len(arguments) > 1 else (value,) for value in values]
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*args: Any, **fixtures: Any) -> None:
+            for number, row in enumerate(rows):
+                given = dict(zip(arguments, row, strict=True))
+                try:
+                    test(*args, **fixtures, **given)
+                except (Exception, pytest.fail.Exception) as error:
+                    error.add_note(f"in round {number} of {test.__name__}: {given}")
+                    raise
+
+        signature = inspect.signature(test)
+        kept = [each for name, each in signature.parameters.items() if name not in arguments]
+        run.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
