@@ -189,7 +189,7 @@ def write_rounds() -> None:
     """Replace all items of an index, again and again, and acknowledge each round after its call has returned."""
     vectors, paths = np.random.default_rng(0).normal(size=(ROWS, 32)), [str(row) for row in range(ROWS)]
     index = Index.open("photos.index") if is_index(Path("photos.index")) else Index.create("photos.index", dim=32)
-    last = index.item(index.ids[0]).metadata["round"] if len(index) else -1
+    last: Any = index.item(index.ids[0]).metadata["round"] if len(index) else -1
     for number in itertools.count(last + 1):
         index.add(vectors, paths, metadata={"round": [number] * ROWS}, thumbnails=[b"%d" % number] * ROWS)
         with atomic_write(Path("acknowledged")) as part:
