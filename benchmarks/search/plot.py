@@ -60,8 +60,8 @@ UPDATES = {
 
 
 def updates_table(report: dict[str, Any]) -> str:
-    """How long each change takes, and what kills left."""
-    found, kills, about = report["update"], report["kills"], report["machine"]
+    """How long each change takes."""
+    found, about = report["update"], report["machine"]
     lines = ["| | |", "| :-- | --: |"]
     for key, name in UPDATES.items():
         lines.append(f"| {name} | {number(found[key])} {'ms' if key.endswith('_ms') else 's'} |")
@@ -70,9 +70,7 @@ def updates_table(report: dict[str, Any]) -> str:
         f"{found['items']:,} items x {found['dim']} in {found['storage']}, with thumbnails of {found['thumbnail_bytes']:,} bytes: "
         f"{found['index_mb'] / 1e3:.1f} GB, and {found['kept_versions_mb'] / 1e3:.1f} GB with all versions that are kept; {about['cpu']}, "
         f"{about['cores']} cores, which other programs used, too (load {report['load_average'][0]:.0f}); the fastest of three (`python "
-        f"-m benchmarks.search.updates`). A writer that "
-        f"was killed {kills['kills']} times, {kills['while_writing']} of them in the middle of a version, left no damaged file and lost "
-        "nothing that was acknowledged.",
+        "-m benchmarks.search.updates`). [What kills leave](reliability.md#how-it-is-tested).",
     ]
     return "\n".join(lines)
 

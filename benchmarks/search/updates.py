@@ -1,22 +1,16 @@
-"""What a new version of a large index costs, and what is left when its writer is killed.
+"""What a new version of a large index costs.
 
-    python -m benchmarks.search.updates            a million vectors, 100 kills; writes results/index-updates-cpu.json
-    python -m benchmarks.search.updates --quick    twenty thousand, 20 kills; prints, and writes nothing
+    python -m benchmarks.search.updates            a million vectors; writes results/index-updates-cpu.json
+    python -m benchmarks.search.updates --quick    twenty thousand; prints, and writes nothing
 
 Each time is the fastest of three, in a process that has the index open; everything is on the disk before a call returns.
 Opening is measured in processes of their own, the pages of the files being in memory.
-
-The kills: a child replaces all items of an index again and again, rebuilds it, and says so after each call has returned; it is
-killed (SIGKILL) at a seeded random moment.  Then all files must have their checksums, the items must be of one round, and
-that must be the last one that the child was told of, or the one after it.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -44,34 +38,6 @@ from likewise.search import Index
 start = time.perf_counter()
 index = Index.open(sys.argv[1])
 print(time.perf_counter() - start, len(index))
-"""
-
-ROWS = 20_000
-WRITER = f"""
-import itertools, os, sys
-import numpy as np
-import likewise.search.snapshots, pyarrow.compute
-from likewise.search import Index
-
-rows = {ROWS}
-vectors = np.random.default_rng(0).normal(size=(rows, 64))
-
-def work():
-    index = Index.open(sys.argv[1])
-    for number in itertools.count(index.item(index.ids[0]).metadata["round"] + 1):
-        index.add(vectors, [str(row) for row in range(rows)], metadata={{"round": [number] * rows}},
-                  thumbnails=[b"%d" % number] * rows)
-        print("told", number, flush=True)
-        if number % 3 == 0:
-            index.rebuild(storage=("int8", "float16")[number % 2])
-
-for _ in sys.stdin:  # a child for each line: starting Python takes longer than a round
-    child = os.fork()
-    if not child:
-        work()
-    print("child", child, flush=True)
-    os.waitpid(child, 0)
-    print("dead", flush=True)
 """
 
 
@@ -135,40 +101,12 @@ def update(folder: Path, items: int, dim: int) -> dict[str, Any]:
     return row
 
 
-def killed(folder: Path, kills: int, seed: int) -> dict[str, Any]:
-    """Kill a writer again and again; everything that was acknowledged must be there."""
-    rng, index = random.Random(seed), Index.create(folder, dim=64, storage="float16")
-    index.add(np.ones((ROWS, 64)), [str(row) for row in range(ROWS)], metadata={"round": [0] * ROWS})
-    told, between = 0, 0
-    command = [sys.executable, "-c", WRITER, str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as writer:
-        assert writer.stdin is not None
-        assert writer.stdout is not None
-        for _ in range(kills):
-            writer.stdin.write("go\n")
-            child = int(writer.stdout.readline().split()[1])
-            time.sleep(rng.uniform(0.0, 2.0))
-            os.kill(child, signal.SIGKILL)
-            while (line := writer.stdout.readline()) != "dead\n":
-                told = int(line.split()[1])
-            between += (folder / ".next").exists()
-            damaged = [file for each in list_versions(folder) for file in check_version(each)]
-            opened = Index.open(folder)
-            rounds = {*opened.column("round")}
-            if damaged or len(rounds) != 1 or not rounds <= {told, told + 1} or len(opened) != ROWS:
-                raise SystemExit(f"after a kill: {damaged}, rounds {rounds}, told {told}")
-            told = max(rounds)
-        writer.stdin.close()
-    return {"kills": kills, "while_writing": between, "rounds": told, "damaged": 0, "lost": 0, "seed": seed}
-
-
 def main() -> None:
-    options = make_parser(__doc__, quick="twenty thousand vectors and 20 kills")
+    options = make_parser(__doc__, quick="twenty thousand vectors")
     options.add_argument("--items", type=int, default=1_000_000)
     options.add_argument("--dim", type=int, default=512)
-    options.add_argument("--kills", type=int, default=100)
     given = options.parse_args()
-    items, kills = (20_000, 20) if given.quick else (given.items, given.kills)
+    items = 20_000 if given.quick else given.items
     place = Path(tempfile.mkdtemp(prefix="likewise-updates-"))
     try:
         report = {
@@ -178,8 +116,6 @@ def main() -> None:
         }
         print(report["update"], flush=True)
         report["load_average"] = [round(each, 1) for each in os.getloadavg()]
-        report["kills"] = killed(place / "b.index", kills, 0)
-        print(report["kills"], flush=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     if not given.quick:

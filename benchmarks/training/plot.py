@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks-training.md, from what `training.py` and `kills.py` wrote.
+"""The tables of docs/benchmarks-training.md, from what `measure.py` wrote.
 
 python -m benchmarks.training.plot
 """
@@ -21,7 +21,7 @@ def main() -> None:
     for device in ("cpu", "cuda"):
         report = json.loads((RESULTS / f"training-{device}.json").read_text())
         blocks |= {f"{device}-machine": machine(report), f"{device}-table": table(report)}
-    fill(PAGE, blocks | {"kills": kills(json.loads((RESULTS / "kills.json").read_text()))})
+    fill(PAGE, blocks)
 
 
 def table(report: dict[str, Any]) -> str:
@@ -45,16 +45,6 @@ def table(report: dict[str, Any]) -> str:
 def line(cells: list[str]) -> str:
     """A line of a table."""
     return f"| {' | '.join(cells)} |"
-
-
-def kills(report: dict[str, Any]) -> str:
-    """One sentence."""
-    inside = report["while writing a checkpoint"]
-    what = "nothing changed" if not report["differences"] else "changed: " + ", ".join(report["differences"])
-    return (
-        f"{report['kills']} SIGKILLs at random moments (seed {report['seed']}), {inside} of them while a checkpoint was being "
-        f"written, over {report['trainings']} trainings and {report['processes']} processes: {what}."
-    )
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def checkpoint(folder: Path, trial: Trial, step: int) -> Path:
     """The run of a trial, as a training leaves it when it is stopped."""
     place = folder / "runs" / trial.key
     place.mkdir(parents=True, exist_ok=True)
-    (place / "run.yaml").write_text("seed: 0")
+    (place / "run.yaml").write_text("seed: 0\n")
     save_checkpoint(place / "last.safetensors", {"model": {}}, {"step": step})
     return place
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import csv
 import io
 import json
@@ -10,6 +12,7 @@ import pickle
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,18 +23,23 @@ from safetensors.torch import save_file
 from likewise import app
 from likewise.app.embedding_options import ImageOptions
 from likewise.app.images import find_images, read_columns
-from likewise.app.serving import _is_near
+from likewise.app.index_places import is_near
+from likewise.app.serving import check_host
 from likewise.data import BrokenImage, ImageFolder, TooLarge, decode
 from likewise.losses import CircleLoss
 from likewise.metrics import retrieval
-from likewise.search import Index
+from likewise.report.study_tables import csv_link
+from likewise.sanitize import hide_secrets
+from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
+from likewise.search.serve.guard import Guard
 from likewise.search.serve.limits import Limits, Refused, checked_image
 from likewise.search.serve.service import Service
-from likewise.train import Run, hide_secrets
+from likewise.train import Run
 from likewise.train.run import command_line
 from likewise.trunks import Embedder
 from likewise.trunks.weights import read_state
+from tests.search.serve.test_limits import png_claiming
 from tests.security.conftest import Answers
 
 
@@ -87,7 +95,7 @@ def test_scans_and_tiles_are_counted_before_they_are_decoded():
 @pytest.fixture
 def large() -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", (3000, 3000)).save(file, "PNG")
+    Image.new("RGB", (2100, 2100)).save(file, "PNG", compress_level=1)
     return file.getvalue()
 
 
@@ -107,7 +115,7 @@ def test_a_decoder_is_killed_and_replaced(large: bytes):
         decoders.memory = 1_500_000_000
         image = decoders.decode(small.getvalue(), "b.png", ["PNG"], pixels=100)
         assert (image.size, image.getpixel((4, 3))) == ((5, 4), (255, 0, 0))
-        assert decoders.decode(large, "c.png", ["PNG"], pixels=10**8).size == (3000, 3000)
+        assert decoders.decode(large, "c.png", ["PNG"], pixels=10**8).size == (2100, 2100)
     finally:
         decoders.close()
 
@@ -116,6 +124,53 @@ def _png(side: int) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (side, side)).save(file, "PNG", compress_level=1)
     return file.getvalue()
+
+
+def test_uploads_wait_small_and_their_bytes_are_counted(here: Path, large: bytes, monkeypatch: pytest.MonkeyPatch):
+    """What waits for the model is shrunk, and all bodies together are limited."""
+    index = Index.create("a.index", dim=4, model=Encoder(Embedder("convnet", 4), transform="glyphs"))
+    service, waiting = Service(index, Limits()), []
+
+    async def record(image: np.ndarray) -> np.ndarray:
+        waiting.append(image)
+        return np.ones(4, np.float32)
+
+    monkeypatch.setattr(service._embeds, "do", record)
+    try:
+        asyncio.run(service.embed([("the image", large)]))
+    finally:
+        service.close()
+    assert max(image.nbytes for image in waiting) < 100_000
+
+    async def answer(count: int) -> list[int]:
+        statuses: list[int] = []
+
+        async def work(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            await asyncio.sleep(0.01)
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": bytes(60), "more_body": False}
+
+        async def send(message: Any) -> None:
+            if "status" in message:
+                statuses.append(message["status"])
+
+        guard = Guard(work, Limits(upload=100, in_flight=130))
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"host", b"localhost")]}
+        await asyncio.gather(*(guard(scope, receive, send) for _ in range(count)))
+        return statuses
+
+    assert sorted(asyncio.run(answer(5))) == [200, 200, 429, 429, 429]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "example.org"])
+def test_other_machines_need_a_proxy_in_front(host: str):
+    with pytest.raises(app.UserError, match="put a proxy in front that limits clients and slow requests"):
+        check_host(host, behind_proxy=False)
+    check_host(host, behind_proxy=True)
 
 
 # ------------------------------------------------------------------------------------------------ models and indexes
@@ -171,8 +226,15 @@ def test_a_foreign_index_points_at_no_other_folder(here: Path):
     Image.new("RGB", (2, 2)).save(here / "secret" / "a.png")
     made = Index.create(here / "mine" / "a.index", dim=2, root=here / "secret")
     made.add(np.eye(2), ["a.png", "b.png"])
-    assert not _is_near(made)
-    assert _is_near(Index.create(here / "mine" / "b.index", dim=2, root=here / "mine" / "photos"))
+    assert not is_near(made)
+    assert is_near(Index.create(here / "mine" / "b.index", dim=2, root=here / "mine" / "photos"))
+    pictures = [
+        [shot.image for row in app.group_shots(made, [made.items([0, 1])], show_files=files) for shot in row]
+        for files in (False, True)
+    ]
+    assert pictures[0] == [None, None]
+    assert pictures[1][0].size == (2, 2)
+    assert draw_contact_sheet([[Shot(png_claiming(60_000, 60_000), "bomb"), Shot(b"no picture", "none")]]).width > 0
     for files in (False, True):
         service = Service(made, Limits(), files=files)
         try:
@@ -214,7 +276,8 @@ def test_the_doctor_finds_flipped_bits(index: Path, here: Path, answer: Answers,
 def test_a_cut_description_or_model_is_one_sentence(command: tuple[str, ...], here: Path, answer: Answers):
     Run.create("run", {"config": {"data": "Glyphs", "loss": "CircleLoss"}, "seed": 0})
     text = (here / "run" / "run.yaml").read_bytes()
-    for content in (text[: len(text) // 2] + b"{", b"", b"\xff\xfe"):
+    # half a line, the end of a line and the end of a word are YAML, too
+    for content in (text[: len(text) // 2] + b"{", text[:-2], text[: text.rindex(b"loss")], b"", b"\xff\xfe"):
         (here / "run" / "run.yaml").write_bytes(content)
         code, err = answer(*command)
         assert code in (1, 2)
@@ -249,6 +312,8 @@ def test_sparse_tensors_are_one_sentence():
     for call in (CircleLoss(), retrieval):
         with pytest.raises(TypeError, match=r"^embeddings must be a dense tensor, but its layout is torch.sparse_coo"):
             call(embeddings, labels)
+        with pytest.raises(TypeError, match=r"^labels must be a dense tensor"):
+            call(torch.eye(4), labels.to_sparse())
 
 
 # ------------------------------------------------------------------------------------------------ data, tables, secrets
@@ -278,6 +343,9 @@ def test_a_table_computes_nothing_in_a_spreadsheet(here: Path):
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
     assert read_columns(here / "a.csv")["path"] == [row["path"] for row in rows]
     assert "=1+1" in read_columns(here / "a.csv")
+    (here / "page.csv").write_bytes(base64.b64decode(csv_link(rows).partition(",")[2]))
+    assert "\n'=cmd" in (here / "page.csv").read_text()
+    assert read_columns(here / "page.csv")["path"] == [row["path"] for row in rows]
     app.write_rows(here / "raw.csv", rows, ["path", "score"], raw=True)
     assert "\n=cmd" in (here / "raw.csv").read_text()
 
@@ -294,9 +362,13 @@ def test_links_out_of_a_folder_are_not_followed(here: Path):
     assert len(find_images(here / "photos", ImageOptions(follow_links=True)).paths) == 4
 
 
-def test_no_secret_is_written(here: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_secret_is_written(here: Path, answer: Answers, monkeypatch: pytest.MonkeyPatch):
     words = ["likewise", "serve", "postgresql://me:se:sa@me@host/db?sslmode=on&password=sesame#a", "--token=sesame"]
     assert "sesame" not in " ".join(hide_secrets([*words, "--token", "sesame"]))
+    assert answer("report", "run", "postgresql://me:sesame@host/db") == (
+        2,
+        "likewise: there is no place for postgresql://me:***@host/db\n",
+    )
     monkeypatch.setattr("sys.argv", [*words, "--token", "sesame"])
     run = Run.create("run", {"command": command_line()})
     run.record_opening("final", "best")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -61,23 +62,41 @@ def recipe(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_recipe(name: str, here: Path, answer: Answers):
+def test_a_recipe_and_its_run(name: str, here: Path, answer: Answers):
+    """Resuming names what it would import and the exact command; what the run recorded is no permission."""
     (here / "recipe.yaml").write_text(yaml.safe_dump(recipe(name)))
-    for words in (("train",), ("train", "--print-config"), ("tune",), ("repeat",)):
+    others = (("train", "--print-config"), ("tune",), ("repeat",)) if name in ("nested", "file", "data") else ()
+    for words in (("train",), *others):
         code, err = answer(*words, "--config", "recipe.yaml")
         assert code == 2, words
         assert err.startswith("likewise: ")
         assert "Traceback" not in err
-
-
-@pytest.mark.parametrize("name", [name for name in HOSTILE if name != "permission"])
-def test_a_run(name: str, here: Path, answer: Answers):
-    """Resuming names what it would import and the exact command; what the run recorded is no permission."""
+    if name == "permission":
+        return
     Run.create("run", {"config": recipe(name), "allowed": ["evil", "subprocess", "torch"], "data": {"test": None}})
     code, err = answer("train", "--resume", "run")
     assert code == 2
     if "if you trust it" in err:
         assert err.splitlines()[-1].startswith("if you trust it: likewise train --resume run --allow ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss: &a [*a]",
+        "loss: " + "[" * 1500,
+        "loss: 2021-99-99",
+        "a: &a [0, 0]\n"
+        + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise("abcdefghijklmnopqrstuv")),
+    ],
+    ids=["itself", "deep", "no date", "doubles"],
+)
+def test_yaml_without_measure(text: str, here: Path, answer: Answers):
+    Run.create("run", {})
+    for file in ("recipe.yaml", "run/run.yaml", "study.yaml"):
+        (here / file).write_text(text)
+    for words in (("train", "--config", "recipe.yaml"), ("train", "--resume", "run"), ("tournament", "study.yaml")):
+        assert answer(*words)[0] == 2
 
 
 def test_a_run_is_measured_without_its_loss(here: Path, answer: Answers):

@@ -287,6 +287,8 @@ def make_transform(config: Config, model: Embedder) -> Transform:
         >>> make_transform(config, Embedder("convnet", 8)).test.normalize.order
         'L'
     """
+    if config["transform"] is None:  # a run.yaml that was cut
+        raise UserError(f"transform must be one of {', '.join(TRANSFORMS)}, but the configuration has none")
     transform = TRANSFORMS[config["transform"]]
     if model.preprocessing is None:
         return transform

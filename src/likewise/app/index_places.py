@@ -161,3 +161,20 @@ def _open_or_none(store: str) -> Index | None:
         return Index.open(store)
     except ValueError:
         return None
+
+
+def is_near(index: Index) -> bool:
+    """Whether the images of an index are next to it: an index from elsewhere could name any folder of this machine.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> (
+        ...     is_near(Index.create(f"{folder}/a.index", dim=2, root=folder)),
+        ...     is_near(Index.create(f"{folder}/b.index", dim=2, root="/etc")),
+        ... )
+        (True, False)
+    """
+    if index.root is None or index.folder is None:
+        return False
+    return index.root.resolve().is_relative_to(index.folder.resolve().parent)

@@ -19,7 +19,8 @@ from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, making, writing
 from likewise.app.index_places import check_free, chunk_folder, finish_index, index_name, new_folder, remove_leftovers
 from likewise.app.models import ModelSource, resolve_model
-from likewise.data import Broken, atomic_write, escape_formula
+from likewise.data import Broken, atomic_write
+from likewise.sanitize import escape_formula
 from likewise.search import THUMBNAIL_SIDE, Encoder, Index, Kind, Storage, read_embeddings
 
 CHUNK = 1024

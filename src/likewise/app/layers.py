@@ -15,6 +15,7 @@ from likewise.app.defaults import Tree, merged, other_class
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.objects import kind_of, resolve
 from likewise.app.trust import check_names, named_classes
+from likewise.sanitize import read_yaml
 from likewise.schema import upgrade
 
 
@@ -151,7 +152,7 @@ def read_file(name: str | Path, allow: Collection[str] = ()) -> Tree:
     import yaml
 
     try:
-        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
+        content = read_yaml(Path(name).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"--config: there is no file {name}") from None
     except (OSError, UnicodeDecodeError) as error:

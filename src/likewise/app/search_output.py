@@ -6,14 +6,17 @@ import csv
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from likewise.app.errors import UserError, writing
+from likewise.app.index_places import is_near
 from likewise.app.searching import Answer, Cluster
-from likewise.data import BrokenImage, atomic_write, escape_formula
-from likewise.search import Index, Item, Shot, draw_contact_sheet, pixels
+from likewise.data import BrokenImage, atomic_write
+from likewise.sanitize import escape_formula
+from likewise.search import Index, Item, Shot, draw_contact_sheet, pixels, place_below
 
 TABLE_FORMATS = (".csv", ".parquet", ".jsonl")
 SHEET_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
@@ -134,8 +137,14 @@ def write_rows(
             parquet.write_table(pyarrow.table({name: [row.get(name) for row in rows] for name in columns}), part)
 
 
-def answer_shots(index: Index, answers: Sequence[Answer]) -> list[list[Shot]]:
+def answer_shots(index: Index, answers: Sequence[Answer], *, show_files: bool = False) -> list[list[Shot]]:
     """The rows of a contact sheet: a query and its matches in each.
+
+    Args:
+        index: the index that was searched.
+        answers: what was found.
+        show_files: for items without a thumbnail, read image files also where the index names a folder that is not next
+            to it.
 
     Examples:
         >>> answer_shots(None, [Answer("a.jpg", ())])[0][0].title
@@ -144,12 +153,12 @@ def answer_shots(index: Index, answers: Sequence[Answer]) -> list[list[Shot]]:
     rows = []
     for answer in answers[:SHEET_ROWS]:
         lead = Shot(answer.thumbnail, "query", os.path.basename(answer.query), lead=True)
-        rows.append([lead, *(_shot(index, match.item, match.score) for match in answer.matches)])
+        rows.append([lead, *(_shot(index, match.item, match.score, show_files) for match in answer.matches)])
     return rows
 
 
-def group_shots(index: Index, groups: Sequence[Sequence[Item]]) -> list[list[Shot]]:
-    """The rows of a contact sheet: a group of near-duplicates in each.
+def group_shots(index: Index, groups: Sequence[Sequence[Item]], *, show_files: bool = False) -> list[list[Shot]]:
+    """The rows of a contact sheet: a group of near-duplicates in each; arguments as in `answer_shots`.
 
     Examples:
         >>> group_shots(None, [])
@@ -159,14 +168,15 @@ def group_shots(index: Index, groups: Sequence[Sequence[Item]]) -> list[list[Sho
     for number, group in enumerate(groups[:SHEET_ROWS], 1):
         shown = group[: 2 * MEMBERS]
         vectors = index.vectors([item.id for item in shown])
-        row = [_shot(index, item, float(score)) for item, score in zip(shown, vectors @ vectors[0], strict=True)]
+        scores = vectors @ vectors[0]
+        row = [_shot(index, item, float(score), show_files) for item, score in zip(shown, scores, strict=True)]
         row[0] = Shot(row[0].image, f"group {number}", group[0].path, lead=True)
         rows.append(row)
     return rows
 
 
-def cluster_shots(index: Index, clusters: Sequence[Cluster]) -> list[list[Shot]]:
-    """The rows of a contact sheet: the most central items of a cluster in each.
+def cluster_shots(index: Index, clusters: Sequence[Cluster], *, show_files: bool = False) -> list[list[Shot]]:
+    """The rows of a contact sheet: the most central items of a cluster in each; arguments as in `answer_shots`.
 
     Examples:
         >>> cluster_shots(None, [])
@@ -175,20 +185,19 @@ def cluster_shots(index: Index, clusters: Sequence[Cluster]) -> list[list[Shot]]
     rows = []
     for number, cluster in enumerate(clusters[:SHEET_ROWS], 1):
         if cluster.items:
-            row = [_shot(index, item, None) for item in cluster.items[:MEMBERS]]
+            row = [_shot(index, item, None, show_files) for item in cluster.items[:MEMBERS]]
             row[0] = Shot(row[0].image, f"cluster {number}", f"{len(cluster.items):,} images", lead=True)
             rows.append(row)
     return rows
 
 
-def _shot(index: Index, item: Item, score: float | None) -> Shot:
+def _shot(index: Index, item: Item, score: float | None, show_files: bool) -> Shot:
     title = "   ".join(each for each in ("" if score is None else f"{score:.3f}", item.label or "") if each)
     picture: Any = index.thumbnail(item.id)
-    if picture is None:
-        try:
-            picture = pixels(Path(item.path) if index.root is None else index.root / item.path)
-        except BrokenImage:
-            picture = None
+    if picture is None and (show_files or is_near(index)):
+        file = place_below(index.root, item.path)
+        with suppress(BrokenImage):
+            picture = None if file is None else pixels(file)
     return Shot(picture, title or os.path.basename(item.path), item.path if title else "")
 
 

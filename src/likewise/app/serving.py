@@ -15,7 +15,7 @@ import torch
 
 from likewise.app.embedding import EmbeddingStart
 from likewise.app.errors import UserError, making
-from likewise.app.index_places import open_index
+from likewise.app.index_places import is_near, open_index
 from likewise.app.indexing import IndexResult, index_folder, update_index
 from likewise.data import cores
 from likewise.search import Index, is_index, is_url
@@ -235,7 +235,7 @@ def serve(
     with making("--upload"):
         limits = Limits(upload=int(upload * 1e6))
     with making("the index"):
-        files = show_files or _is_near(opened)
+        files = show_files or is_near(opened)
         app = make_app(opened, limits=limits, token=token, loopback=loopback, layout=layout, files=files)
     config = uvicorn.Config(
         app,
@@ -260,13 +260,6 @@ def serve(
             server.run(sockets=[door])
     finally:
         door.close()
-
-
-def _is_near(index: Index) -> bool:
-    """Whether the images of an index are next to it: an index from elsewhere could name any folder of this machine."""
-    if index.root is None or index.folder is None:
-        return False
-    return index.root.resolve().is_relative_to(index.folder.resolve().parent)
 
 
 def url_of(host: str, port: int) -> str:

@@ -14,6 +14,7 @@ from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.study_file import KEYS, StudyFile
 from likewise.data import atomic_write
+from likewise.sanitize import read_yaml
 from likewise.schema import schema_of, upgrade_part, upgrade_setting
 
 STUDY_FILE = "study.yaml"
@@ -33,7 +34,7 @@ def read_study(source: str | os.PathLike[str]) -> StudyFile:
     """
     file = Path(source) / STUDY_FILE if Path(source).is_dir() else Path(source)
     try:
-        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+        tree = read_yaml(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"there is no study {file}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

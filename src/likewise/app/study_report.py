@@ -15,7 +15,7 @@ from likewise.app.conditions import read_conditions
 from likewise.app.study_file import StudyFile
 from likewise.app.study_io import write_text
 from likewise.app.study_page import write_study_page
-from likewise.data import atomic_write, escape_formula
+from likewise.data import atomic_write
 from likewise.protocols import (
     Comparisons,
     Difference,
@@ -36,6 +36,7 @@ from likewise.protocols import (
     table,
     tournament,
 )
+from likewise.sanitize import escape_formula
 
 BEST_FILE = "best.yaml"
 """The best configuration of a search, in the folder of its study."""

@@ -20,6 +20,7 @@ from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
 from likewise.progress import quiet
+from likewise.sanitize import hide_passwords, hide_secrets
 
 EXAMPLES = (
     "likewise demo",
@@ -35,6 +36,7 @@ NO_ROOM = (
     errno.ENOSPC,
     errno.EDQUOT,
     errno.ENOTDIR,
+    errno.EEXIST,
     errno.EISDIR,
     errno.ENAMETOOLONG,
 )
@@ -68,13 +70,13 @@ def main(words: Sequence[str] | None = None) -> int:
     except NotAllowed as mistake:
         if debug:
             traceback.print_exc()
-        print(f"likewise: {mistake}", file=sys.stderr)
+        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
         print(f"if you trust it: {_command([*words, *mistake.flags])}", file=sys.stderr)
         return 2
     except UserError as mistake:
         if debug:
             traceback.print_exc()
-        print(f"likewise: {mistake}", file=sys.stderr)
+        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno not in NO_ROOM or error.filename is None:
@@ -92,8 +94,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _command(words: Sequence[str]) -> str:
     """A command as it can be typed again, but for secrets."""
-    from likewise.train import hide_secrets
-
     return shlex.join(hide_secrets(["likewise", *words]))
 
 
@@ -158,4 +158,4 @@ def _show(
     line: str | None = None,
 ) -> Any:
     """A warning is a sentence for the user, not a place in our code."""
-    print(f"note: {message}", file=sys.stderr)
+    print(f"note: {hide_passwords(str(message))}", file=sys.stderr)

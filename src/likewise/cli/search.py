@@ -83,6 +83,12 @@ def _parser() -> Arguments:
     parser.add_argument("--clusters", metavar="N", type=int, help="sort the collection into N clusters")
     parser.add_argument("--sheet", metavar="FILE", type=Path, help="a contact sheet (.png, .jpg, .webp)")
     parser.add_argument(
+        "--show-files",
+        action="store_true",
+        help="on the sheet, show files of items without thumbnails also where the index names a folder that is not next "
+        "to it; check that it is yours",
+    )
+    parser.add_argument(
         "-o", "--out", metavar="FILE", type=Path, help=f"a table of results ({', '.join(TABLE_FORMATS)})"
     )
     parser.add_argument("--raw", action="store_true", help="write texts to CSV as they are, also those like formulas")
@@ -120,7 +126,12 @@ def _search(index: Index, options: argparse.Namespace) -> int:
     rows = answer_rows(result.answers)
     columns = ["query", "rank", "score", "id", "path", "label", *index.fields]
     _write_table(options, rows, columns, f"{len(rows):,} results of {len(result.answers):,} queries")
-    _write_sheet(index, options, answer_shots(index, result.answers) if options.sheet else [], len(result.answers))
+    _write_sheet(
+        index,
+        options,
+        answer_shots(index, result.answers, show_files=options.show_files) if options.sheet else [],
+        len(result.answers),
+    )
     return 0
 
 
@@ -156,7 +167,12 @@ def _duplicates(index: Index, options: argparse.Namespace) -> int:
     columns = ["group", "id", "path", "label", *index.fields]
     _write_table(options, group_rows(groups), columns, f"{members:,} images in {len(groups):,} groups")
     if groups:
-        _write_sheet(index, options, group_shots(index, groups) if options.sheet else [], len(groups))
+        _write_sheet(
+            index,
+            options,
+            group_shots(index, groups, show_files=options.show_files) if options.sheet else [],
+            len(groups),
+        )
     return 0
 
 
@@ -178,7 +194,12 @@ def _clusters(index: Index, options: argparse.Namespace) -> int:
     rows = cluster_rows(clusters)
     columns = ["id", "path", "cluster", "label", *index.fields]
     _write_table(options, rows, columns, f"{len(rows):,} images in {len(clusters)} clusters")
-    _write_sheet(index, options, cluster_shots(index, clusters) if options.sheet else [], len(clusters))
+    _write_sheet(
+        index,
+        options,
+        cluster_shots(index, clusters, show_files=options.show_files) if options.sheet else [],
+        len(clusters),
+    )
     return 0
 
 

@@ -7,36 +7,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""How a text begins that a spreadsheet computes."""
-
-
-def escape_formula(cell: Any) -> Any:
-    """A cell of a CSV file that no spreadsheet computes: texts that begin like a formula get an apostrophe.
-
-    Examples:
-        >>> escape_formula("=1+1"), escape_formula(-1.5), escape_formula("a.jpg"), escape_formula("-1.5")
-        ("'=1+1", -1.5, 'a.jpg', '-1.5')
-    """
-    if not isinstance(cell, str) or not cell.lstrip("'").startswith(FORMULA):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell
-
-
-def unescape_formula(cell: str) -> str:
-    """The text that `escape_formula` escaped.
-
-    Examples:
-        >>> unescape_formula("'=1+1"), unescape_formula("'n"), unescape_formula(escape_formula("'=1"))
-        ('=1+1', "'n", "'=1")
-    """
-    return cell[1:] if cell.startswith("'") and cell.lstrip("'").startswith(FORMULA) else cell
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from likewise.data.dataset import ImageFiles, Transform, contiguous, missing_files
-from likewise.data.files import unescape_formula
+from likewise.sanitize import unescape_formula
 
 COLUMNS = ("path", "label", "split", "role", "category", "x", "y", "width", "height")
 TABLES = (".csv", ".tsv", ".parquet")

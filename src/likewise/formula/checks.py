@@ -104,8 +104,7 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
     """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
-    if value.layout != torch.strided:
-        raise TypeError(f"{name} must be a dense tensor, but its layout is {value.layout}: to_dense() makes it one")
+    check_dense(name, value)
     if value.ndim != 2:
         raise ValueError(f"{name} must have shape (n, d), but the shape is {tuple(value.shape)}")
     if not value.is_floating_point():
@@ -118,6 +117,19 @@ def embeddings_as_given(name: str, value: object) -> Tensor:
         if len(broken):
             raise ValueError(f"{name} must be finite, but row {int(broken[0])} contains NaN or infinity")
     return value
+
+
+def check_dense(name: str, value: Tensor) -> None:
+    """Check that a tensor is not sparse.
+
+    Examples:
+        >>> import torch
+        >>> check_dense("labels", torch.tensor([0, 1]).to_sparse())
+        Traceback (most recent call last):
+        TypeError: labels must be a dense tensor, but its layout is torch.sparse_coo: to_dense() makes it one
+    """
+    if value.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, but its layout is {value.layout}: to_dense() makes it one")
 
 
 def check_squared_norms(name: str, rows: Tensor, room: float = 1.0) -> None:
@@ -165,6 +177,7 @@ def labels_of(name: str, value: object, rows: int | None, device: torch.device |
     """
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+    check_dense(name, value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")
     if value.ndim != 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from likewise.sanitize import read_yaml
 from likewise.schema import upgrade_description
 
 Row = dict[str, Any]
@@ -81,7 +82,7 @@ def _description(path: Path, gaps: list[str]) -> Row:
         gaps.append("There is no run.yaml, so the configuration, the command and the versions are not known.")
         return {}
     try:
-        description = yaml.safe_load(path.read_text(encoding="utf-8"))
+        description = read_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         gaps.append("run.yaml cannot be read as YAML.")
         return {}

@@ -24,6 +24,7 @@ from likewise.report.study_names import (
     setting_columns,
 )
 from likewise.report.words import in_words, many, moment, percent, points
+from likewise.sanitize import escape_formula
 
 FEWEST = 3
 """Seeds or pairs below this many show no interval: with two, one degree of freedom is left, and chance can make an interval of any width."""
@@ -322,18 +323,19 @@ def _complete_cell(column: str, value: Any, kind: str) -> Cell:
 
 
 def csv_link(rows: Sequence[Row]) -> str:
-    """All rows and columns as a CSV file inside a link.
+    """All rows and columns as a CSV file inside a link; texts that a spreadsheet would compute are escaped.
 
     Examples:
-        >>> link = csv_link([{"method": "a", "test R@1": 0.5}, {"method": "b, c", "test R@1": None}])
+        >>> link = csv_link([{"method": "=a", "test R@1": -0.5}, {"method": "b, c", "test R@1": None}])
         >>> base64.b64decode(link.partition(",")[2]).decode().splitlines()
-        ['method,test R@1', 'a,0.5', '"b, c",']
+        ['method,test R@1', "'=a,-0.5", '"b, c",']
     """
     columns = list(dict.fromkeys(column for row in rows for column in row))
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows([["" if row.get(column) is None else row[column] for column in columns] for row in rows])
+    writer.writerow(map(escape_formula, columns))
+    for row in rows:
+        writer.writerow(["" if row.get(column) is None else escape_formula(row[column]) for column in columns])
     return "data:text/csv;charset=utf-8;base64," + base64.b64encode(file.getvalue().encode()).decode()
 
 

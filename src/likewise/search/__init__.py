@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from likewise.search.index import Kind as Kind
     from likewise.search.index import Storage as Storage
     from likewise.search.places import is_url as is_url
+    from likewise.search.places import place_below as place_below
     from likewise.search.places import split_url as split_url
     from likewise.search.serve.app import make_app as make_app
     from likewise.search.serve.guard import is_loopback as is_loopback
@@ -111,6 +112,7 @@ _PLACES = {
     "kind_for": "approximate",
     "make_app": "serve.app",
     "pixels": "embedding",
+    "place_below": "places",
     "split_url": "places",
     "thumbnail": "thumbnails",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
+from likewise.data import BrokenImage, decode
 from likewise.formula import whole_number
 
 CELL, GAP, EDGE, LINE = 176, 16, 28, 19
@@ -19,6 +19,9 @@ CELL, GAP, EDGE, LINE = 176, 16, 28, 19
 PAPER, INK, GRAY, FRAME, ACCENT = "#ffffff", "#1c2024", "#667079", "#e3e6ea", "#3451b2"
 COLUMNS = 6
 """Pictures in a line."""
+
+PIXELS = 4_000_000
+"""Of a stored thumbnail, at most."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,8 @@ def _fitted_picture(image: bytes | Image.Image | None) -> Image.Image | None:
     if image is None:
         return None
     try:
-        opened = (Image.open(io.BytesIO(image)) if isinstance(image, bytes) else image).convert("RGB")
-    except OSError:  # bytes that are no picture
+        opened = decode(image, pixels=PIXELS) if isinstance(image, bytes) else image.convert("RGB")
+    except BrokenImage:  # bytes that are no picture, or a foreign index's bomb
         return None
     side = CELL - 8
     scale = side / max(opened.size)

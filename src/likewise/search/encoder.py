@@ -122,8 +122,8 @@ class Encoder:
             return np.zeros((0, self.dim), np.float32)
         batch = max(1, self._batch // views.count)
         embedding = Embedding(self.model, self.device, self.transform, batch, views)
-        if len(images) == 1:  # a search page's query: no pool to start
-            return embedding([self.transform.shape.of(pixels(images[0]))])
+        if len(images) == 1:  # no pool to start
+            return embedding([self.shrink(images[0])])
         vectors = []
         with ThreadPoolExecutor(cores(), thread_name_prefix="likewise-decode") as pool:
             for each in embed_batches(embedding, images, lambda image: None, pool):
@@ -132,10 +132,18 @@ class Encoder:
                 vectors.append(each.vectors)
         return np.concatenate(vectors)
 
+    def shrink(self, image: Picture) -> NDArray[np.uint8]:
+        """The pixels ``(h, w, 3)`` that the transform needs of an image, such as those of its resized copy."""
+        return self.transform.shape.of(pixels(image))
+
+    def embed_shrunk(self, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
+        """Vectors ``(n, dim)`` of at least one image that `shrink` returned: as `embed`, without the images in full size."""
+        return Embedding(self.model, self.device, self.transform, self._batch)(list(images))
+
     def maps(self, image: Picture) -> Maps:
         """The trunk's maps of one image, before pooling and head, for a look at what is alike where."""
         picture = pixels(image)
-        stored = self.transform.shape.of(picture)
+        stored = self.shrink(picture)
         draw = self.transform.augment.draw(torch.tensor([stored.shape[:2]]), torch.Generator())
         draw = replace(draw, flips=torch.zeros(1, dtype=torch.bool))
         with torch.inference_mode():

@@ -7,6 +7,7 @@ random images and batches of several sizes; ``export.json`` says how closely.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -123,6 +124,9 @@ def export_model(
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob("*.part"):  # by an export that was killed
+        if re.search(r"\.\d+-[0-9a-f]{8}\.part$", left.name):
+            left.unlink()
     graph = _Graph(embedder, resolved, preprocessing)
     done = []
     for each in dict.fromkeys(formats):

@@ -30,4 +30,3 @@ __all__ = [
 
 # Used by other packages of the library, not part of the public API.
 from likewise.train.checkpoint import load_checkpoint as load_checkpoint
-from likewise.train.run import hide_secrets as hide_secrets

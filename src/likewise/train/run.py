@@ -7,11 +7,10 @@ import json
 import math
 import os
 import platform
-import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -25,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from likewise.data import atomic_write
 from likewise.formula import one_of
+from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description
 from likewise.train.checkpoint import read_step
 
@@ -32,9 +32,6 @@ Line = dict[str, Any]
 
 FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
 """The records; models and reports lie beside them."""
-
-SECRET = ("--token", "--password")
-"""Options whose values are not written anywhere."""
 
 PENDING = ".opening.json"
 """The opening of the test set whose evaluation has not ended."""
@@ -96,10 +93,11 @@ class Run:
         """What ``run.yaml`` says, in the present schema."""
         file = self.folder / "run.yaml"
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            text = file.read_text(encoding="utf-8")
+            content = read_yaml(text)
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
-        if not isinstance(content, dict):
+        if not isinstance(content, dict) or not text.endswith("\n"):  # half a line may be YAML, too
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
         try:
             return upgrade_description(content)
@@ -150,13 +148,15 @@ class Run:
         steps = self.metrics()
         file = Path(model) if model.endswith(".safetensors") else self.folder / f"{model}.safetensors"
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None
-        pending = {"why": str(why), "model": model, "sha256": sha256, "opening": len(self.openings()) + 1}
+        pending = {"why": str(why), "model": model, "sha256": sha256}
         if evaluating:
             # the same evaluation, which was killed after its line was written
-            if self._pending_opening() == {**pending, "opening": len(self.openings())}:
+            known, count = self._pending_opening() or {}, len(self.openings())
+            if known.items() >= {**pending, "opening": count}.items():
                 return
+            counts = {"opening": count + 1, "evaluations": len(self.evaluations())}
             with atomic_write(self.folder / PENDING) as part:
-                part.write_text(json.dumps(pending), encoding="utf-8")
+                part.write_text(json.dumps(pending | counts), encoding="utf-8")
         line = {
             "opened": now(),
             "why": str(why),
@@ -180,12 +180,21 @@ class Run:
         return pending if isinstance(pending, dict) and "opening" in pending else None
 
     def record_evaluation(self, part: str, metrics: Mapping[str, float], *, model: str) -> None:
-        """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to."""
+        """Append a line to ``evaluations.jsonl``; one of the test part names the opening that it belongs to.
+
+        An evaluation that was killed and is continued is recorded once.
+        """
         one_of("part", part, ("test", "val"))
         opening = len(self.openings()) if part == "test" else None
         if opening == 0:
             raise ValueError("part must not be 'test' for a run whose test set was never opened")
-        line = {"part": part, "time": now(), "model": model, "opening": opening, "metrics": dict(metrics)}
+        line = {"part": part, "model": model, "opening": opening, "metrics": _finite(plain(metrics))}
+        pending = self._pending_opening()
+        if pending is not None:
+            for known in self.evaluations()[pending.get("evaluations", 0) :]:
+                if known.items() >= line.items():
+                    return
+        line = {"part": part, "time": now(), **line}
         self._append("evaluations.jsonl", line, sync=True)
 
     @contextmanager
@@ -321,25 +330,6 @@ def command_line() -> str:
     else:
         called = ["python", program] if program.endswith(".py") else [Path(program).name]
     return shlex.join(hide_secrets([*called, *sys.argv[1:]]))
-
-
-def hide_secrets(words: Sequence[str]) -> list[str]:
-    """A command line without tokens and without the passwords of URLs, for files and terminals.
-
-    Examples:
-        >>> hide_secrets(["likewise", "serve", "postgresql://me:sesame@host/photos#birds", "--token", "sesame"])
-        ['likewise', 'serve', 'postgresql://me:***@host/photos#birds', '--token', '***']
-    """
-    hidden: list[str] = []
-    for word in words:
-        if hidden and hidden[-1] in SECRET and not word.startswith("--"):
-            word = "***"
-        name, equals, _ = word.partition("=")
-        if equals and name in SECRET:
-            word = f"{name}=***"
-        word = re.sub(r"(://[^/\s:@#]*):[^\s]*@", r"\1:***@", word)
-        hidden.append(re.sub(r"([?&\s](?:password|token)=)[^&#\s]*", r"\1***", word, flags=re.IGNORECASE))
-    return hidden
 
 
 def now() -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from likewise.search.serve.limits import FORMATS, Limits, Refused, kind_by_content, place_below, read_upload
+from likewise.search.places import place_below
+from likewise.search.serve.limits import FORMATS, Limits, Refused, kind_by_content, read_upload
 from tests.search.serve.conftest import as_file, draw
 
 

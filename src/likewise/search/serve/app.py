@@ -226,8 +226,9 @@ def _searching(router: APIRouter, service: Service) -> None:
             asked = _validate(shapes.Search, await request.body())
             if asked.id is not None:
                 return await _answer_search(service, asked, item=asked.id)
-            given = asked.vectors or [asked.vector or []]
-            return await _answer_search(service, asked, vectors=_matrix(given, service.limits.vectors))
+            matrix = _matrix(asked.vectors or [asked.vector or []], service.limits.vectors)
+            asked.vector = asked.vectors = None  # lists of numbers are several times as large, and would wait, too
+            return await _answer_search(service, asked, vectors=matrix)
         files, fields = await _read_form(request, ("image",))
         how = _validate(shapes.How, fields)
         begun = time.perf_counter()
@@ -259,10 +260,10 @@ def _comparing(router: APIRouter, service: Service) -> None:
     )
     async def why(request: Request) -> Response:
         if _is_form(request):
-            [(name, data)], fields = await _read_form(request, ("image",))
+            [upload], fields = await _read_form(request, ("image",))
             item = _validate(shapes.Why, {"query": 0, **fields}).item
             await service.run_in_thread(lambda: service.item(item))
-            heats = await service.why(await service.image(data, name), item)
+            heats = await service.why(upload, item)
         else:
             pair = _validate(shapes.Why, await request.body())
             await service.run_in_thread(lambda: [service.item(each) for each in (pair.query, pair.item)])

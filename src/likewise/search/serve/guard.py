@@ -91,7 +91,7 @@ class Guard:
     def __init__(self, app: App, limits: Limits, *, token: str | None = None, loopback: bool = True) -> None:
         self._app, self._limits, self._loopback = app, limits, loopback
         self._token = None if token is None else token.encode()
-        self._bodies = self._files = 0
+        self._bodies = self._files = self._bytes = 0
 
     def allowed(self, authorization: str) -> bool:
         """Whether a header carries the token; how long the comparison takes says nothing about it."""
@@ -112,8 +112,8 @@ class Guard:
         try:
             headers = _headers(scope)
             self._check(scope, headers)
-            with _Counted(self, scope, headers):
-                body = _Body(receive, headers, self._limits.upload)
+            with _Counted(self, scope, headers) as counted:
+                body = _Body(receive, headers, self._limits.upload, counted.hold)
                 async with asyncio.timeout(self._limits.seconds):
                     await body.check()
                     await self._app(scope, body, answer)
@@ -138,22 +138,33 @@ class Guard:
 
 
 class _Counted:
-    """Bodies that are being read and worked on; one too many is told to come back."""
+    """Bodies that are being read and worked on, and their bytes; one too many is told to come back."""
 
     def __init__(self, guard: Guard, scope: Scope, headers: dict[str, str]) -> None:
         self._guard = guard
+        self._bytes = 0
         self._body = scope["method"] == "POST"
         self._file = self._body and headers.get("content-type", "").lower().startswith("multipart/")
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Counted:
         limits = self._guard._limits
         full = self._file and self._guard._files >= limits.uploads
         if full or (self._body and self._guard._bodies >= 2 * limits.waiting):
             raise Refused(429, "too many requests are waiting: ask again in a second", retry=1)
         self._guard._bodies += self._body
         self._guard._files += self._file
+        return self
+
+    def hold(self, count: int) -> None:
+        """Count bytes that are kept until the request is answered."""
+        others = self._guard._bytes - self._bytes
+        if others and others + self._bytes + count > self._guard._limits.in_flight:
+            raise Refused(429, "too many large requests are waiting: ask again in a second", retry=1)
+        self._guard._bytes += count
+        self._bytes += count
 
     def __exit__(self, *_error: object) -> None:
+        self._guard._bytes -= self._bytes
         self._guard._bodies -= self._body
         self._guard._files -= self._file
 
@@ -161,8 +172,8 @@ class _Counted:
 class _Body:
     """A request's body, counted while it is read."""
 
-    def __init__(self, receive: Receive, headers: dict[str, str], limit: int) -> None:
-        self._receive, self._limit, self._read = receive, limit, 0
+    def __init__(self, receive: Receive, headers: dict[str, str], limit: int, hold: Callable[[int], None]) -> None:
+        self._receive, self._limit, self._read, self._hold = receive, limit, 0, hold
         said = headers.get("content-length", "0")
         self._said = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else 0
 
@@ -177,6 +188,7 @@ class _Body:
             self._read += len(message.get("body", b""))
             if self._read > self._limit:
                 await self._refuse(message.get("more_body", False))
+            self._hold(len(message.get("body", b"")))
         return message
 
     async def _refuse(self, more: bool = True) -> None:

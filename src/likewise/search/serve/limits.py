@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 from PIL import Image
 
@@ -37,6 +36,7 @@ class Limits:
 
     Args:
         upload: bytes of a request's body.
+        in_flight: bytes of all bodies that are held at the same time; one that is allowed is always accepted.
         pixels: of an image, before it is decoded: an image of a few bytes may claim billions.
         seconds: for a request, from its first byte to its answer.
         decode_seconds: for decoding an image; its process is killed then.
@@ -56,6 +56,7 @@ class Limits:
     """
 
     upload: int = 20_000_000
+    in_flight: int = 160_000_000
     pixels: int = 50_000_000
     seconds: float = 30.0
     decode_seconds: float = 20.0
@@ -67,7 +68,7 @@ class Limits:
     page: int = 200
 
     def __post_init__(self) -> None:
-        for name in ("upload", "pixels", "decode_memory", "waiting", "uploads", "k", "vectors", "page"):
+        for name in ("upload", "in_flight", "pixels", "decode_memory", "waiting", "uploads", "k", "vectors", "page"):
             whole_number(name, getattr(self, name), 1)
         for name in ("seconds", "decode_seconds"):
             if not getattr(self, name) > 0.0:
@@ -150,24 +151,3 @@ def read_upload(data: bytes, limits: Limits, name: str = "the image", decoders: 
         raise Refused(422, f"{name} cannot be read: {broken.reason}") from broken
     except MemoryError as error:
         raise Refused(413, f"{name} is too large for this machine's memory") from error
-
-
-def place_below(root: Path | None, path: str) -> Path | None:
-    """The file of an item, if it is there and below its index's root, links followed; otherwise nothing.
-
-    Args:
-        root: where the index's images are.
-        path: as the index has it; never what a user sent.
-
-    Examples:
-        >>> place_below(Path("/photos"), "../etc/passwd") is None
-        True
-    """
-    if root is None or "\0" in path:
-        return None
-    try:
-        top = root.resolve(strict=True)
-        file = (top / path).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
-        return None
-    return file if file.is_relative_to(top) and file.is_file() else None

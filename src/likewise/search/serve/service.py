@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import threading
 from collections.abc import Callable, Sequence
@@ -14,14 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from likewise.data import cores
 from likewise.search.calibration import Calibration
 from likewise.search.matches import Floats, Ids, Item, Matches
+from likewise.search.places import place_below
 from likewise.search.rerank import KReciprocal, QueryExpansion
 from likewise.search.serve.decoders import Decoders
-from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, kind_by_content, place_below, read_upload
+from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, kind_by_content, read_upload
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
 from likewise.search.serve.why import Heat, explain
@@ -136,11 +139,13 @@ class Service:
         self._searches: Batches[Query, Reply] = Batches(
             self._search_together, "search", most=TOGETHER, waiting=limits.waiting
         )
-        self._embeds: Batches[Image.Image, Floats] = Batches(
+        self._embeds: Batches[NDArray[np.uint8], Floats] = Batches(
             self._embed_together, "embed", most=IMAGES, waiting=2 * limits.uploads
         )
         self._slow: Batches[Callable[[], Any], Any] = Batches(_one_by_one, "slow", most=1, waiting=limits.uploads)
-        self._decoders = Decoders(min(4, cores()), seconds=limits.decode_seconds, memory=limits.decode_memory)
+        at_once = min(4, cores())
+        self._decoders = Decoders(at_once, seconds=limits.decode_seconds, memory=limits.decode_memory)
+        self._full_size = threading.BoundedSemaphore(at_once)  # an image in full size may take 150 MB
         self._pool = ThreadPoolExecutor(cores(), thread_name_prefix="likewise-read")
         self._map: tuple[str, Map] | None = None
         self._mapping = threading.Lock()
@@ -171,28 +176,26 @@ class Service:
 
     async def embed(self, files: Sequence[tuple[str, bytes]]) -> Floats:
         """Vectors of uploaded images, each a name for messages and the bytes of its file."""
-        images = [await self.image(data, name) for name, data in files]
+        images = [await self.run_in_thread(functools.partial(self._shrink, name, data)) for name, data in files]
         found = await asyncio.gather(*(self._embeds.do(image) for image in images))
         return encode(np.stack(found), "float32")[0]
 
-    async def image(self, data: bytes, name: str) -> Image.Image:
-        """An uploaded image, decoded beside the event loop."""
-
-        def work() -> Image.Image:
-            if self.index.model is None:
-                raise Refused(
-                    409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
-                )
-            return read_upload(data, self.limits, name, self._decoders)
-
-        return await self.run_in_thread(work)
+    def _shrink(self, name: str, data: bytes) -> NDArray[np.uint8]:
+        """What the model needs of an uploaded image: what waits for the model is small."""
+        if self.index.model is None:
+            raise Refused(
+                409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
+            )
+        encoder = self.index.encoder()
+        with self._full_size:
+            return encoder.shrink(read_upload(data, self.limits, name, self._decoders))
 
     async def run_in_thread(self, call: Callable[[], Result]) -> Result:
         """Something that takes a moment, in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
-    def _embed_together(self, images: Sequence[Image.Image]) -> list[Floats | Exception]:
-        return list(self.index.encoder().embed(list(images)))
+    def _embed_together(self, images: Sequence[NDArray[np.uint8]]) -> list[Floats | Exception]:
+        return list(self.index.encoder().embed_shrunk(images))
 
     def _search_together(self, queries: Sequence[Query]) -> list[Reply | Exception]:
         self._look_again()
@@ -302,8 +305,9 @@ class Service:
 
     def convert(self, place: Path) -> bytes:
         """An image as WebP, for browsers that would not show it as it is."""
-        image = self._picture(place)
-        image.thumbnail((SHOWN, SHOWN))
+        with self._full_size:
+            image = self._picture(place)
+            image.thumbnail((SHOWN, SHOWN))
         out = io.BytesIO()
         image.save(out, "WEBP", quality=85)
         return out.getvalue()
@@ -327,13 +331,16 @@ class Service:
                 self._map = version, map_of(self.index, self.layout)
             return self._map[1]
 
-    async def why(self, query: Image.Image | int, item: int) -> tuple[Heat, Heat]:
-        """What two images have in common, place by place."""
+    async def why(self, query: tuple[str, bytes] | int, item: int) -> tuple[Heat, Heat]:
+        """What two images have in common, place by place; the query is a name and the bytes of a file, or an item."""
 
         def work() -> tuple[Heat, Heat]:
             if self.index.model is None:
                 raise Refused(409, f"{self.index.name} has no model that could look at images")
-            first = self._picture(self.file(query)[0]) if isinstance(query, int) else query
+            if isinstance(query, int):
+                first = self._picture(self.file(query)[0])
+            else:
+                first = read_upload(query[1], self.limits, query[0], self._decoders)
             try:
                 return explain(self.index.encoder(), first, self._picture(self.file(item)[0]))
             except (ValueError, TypeError) as unfit:
