@@ -16,8 +16,6 @@ each.  metric-learn is stopped after `--limit` CPU seconds; its objective is the
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import time
 import warnings
@@ -31,7 +29,7 @@ from sklearn.datasets import load_digits, load_wine, make_classification
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.harness import RESULTS, high_water, machine, make_parser, versions
+from benchmarks.harness import RESULTS, high_water, machine, make_parser, read, versions, write
 from likewise import linear
 from likewise.linear.lsml import lsml_objective
 from likewise.linear.stream import MLKRObjective, NCAObjective
@@ -51,17 +49,14 @@ class Journal:
         self.file = file
         packages = versions("torch", "numpy", "scipy", "scikit-learn", "metric-learn")
         self.content = {**machine(device), "versions": packages, "rows": {}}
-        if file.exists():
-            self.content["rows"] = json.loads(file.read_text())["rows"]
+        self.content["rows"] = (read(file) or self.content)["rows"]
 
     def measure(self, name: str, row: Callable[[], dict[str, Any]]) -> None:
         if name in self.content["rows"]:
             return
         self.content["rows"][name] = row()
         print(name, self.content["rows"][name], flush=True)
-        part = self.file.with_suffix(".part")
-        part.write_text(json.dumps(self.content, indent=1) + "\n")
-        os.replace(part, self.file)
+        write(self.content, self.file)
 
 
 if metric_learn is not None:
