@@ -295,10 +295,10 @@ def run_rounds(
         chance = random.Random(f"{seed} {len(rounds)}")
         wanted = min(per_round, case.weight, kills - total)
         outcome = run_round(case, place, f"disturbed-{len(rounds)}", wanted, chance, expected[case.name])
-        if not outcome.kills:
-            expected[case.name] *= 0.7  # it ended before: the machine is less busy than it was
-        else:
+        if outcome.kills or outcome.lost or outcome.refused:
             rounds.append(asdict(outcome))
+        else:
+            expected[case.name] *= 0.7  # it ended before: the machine is less busy than it was
         print(f"{total + outcome.kills} kills, {expected[case.name]:.1f} s undisturbed: {outcome}", flush=True)
         yield
 
