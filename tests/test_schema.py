@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from likewise.app.objects import KINDS, imported
+from likewise.app.objects import KINDS, import_class
 from likewise.protocols.trial import Trial
 from likewise.schema import CHANGES, PACKAGES, SCHEMA, schema_of, upgrade, upgrade_description, upgrade_setting
 
@@ -94,7 +94,7 @@ def test_margins_of_a_similarity_stay():
 def test_a_class_is_named_by_its_package(old: str, new: str):
     assert upgrade({"loss": {"class_path": old}})["loss"]["class_path"] == new
     if new.startswith("likewise."):
-        assert imported(new).__name__ == new.rpartition(".")[2]
+        assert import_class(new).__name__ == new.rpartition(".")[2]
 
 
 def test_the_present_schema_stays_as_it_is():
@@ -148,7 +148,7 @@ def test_the_table_names_what_there_is():
         if change.of is None:
             continue
         kind = KINDS["miner" if change.key.startswith("loss.miner.") else "loss"]
-        taken = inspect.signature(imported(f"{kind.room}.{change.of}")).parameters
+        taken = inspect.signature(import_class(f"{kind.room}.{change.of}")).parameters
         assert (change.name or change.key.rpartition(".")[2]) in taken
 
 

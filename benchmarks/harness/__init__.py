@@ -4,7 +4,7 @@ from benchmarks.harness.children import limit_memory, run_in_child
 from benchmarks.harness.environment import GIB, MIB, Busy, cores, high_water, machine, out_of_memory, versions
 from benchmarks.harness.options import make_parser
 from benchmarks.harness.page import COLORS, DOCS, GRAY, fill, finish, number, start, table, times
-from benchmarks.harness.results import RESULTS, Journal, commit, fingerprint, read, result_path, write
+from benchmarks.harness.results import RESULTS, Journal, commit, fingerprint, read, result_path, resume, write
 from benchmarks.harness.timing import Step, relative, summary, take_turns
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "read",
     "relative",
     "result_path",
+    "resume",
     "run_in_child",
     "start",
     "summary",

@@ -127,7 +127,7 @@ def update(folder: Path, items: int, dim: int) -> dict[str, Any]:
     row["kept_versions_mb"] = disk(folder)
     row["add_one_s"] = seconds(lambda: add(1, 2, 5 * items))
     row["remove_1_percent_s"] = seconds(lambda: index.remove(index.ids[:percent]))
-    row["calibrate_s"] = seconds(lambda: index.calibrated({"points": []}))
+    row["calibrate_s"] = seconds(lambda: index.set_calibration({"points": []}))
     row["restore_s"] = seconds(lambda: restore_version(folder, list_versions(folder)[0].number))
     row["check_s"] = seconds(lambda: check_version(list_versions(folder)[-1]), 1)
     index.refresh()

@@ -25,6 +25,7 @@ __all__ = [
     "losses",
     "metrics",
     "miners",
+    "progress",
     "protocols",
     "report",
     "search",

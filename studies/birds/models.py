@@ -186,14 +186,14 @@ SIDES = {"positive": "intra", "negative": "inter"}
 
 def loss_of(config: Mapping[str, Any], classes: int) -> tuple[nn.Module | None, list[str]]:
     """The loss of a trial and what is to be known of it; a wrapper that regularizes is taken off."""
-    from likewise.app.objects import KINDS, imported, make
+    from likewise.app.objects import KINDS, import_class, make
     from likewise.losses import ProxyLoss
 
     spec, notes = config["loss"], []
     while isinstance((spec.get("init_args") or {}).get("loss"), Mapping):
         notes.append(f"without what {spec['class_path'].rpartition('.')[2]} adds to it")
         spec = spec["init_args"]["loss"]
-    if issubclass(imported(spec["class_path"]), ProxyLoss):
+    if issubclass(import_class(spec["class_path"]), ProxyLoss):
         return None, ["it compares images with learned proxies of the training classes, and weighs no pair of images"]
     loss: nn.Module = make(KINDS["loss"], spec, {"num_classes": classes, "embedding_dim": config["model"]["dim"]})
     if any(True for _ in loss.parameters()):

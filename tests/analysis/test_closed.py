@@ -67,7 +67,7 @@ from likewise.losses import (
     TripletLoss,
 )
 from likewise.miners import BatchHardMiner, DistanceWeightedMiner, EasyPositiveMiner, PairMarginMiner, SemiHardMiner
-from likewise.testing import LABELS, make_batch
+from likewise.testing.batches import DEGENERATE, make_batch
 
 CATALOG = catalog()
 SOFT_RANKS = {"HAP", "NDCG", "PNP", "ROADMAP", "Recall@k", "Smooth-AP", "SupAP"}
@@ -117,7 +117,7 @@ def test_closed_forms_are_what_autograd_finds(name):
     """Random batches, loose and tight; every reduction."""
     for reduction in REDUCTIONS:
         loss = CLOSED[name].make(5, 6, reduction=reduction).double()
-        for batch in random_batches(4, classes=5, dim=6, seed=len(name)):
+        for batch in random_batches(2, classes=5, dim=6, seed=len(name)):
             assert_same(loss, *batch)
 
 
@@ -129,9 +129,9 @@ def test_reductions_without_a_closed_form(reduction):
 
 
 @pytest.mark.parametrize("name", CLOSED)
-@pytest.mark.parametrize("batch", LABELS)
-def test_closed_forms_on_poor_batches(name, batch):
-    assert_same(CLOSED[name].make(10, 5).double(), *make_batch(batch))
+def test_closed_forms_on_poor_batches(name):
+    for batch in ("ragged", *DEGENERATE):
+        assert_same(CLOSED[name].make(10, 5).double(), *make_batch(batch))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ PARTS = {
 def test_the_chain_rule(name, reduction):
     """Against autograd through the dense engine, for everything that can be written down."""
     part = PARTS[name]
-    for seed in range(3):
+    for seed in range(2 if reduction == "mean" else 1):
         generator = torch.Generator().manual_seed(seed)
         S = (torch.rand(9, 9, generator=generator, dtype=torch.float64) * 2.0 - 1.0).requires_grad_()
         pair_batch = PairBatch(Labels(torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 3])), matrix=S)

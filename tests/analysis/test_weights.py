@@ -10,6 +10,7 @@ from torch import nn
 
 from likewise.analysis.batches import random_batches, sizes_for
 from likewise.analysis.catalog import catalog
+from likewise.analysis.closed import no_closed_form
 from likewise.analysis.signs import negative_weights
 from likewise.analysis.weights import merge_matrices, pair_weights, weigh
 from likewise.formula import Labels, Masks, Triplets, as_similarity
@@ -132,17 +133,9 @@ def by_differences(value, S, step=1e-6):
     return result
 
 
-STOPPED = ("Circle", "Hardness-weighted NT-Xent")
-FROM_SIMILARITY = [
-    name
-    for name, entry in CATALOG.items()
-    if not entry.has_proxies and entry.make(4, 5).only_from_embeddings() is None and name not in STOPPED
-]
-
-
-@pytest.mark.parametrize("name", FROM_SIMILARITY)
-def test_slopes_are_finite_differences(name):
-    """Every entry of the matrix moved by itself, without losses whose training slope is not that of their value."""
+@pytest.mark.parametrize("name", ["Contrastive", "Triplet", "Intra-pair variance", "FastAP", "Smooth-AP"])
+def test_derivatives_are_finite_differences(name):
+    """Every entry of the matrix moved by itself, one loss of each kind; the contract has every gradient by differences."""
     loss = CATALOG[name].make(4, 5).double()
     x, y = make_batch("two classes", seed=4)
     (matrix,) = weigh(loss, x, y).matrices
@@ -150,7 +143,7 @@ def test_slopes_are_finite_differences(name):
     torch.testing.assert_close(matrix.derivatives, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_slopes_with_references_are_finite_differences():
+def test_derivatives_with_references_are_finite_differences():
     (x, y), (r, z) = make_batch("two classes"), make_batch("two classes", seed=1)
     loss = NTXentLoss()
     (matrix,) = weigh(loss, x, y, r, z).matrices
@@ -167,7 +160,7 @@ def test_slopes_with_references_are_finite_differences():
 def test_weights_are_the_whole_gradient(name):
     """Nothing is left unexplained, and forces put together by hand from the weights are the gradient.
 
-    On unit vectors u of samples x: ∂L/∂u is the sum over pairs of slope times the other's u (of both ends), and ∂L/∂x is
+    On unit vectors u of samples x: ∂L/∂u is the sum over pairs of the derivative times the other's u (of both ends), and ∂L/∂x is
     what of it is orthogonal to x, over the length of x.
     """
     loss = CATALOG[name].make(10, 5).double()
@@ -428,12 +421,13 @@ def test_precision_modes_and_reductions():
     torch.testing.assert_close(pair_weights(NTXentLoss(backend="chunked"), x, y), exact)
 
 
-@pytest.mark.parametrize("name", CATALOG)
-@pytest.mark.parametrize("batch", LABELS)
-def test_every_batch_can_be_weighed(name, batch):
-    """Also one that lacks positives, negatives or both."""
-    weights = pair_weights(CATALOG[name].make(10, 5).double(), *make_batch(batch))
-    assert torch.isfinite(weights).all()
+@pytest.mark.parametrize(
+    "name", [name for name, each in CATALOG.items() if no_closed_form(each.make(10, 5)) is not None]
+)
+def test_every_batch_can_be_weighed(name):
+    """Also one that lacks positives, negatives or both; test_closed.py weighs those of the other losses."""
+    for batch in LABELS:
+        assert torch.isfinite(pair_weights(CATALOG[name].make(10, 5).double(), *make_batch(batch))).all(), batch
 
 
 # ------------------------------------------------------------------------------------------------ signs
@@ -450,7 +444,7 @@ A search of 3,000 batches for each loss, in 2, 3 and 8 dimensions, found none of
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_which_losses_have_negative_weights(name):
-    found = negative_weights(CATALOG[name].make(5, 3), batches=40, seed=1)
+    found = negative_weights(CATALOG[name].make(5, 3), batches=40 if name in NEGATIVE else 8, seed=1)
     assert (found is not None) == (name in NEGATIVE), str(found)
 
 

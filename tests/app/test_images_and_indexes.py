@@ -168,9 +168,9 @@ def test_chunks_are_embedded_by_other_processes(photos: Path, tmp_path: Path, mo
 
     monkeypatch.setattr("likewise.app.indexing.embed_in_chunks", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        app.index_folder(model, photos, tmp_path / "two.index", workers=2)
+        app.index_folder(model, photos, tmp_path / "two.index", options=app.EmbeddingOptions(workers=2))
     with pytest.warns(match="going on after 1 chunk of 4 images"):
-        two = app.index_folder(model, photos, tmp_path / "two.index", workers=2).index
+        two = app.index_folder(model, photos, tmp_path / "two.index", options=app.EmbeddingOptions(workers=2)).index
     assert two.column("path") == one.column("path")
     assert np.allclose(two.vectors(), one.vectors(), atol=1e-5)
     assert [two.thumbnail(each) for each in two.ids] == [one.thumbnail(each) for each in one.ids]
@@ -205,10 +205,13 @@ def test_mistakes_are_sentences(photos: Path, tmp_path: Path):
         (lambda: app.embed_folder("nowhere", photos, tmp_path / "e.npz"), "there is no model nowhere"),
         (lambda: app.embed_folder(model, photos, tmp_path / "file" / "e.npz"), "e.npz cannot be written"),
         (
-            lambda: app.embed_folder(model, photos, tmp_path / "e.npz", workers=0),
+            lambda: app.embed_folder(model, photos, tmp_path / "e.npz", options=app.EmbeddingOptions(workers=0)),
             "--workers must be a whole number ≥ 1",
         ),
-        (lambda: app.embed_folder(model, photos, tmp_path / "e.npz", batch=0), "--batch must be a whole number ≥ 1"),
+        (
+            lambda: app.embed_folder(model, photos, tmp_path / "e.npz", options=app.EmbeddingOptions(batch=0)),
+            "--batch must be a whole number ≥ 1",
+        ),
         (lambda: app.index_folder(model, photos, tmp_path / "file"), "file is there already and is no index"),
         (lambda: app.index_folder(model, photos, tmp_path / "file" / "a.index"), "a.index cannot be written"),
         (lambda: app.index_folder(model, tmp_path / "empty", tmp_path / "a.index"), "empty must have images"),

@@ -45,7 +45,7 @@ def test_a_study_is_run_packed_and_compared(capsys: pytest.CaptureFixture[str]):
     loaded = {name for name in sys.modules if name.startswith("likewise.cli")}
     study = {"name": "small", "base": TINY, "methods": METHODS}
     states: list[int] = []
-    planned = app.run_study(study, workers=0)
+    planned = app.run_study(study, execution=app.Execution(workers=0))
     assert (planned.folder, planned.counts["missing"], planned.is_finished) == (Path("studies/small"), 2, False)
     assert app.pack_study(planned.folder, "pack") == 2
     with pytest.raises(app.UserError, match="pack must be a folder that does not exist"):
@@ -72,7 +72,8 @@ def test_a_study_is_run_packed_and_compared(capsys: pytest.CaptureFixture[str]):
 
 def test_a_search_is_tuned_and_its_best_repeated():
     config = app.configure({**flat(), "loss": "CircleLoss"})
-    options: dict[str, Any] = {"how": "random", "search": ["optimizer.lr=1e-3:1e-2:log"], "at_once": 2, "workers": 1}
+    options: dict[str, Any] = {"how": "random", "search": ["optimizer.lr=1e-3:1e-2:log"], "at_once": 2}
+    options["execution"] = app.Execution(workers=1)
     report = app.tune(config, "tuned", rounds=2, **options)
     assert report.best is not None
     assert [one.status for one in report.tried] == ["done", "done"]
@@ -96,24 +97,24 @@ def test_a_search_is_tuned_and_its_best_repeated():
 )
 def test_another_search_in_the_same_folder_is_refused(search: list[str] | None, words: str):
     config = app.configure({**flat(), "loss": "CircleLoss"})
-    app.tune(config, "tuned", how="random", search=["optimizer.lr=1e-3:1e-2:log"], workers=0)
+    app.tune(config, "tuned", how="random", search=["optimizer.lr=1e-3:1e-2:log"], execution=app.Execution(workers=0))
     with pytest.raises(app.UserError, match="tuned must hold the same study, but its") as error:
-        app.tune(config, "tuned", how="random", search=search, workers=0)
+        app.tune(config, "tuned", how="random", search=search, execution=app.Execution(workers=0))
     assert words in str(error.value)
 
 
 def test_a_folder_of_an_earlier_version_is_known_by_its_trials():
     """Its study.yaml does not name the space: the labels of its trials do."""
     config = app.configure({**flat(), "loss": "CircleLoss"})
-    app.tune(config, "tuned", how="random", search=["loss.gamma"], rounds=4, workers=0)
+    app.tune(config, "tuned", how="random", search=["loss.gamma"], rounds=4, execution=app.Execution(workers=0))
     file = Path("tuned/study.yaml")
     tree = yaml.safe_load(file.read_text())
     del tree["search"]
     file.write_text(yaml.safe_dump(tree))
     with pytest.raises(app.UserError, match=r"its trials are of loss\.gamma, and --search is loss\.margin"):
-        app.tune(config, "tuned", how="random", search=["loss.margin"], workers=0)
+        app.tune(config, "tuned", how="random", search=["loss.margin"], execution=app.Execution(workers=0))
     file.write_text(yaml.safe_dump(tree))
-    app.tune(config, "tuned", how="random", search=["loss.gamma"], rounds=4, workers=0)
+    app.tune(config, "tuned", how="random", search=["loss.gamma"], rounds=4, execution=app.Execution(workers=0))
     assert yaml.safe_load(file.read_text())["search"]["space"] == {"loss.gamma": None}
 
 
@@ -184,10 +185,10 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(tmp_path: Path):
             app.train(config, out)
         for run in (app.repeat, partial(app.tune, how="random")):
             with pytest.raises(app.UserError, match="--out must be a folder that can be made, but file"):
-                run(config, out, workers=0)
+                run(config, out, execution=app.Execution(workers=0))
     for minutes in (float("nan"), 0.0, -1.0):
         with pytest.raises(app.UserError, match="--minutes must be a number > 0"):
-            app.repeat(config, "out", minutes=minutes)
+            app.repeat(config, "out", execution=app.Execution(minutes=minutes))
         with pytest.raises(app.UserError, match="--minutes must be a number > 0"):
             app.execute_pack("out", minutes=minutes)
     with pytest.raises(app.UserError, match="nowhere must be the folder of a study or of a run"):
@@ -199,7 +200,7 @@ def test_what_cannot_be_done_is_refused_in_one_sentence(tmp_path: Path):
 def test_a_pack_is_executed_once_at_a_time(capsys: pytest.CaptureFixture[str]):
     from likewise.app.execute import main
 
-    app.run_study({"base": TINY, "methods": {"circle": METHODS["circle"]}}, "study", workers=0)
+    app.run_study({"base": TINY, "methods": {"circle": METHODS["circle"]}}, "study", execution=app.Execution(workers=0))
     app.pack_study("study", "pack")
     with open_study(Path("pack")).driving():
         with pytest.raises(app.UserError, match="must be run by one process, but another one runs it"):
@@ -213,7 +214,7 @@ def test_a_dict_is_of_the_present_schema():
     """A file without a schema is of schema 1, in which margins on a distance are negative; a dict is not."""
     loss = {"class_path": "ContrastiveLoss", "init_args": {"similarity": "euclidean", "negative_margin": 1.0}}
     study = {"base": TINY, "methods": {"contrastive": {"loss": loss}}}
-    app.run_study(study, "study", workers=0)
+    app.run_study(study, "study", execution=app.Execution(workers=0))
     [trial] = open_study(Path("study")).missing()
     assert trial.config["loss"]["init_args"]["negative_margin"] == 1.0
 

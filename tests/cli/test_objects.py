@@ -13,7 +13,7 @@ from likewise.app import build
 from likewise.app.configuration import parse_request
 from likewise.app.errors import UserError
 from likewise.app.layers import allowed_by, read_request
-from likewise.app.objects import KINDS, imported, make, resolve
+from likewise.app.objects import KINDS, import_class, make, resolve
 from likewise.cli.catalog import FILE, entries
 from likewise.trunks import TRUNKS
 
@@ -86,7 +86,7 @@ def test_left_out_names_exist():
     """A name that was mistyped or has gone would leave nothing out."""
     for kind in KINDS.values():
         for name in kind.left_out:
-            assert imported(f"{kind.room}.{name}")
+            assert import_class(f"{kind.room}.{name}")
             with pytest.raises(UserError, match="for use in Python"):
                 resolve(kind, name)
             with pytest.raises(UserError, match="for use in Python"):

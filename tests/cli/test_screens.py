@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from likewise.app.objects import KINDS, imported
+from likewise.app.objects import KINDS, import_class
 from likewise.cli import COMMANDS, doctor, main
 from likewise.cli.formulas import describe, readable
 from likewise.formula.hyperparameters import hyperparameters
@@ -78,7 +78,7 @@ def test_a_loss_is_described_from_its_own_declaration(name: str, capsys: pytest.
     assert "\\" not in text  # no command of LaTeX is left
     assert "$" not in text
     assert "`" not in text
-    loss = imported(f"likewise.losses.{name}")
+    loss = import_class(f"likewise.losses.{name}")
     for option, declared in (hyperparameters(loss) if hasattr(loss, "__dataclass_fields__") else {}).items():
         line = next(line for line in text.splitlines() if line.startswith(f"  --loss.{option} "))
         default = inspect.signature(loss).parameters[option].default
@@ -174,7 +174,7 @@ def test_formulas_without_latex(latex: str, plain: str):
 
 
 def test_a_description_has_formula_and_source():
-    told = describe(imported("likewise.losses.CircleLoss"))
+    told = describe(import_class("likewise.losses.CircleLoss"))
     assert any(text.startswith("\tsoftplus(") for text in told.paragraphs)
     assert any("Sun et al. 2020" in text for text in told.paragraphs)
     assert set(told.arguments) == {"margin", "gamma"}

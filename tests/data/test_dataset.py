@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from likewise.data import Broken, BrokenImage, ImageDataset, ImageFiles, ImageFolder, find_broken
-from likewise.data.progress import progress
+from likewise.progress import progress, quiet
 from tests.data.layouts import draw
 
 
@@ -162,8 +162,8 @@ def test_progress_is_silent_off_a_terminal(
 def test_progress_is_a_line_a_minute_off_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    seconds = iter([0.0, 30.0, 61.0, 90.0, 122.0])
-    monkeypatch.setattr(sys.modules["likewise.data.progress"].time, "monotonic", lambda: next(seconds))
+    seconds = iter([0.0, 30.0, 61.0, 61.0, 90.0, 122.0, 122.0])
+    monkeypatch.setattr(sys.modules["likewise.progress"].time, "monotonic", lambda: next(seconds))
     with progress("embedding", 4000, "img", done=1000) as advance:
         for _ in range(4):
             advance(500)
@@ -181,6 +181,11 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
         advance(2)
     assert "checking" in terminal.getvalue()
     assert "3/4" in terminal.getvalue()
+    terminal.truncate(0)
+    with quiet(), progress("checking", 4, "img", delay=0.0) as advance:
+        advance(2)
+        advance.print_line("epoch 1 of 1")
+    assert not terminal.getvalue().strip("\0")
 
 
 def as_array(image: Image.Image) -> Tensor:

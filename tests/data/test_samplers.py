@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, TensorDataset
 
 from likewise.data import hard_samplers
-from likewise.data.chance import Chance, Deck
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.hierarchical_sampler import HierarchicalSampler
+from likewise.data.random_source import Deck, RandomSource
 from likewise.data.samplers import (
-    HierarchicalSampler,
     PairSampler,
     PerClassSampler,
     RandomBatchSampler,
@@ -47,11 +47,18 @@ def hierarchical(**options: int) -> HierarchicalSampler:
     return HierarchicalSampler(LABELS, LABELS // 6, groups=2, classes=8, per_class=2, **options)
 
 
+def three_levels(**options: int) -> HierarchicalSampler:
+    """24 classes, 8 genera of 3 and 4 families of 6."""
+    levels = torch.stack([LABELS // 3, LABELS // 6], dim=1)
+    return HierarchicalSampler(LABELS, levels, groups=(4, 2), classes=8, per_class=2, **options)
+
+
 MAKERS: dict[str, Callable[..., ResumableSampler]] = {
     "random": lambda **options: RandomBatchSampler(LABELS, batch_size=16, **options),
     "per class": lambda **options: PerClassSampler(LABELS, classes=8, per_class=2, **options),
     "pairs": lambda **options: PairSampler(LABELS, classes=8, **options),
     "hierarchical": hierarchical,
+    "three levels": three_levels,
     "several labels": lambda **options: MultiLabelSampler(TAGS, classes=8, per_class=2, **options),
     "hard batches": hard_batches,
     "hard pairs": hard_pairs,
@@ -247,6 +254,19 @@ def test_few_categories_several_classes_some_images():
     assert counts == {0: 10, 1: 10, 2: 10, 3: 10}
 
 
+def test_a_batch_of_three_levels():
+    """Two families, two genera of each, two classes of each genus, two images of each class; a process has whole classes."""
+    whole = list(three_levels(steps=6))
+    for batch in whole:
+        labels = LABELS[batch].view(2, 2, 2, 2)
+        assert [len(each.unique()) for each in (labels, labels // 3, labels // 6)] == [8, 4, 2]
+        assert bool((labels // 6 == labels[:, :1, :1, :1] // 6).all())
+        assert bool((labels // 3 == labels[:, :, :1, :1] // 3).all())
+        assert bool((labels == labels[..., :1]).all())
+    shares = [list(three_levels(steps=6, rank=rank, world_size=4)) for rank in range(4)]
+    assert [[index for part in parts for index in part] for parts in zip(*shares, strict=True)] == whole
+
+
 def test_a_small_category_is_never_drawn():
     labels, categories = [0, 1, 2, 3, 4], [8, 8, 9, 9, 7]
     with pytest.warns(UserWarning, match="1 of 3 categories are never drawn: only 2 are with 2 classes or more"):
@@ -334,7 +354,7 @@ def test_hard_samplers_follow_the_embeddings():
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 12), st.lists(st.integers(1, 12), min_size=1, max_size=20), st.integers(0, 99))
 def test_a_deck_repeats_no_card_too_early(size: int, counts: list[int], seed: int):
-    deck = Deck(np.arange(size), Chance(seed))
+    deck = Deck(np.arange(size), RandomSource(seed))
     dealt: list[int] = []
     for count in counts:
         hand = deck.deal(min(count, size))
@@ -409,6 +429,10 @@ def refused(**change: object) -> None:
         (lambda: HierarchicalSampler([0, 0], [1]), "categories must have one entry for each of the 2 labels"),
         (lambda: HierarchicalSampler(LABELS, LABELS // 6, groups=5, classes=10), "groups must be at most 4, the cat"),
         (lambda: HierarchicalSampler(LABELS, LABELS // 6, groups=3, classes=8), "classes must be a multiple of groups"),
+        (
+            lambda: HierarchicalSampler(LABELS, LABELS // 6, groups=(2, 1)),
+            "for each of the 1 levels of categories, but it has 2",
+        ),
         (
             lambda: HardBatchSampler(LABELS, classes=8, anchors=3),
             "classes must be a multiple of anchors, 3, but it is 8",

@@ -114,7 +114,7 @@ class AboveMean(miners.PairMiner):
 # ------------------------------------------------------------------------------------------------ meaning
 
 
-@pytest.mark.parametrize("height", [1, 7, 16, 40, 41, 1000])
+@pytest.mark.parametrize("height", [1, 16, 41])
 @pytest.mark.parametrize(
     "miner", [None, miners.MultiSimilarityMiner(0.1), AboveMean()], ids=["all", "mined", "above mean"]
 )

@@ -16,7 +16,7 @@ import torch
 from likewise import engines, losses, miners
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines import BACKENDS, ChunkedEngine, DenseEngine, map_rows
-from likewise.engines.dispatch import Plan, choose_in_graph
+from likewise.engines.dispatch import EngineKind, choose_in_graph
 from likewise.formula import (
     NEGATIVES,
     SNR,
@@ -32,6 +32,7 @@ from likewise.formula import (
 )
 
 DISPATCH = sys.modules["likewise.engines.dispatch"]
+CHOOSE = DISPATCH.choose
 
 
 class Own(Cosine):
@@ -101,21 +102,23 @@ TABLE = [
 @pytest.mark.parametrize(("batch", "formulas", "expected"), TABLE)
 def test_auto(batch: Fake, formulas: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
-    assert engines.choose(batch, formulas=formulas) is Plan(expected)
+    plan = engines.choose(batch)
+    assert (plan.formulas if formulas else plan.rows) is EngineKind(expected)
 
 
 @pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "auto"])
 def test_what_is_asked_for_is_done(backend: str) -> None:
     for batch, _, _ in TABLE:
-        assert engines.choose(batch, backend) is Plan(backend)
+        kind = EngineKind(backend)
+        assert engines.choose(batch, backend) == (backend, kind, kind)
 
 
 def test_a_distributed_batch_decides_by_its_largest_share() -> None:
     """Where anchors are distributed over processes, all ranks decide alike."""
     batch = PairBatch(Labels(torch.zeros(3, dtype=torch.long)), Cosine(), anchors=torch.ones(3, 2))
-    assert engines.choose(batch) is Plan.DENSE
+    assert engines.choose(batch).formulas is EngineKind.DENSE
     distributed = batch.replace(group=SimpleNamespace(largest=lambda own: CPU))
-    assert engines.choose(distributed) is Plan.CHUNKED
+    assert engines.choose(distributed).formulas is EngineKind.CHUNKED
 
 
 def test_half_precision_is_decided_as_float32(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,14 +148,14 @@ def test_triton_on_a_device_without_it_is_one_sentence() -> None:
     with pytest.raises(
         ValueError, match=r"must be 'dense' or 'chunked' on this device, cpu, but it is 'triton'"
     ) as caught:
-        DISPATCH.make_engine(batch, "triton")
+        DISPATCH.make_engine(batch, engines.choose(batch, "triton"))
     assert "\n" not in str(caught.value)
 
 
 def test_engines_by_name() -> None:
     batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
-    assert type(DISPATCH.make_engine(batch)) is DenseEngine
-    assert type(DISPATCH.make_engine(batch, "chunked")) is ChunkedEngine
+    assert type(DISPATCH.make_engine(batch, engines.choose(batch))) is DenseEngine
+    assert type(DISPATCH.make_engine(batch, engines.choose(batch, "chunked"))) is ChunkedEngine
     terms = [per_pair(NEGATIVES, s)]
     for name in ("auto", "dense", "chunked"):
         assert engines.run(terms, batch, "sum", name)[0].total.tolist() == [0.0, 0.0]
@@ -161,7 +164,7 @@ def test_engines_by_name() -> None:
 def test_a_compiler_gets_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     for batch, _, _ in TABLE:
-        assert engines.choose(batch) is Plan.DENSE
+        assert engines.choose(batch).formulas is EngineKind.DENSE
 
 
 def test_nobody_imports_triton_before_it_is_needed() -> None:
@@ -182,9 +185,9 @@ def test_a_missing_triton_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DISPATCH.importlib.util, "find_spec", lambda name: None)
     try:
         with pytest.warns(UserWarning, match="Triton is not installed, so large batches on the GPU run in chunks"):
-            assert engines.choose(Fake(pairs(KERNELS), "cuda")) is Plan.DENSE
+            assert engines.choose(Fake(pairs(KERNELS), "cuda")).formulas is EngineKind.DENSE
         assert (
-            engines.choose(Fake(pairs(GPU), "cuda")) is Plan.CHUNKED
+            engines.choose(Fake(pairs(GPU), "cuda")).formulas is EngineKind.CHUNKED
         )  # and no second warning, which would be an error
     finally:
         DISPATCH._has_triton.cache_clear()
@@ -222,12 +225,14 @@ def scoped(node: ast.AST, scope: str) -> Iterator[tuple[str, ast.AST]]:
 
 @pytest.mark.parametrize("package", ["losses", "miners", "formula"])
 def test_a_declaration_does_not_know_who_executes_it(package: str) -> None:
-    """No engine is named in losses, miners and formulas, and no loss or miner asks for the device."""
+    """No engine is named in losses, miners and formulas, and none of them asks for the device."""
     found = {
         f"{path.relative_to(PACKAGE)}:{each}" for path in (PACKAGE / package).rglob("*.py") for each in decisions(path)
     }
-    if package == "formula":  # its checks and folds may be written for a device; what they mean is not
-        found = {each for each in found if "device" not in each and "cuda" not in each}
+    if (
+        package == "formula"
+    ):  # how values are checked, and masks are summed, is spelled for a device; what they mean is not
+        found = {each for each in found if not each.startswith(("formula/checks.py", "formula/masking.py"))}
     assert not found
 
 
@@ -272,3 +277,13 @@ def test_graphs_run_kernels_where_they_need_not_ask(
     monkeypatch.setattr(DISPATCH, "_has_triton", lambda: True)
     similarity = as_similarity(loss.similarity)
     assert choose_in_graph(loss.declarations(), similarity, loss.miner, dtype, pairs).value == plan
+
+
+def test_one_plan_serves_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mining, terms and functions of rows run by the plan that was chosen first."""
+    seen = []
+    monkeypatch.setattr(sys.modules["likewise.engines.evaluation"], "choose", lambda *a: seen.append(a) or CHOOSE(*a))
+    embeddings, labels = torch.randn(6, 4), torch.arange(6) // 2
+    losses.QuadrupletLoss()(embeddings, labels)
+    losses.TripletLoss(soft=True, miner=miners.SemiHardMiner())(embeddings, labels)
+    assert len(seen) == 2

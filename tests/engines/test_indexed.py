@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from likewise import losses, miners
-from likewise.engines import ChunkedEngine, DenseEngine
-from likewise.engines.dispatch import CHUNK_FROM, make_engine
+from likewise.engines import ChunkedEngine, DenseEngine, Engine
+from likewise.engines.dispatch import CHUNK_FROM
 from likewise.engines.indexed import IndexedMatrix, PositiveColumns
-from likewise.engines.positives import find_positive_index
+from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     NEGATIVES,
     POSITIVES,
@@ -47,6 +47,10 @@ def batch(labels: Tensor = RAGGED, **options: object) -> PairBatch:
     return PairBatch(Labels(labels, **options), Cosine(), anchors=embeddings)  # type: ignore[arg-type]
 
 
+def engine_of(batch: PairBatch, backend: str = "auto") -> Engine:
+    return DISPATCH.make_engine(batch, DISPATCH.choose(batch, backend))
+
+
 def outcome(loss: nn.Module, embeddings: Tensor, labels: Tensor) -> list[Tensor]:
     """The value, first derivatives, and the derivative of their square."""
     leaf = embeddings.clone().requires_grad_()
@@ -64,9 +68,7 @@ def in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RECOMPUTE, "BUDGET", {"cpu": 1, "cuda": 1})
 
 
-@pytest.mark.parametrize(
-    ("reduction", "way"), [("mean", "whole"), ("nonzero", "whole"), ("none", "whole"), ("mean", "chunks")]
-)
+@pytest.mark.parametrize(("reduction", "way"), [("nonzero", "whole"), ("mean", "chunks")])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
 def test_every_loss_is_what_masks_make_of_it(case, reduction: str, way: str, monkeypatch: pytest.MonkeyPatch):
     if way == "chunks":
@@ -83,22 +85,22 @@ def test_every_loss_is_what_masks_make_of_it(case, reduction: str, way: str, mon
 
 
 def test_it_is_taken_where_it_is_faster_and_nowhere_else(monkeypatch: pytest.MonkeyPatch):
-    assert type(make_engine(batch())) is IndexedMatrix
-    assert type(make_engine(batch(), "dense")) is DenseEngine  # the reference is what was asked for
+    assert type(engine_of(batch())) is IndexedMatrix
+    assert type(engine_of(batch(), "dense")) is DenseEngine  # the reference is what was asked for
     many = torch.arange(40) // 20
-    assert type(make_engine(batch(many))) is DenseEngine
+    assert type(engine_of(batch(many))) is DenseEngine
     others = batch(reference_labels=RAGGED)
-    assert type(make_engine(others.replace(references=others.anchors))) is DenseEngine
+    assert type(engine_of(others.replace(references=others.anchors))) is DenseEngine
     monkeypatch.setattr(DISPATCH, "INDEX_FROM", len(RAGGED) ** 2 + 1)
-    assert type(make_engine(batch())) is DenseEngine
+    assert type(engine_of(batch())) is DenseEngine
 
 
 def test_chunks_of_a_large_batch_need_no_masks(monkeypatch: pytest.MonkeyPatch):
     in_chunks(monkeypatch)
-    engine = make_engine(batch())
+    engine = engine_of(batch())
     assert isinstance(engine, ChunkedEngine)
     assert engine.positives is not None
-    for masked in (make_engine(batch(), "chunked"), make_engine(batch(torch.arange(40) // 20))):
+    for masked in (engine_of(batch(), "chunked"), engine_of(batch(torch.arange(40) // 20))):
         assert isinstance(masked, ChunkedEngine)
         assert masked.positives is None
     monkeypatch.setattr(DenseEngine, "__init__", None)  # nobody calls it

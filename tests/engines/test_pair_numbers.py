@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from likewise import miners
 from likewise.analysis import closed_weights, weigh
-from likewise.engines import dispatch, recompute
+from likewise.engines import dispatch, evaluation, recompute
 from likewise.formula import (
     EACH_POSITIVE,
     NEGATIVES,
@@ -161,9 +161,9 @@ WAYS: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
         or patch.setattr(dispatch, "CHUNK_FROM", {"cpu": 1, "cuda": 1})
         or "auto"
     ),
-    "each positive": lambda patch: patch.setattr(dispatch, "find_positive_index", lambda *_, **__: None) or "dense",
+    "each positive": lambda patch: patch.setattr(evaluation, "find_positive_index", lambda *_, **__: None) or "dense",
     "each positive in chunks": lambda patch: (
-        in_small_chunks(patch) or patch.setattr(dispatch, "find_positive_index", lambda *_, **__: None) or "chunked"
+        in_small_chunks(patch) or patch.setattr(evaluation, "find_positive_index", lambda *_, **__: None) or "chunked"
     ),
 }
 

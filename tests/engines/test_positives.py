@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from likewise import engines
 from likewise.engines import ChunkedEngine, DenseEngine, run
 from likewise.engines.chunked import plan_rows
-from likewise.engines.dispatch import make_engine
 from likewise.engines.indexed import IndexedMatrix
-from likewise.engines.positives import find_positive_index
+from likewise.engines.positive_index import find_positive_index
 from likewise.formula import (
     BOTH,
     EACH_POSITIVE,
@@ -168,13 +167,17 @@ def test_these_are_different_ways() -> None:
     assert find_positive_index(known, large=False) is not None
     assert find_positive_index(unknown, large=False) is None
     assert len(plan_rows(known)) == 3
-    kinds = [type(make_engine(known, backend)) for backend in ("dense", "chunked", "auto")]
+    kinds = [
+        type(DISPATCH.make_engine(known, DISPATCH.choose(known, backend))) for backend in ("dense", "chunked", "auto")
+    ]
     assert kinds == [DenseEngine, ChunkedEngine, IndexedMatrix]
 
 
 @pytest.mark.parametrize("over", [NEGATIVES, POSITIVES, BOTH], ids=lambda side: side.value)
 @pytest.mark.parametrize("inner", FOLDS)
-@pytest.mark.parametrize("outer", ["sum", "mean", "max", "logsumexp"])
+@pytest.mark.parametrize(
+    "outer", ["mean", "max"]
+)  # one that expands and one that does not; sum is in the formulas below
 def test_every_fold_of_every_fold_is_what_loops_give(outer: str, inner: str, over: Side) -> None:
     embeddings, there = embed(9), torch.arange(8)
     for formula, curve in [CONDITION] if inner == "count" else CURVES.values():
@@ -394,8 +397,8 @@ def test_finite_differences_once_and_twice(name: str, backend: str, relate: Call
         return evaluate_on(FORMULAS[name], PairBatch(relate(labels), Cosine(), anchors=embeddings), backend)
 
     leaf = embed(5, d=3).requires_grad_()
-    assert torch.autograd.gradcheck(value, (leaf,))
-    assert torch.autograd.gradgradcheck(value, (leaf,))
+    assert torch.autograd.gradcheck(value, (leaf,), fast_mode=True)
+    assert torch.autograd.gradgradcheck(value, (leaf,), fast_mode=True)
 
 
 class Declared(PairLoss):

@@ -141,7 +141,7 @@ def test_a_batch_that_must_not_be_asked(loss: str, labels: str, monkeypatch: pyt
         make = partial(TRIPLET_LOSSES[loss], miner=miner)
         expected = both(make(), embeddings, y)
         with monkeypatch.context() as patch:
-            patch.setattr("likewise.engines.positives.can_read_values", lambda _: False)
+            patch.setattr("likewise.engines.synchronization.can_read_values", lambda _: False)
             torch.testing.assert_close(both(make(), embeddings, y), expected, rtol=1e-9, atol=1e-9)
 
 

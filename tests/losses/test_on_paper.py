@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from likewise import losses
+from likewise.formula import NEGATIVES, exp, per_pair, s
 
 EMBEDDINGS = torch.tensor([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]], dtype=torch.float64)
 LABELS = torch.tensor([0, 0, 1])
@@ -159,3 +160,26 @@ def test_one_margin_may_be_given():
     assert loss(EMBEDDINGS, LABELS).item() == pytest.approx(DISTANCES["euclidean"] - 0.5, abs=1e-12)
     wider = losses.ContrastiveLoss(negative_margin=1.5, similarity="euclidean")
     assert wider(EMBEDDINGS, LABELS).item() == pytest.approx(DISTANCES["euclidean"] + 0.5, abs=1e-12)
+
+
+def test_a_derivative_that_overflows_is_refused():
+    """``e^s`` of two raw embeddings at s = 88.4 is 2.4e38, and its derivative 9.4 times that is beyond float32."""
+
+    class Steep(losses.PairLoss):
+        def declare(self):
+            return per_pair(NEGATIVES, exp(s))
+
+    embeddings = torch.tensor([[9.4, 0.0], [9.4, 0.01]], requires_grad=True)
+    value = Steep(similarity="dot")(embeddings, torch.tensor([0, 1]))
+    assert value.isfinite()
+    with pytest.raises(ValueError, match=r"the gradient of embeddings must be finite, but that of row 0 is not"):
+        value.backward()
+    # the loss of a scaler that overflows is its own business
+    (Steep(similarity="dot")(0.1 * embeddings, torch.tensor([0, 1])) * torch.inf).backward()
+
+
+def test_margins_stay_in_the_units_of_their_similarity():
+    loss = losses.ContrastiveLoss()
+    loss.similarity = "dot"
+    with pytest.raises(ValueError, match="similarity must be given to the constructor of ContrastiveLoss"):
+        loss.similarity = "euclidean"

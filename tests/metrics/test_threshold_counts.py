@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import product
 
 import pytest
 import torch
@@ -34,33 +35,25 @@ def by_hand(similarities: Tensor, thresholds: Tensor, dim: int) -> tuple[Tensor,
 SHAPES = [(1, 1, 1), (3, 5, 2), (64, 128, 3), (65, 130, 4), (200, 33, 7), (16, 16, 0)]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("height", "width", "count"), SHAPES)
-def test_comparing(height: int, width: int, count: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch):
+def test_comparing_and_sorting(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(threshold_counts, "CHUNK_ENTRIES", 100)
-    similarities, row_edges, column_edges = make_case(height, width, count, dtype)
-    rows, columns = ThresholdCounts.start(row_edges), ThresholdCounts.start(column_edges)
-    scratch = torch.empty(max(100, width))
-    count_by_comparing(similarities, rows, columns, scratch)
-    count_by_comparing(similarities, rows, None, scratch)  # counts accumulate
-    above, reached = by_hand(similarities, row_edges, 2)
-    assert torch.equal(rows.above, 2 * above)
-    assert torch.equal(rows.reached, 2 * reached)
-    assert torch.equal(rows.tied, (2 * (reached - above)).long())
-    above, reached = by_hand(similarities, column_edges, 1)
-    assert torch.equal(columns.above, above)
-    assert torch.equal(columns.reached, reached)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("height", "width", "count"), SHAPES)
-def test_sorting(height: int, width: int, count: int, dtype: torch.dtype):
-    similarities, edges, _ = make_case(height, width, count, dtype)
-    above, reached = by_hand(similarities, edges, 2)
-    rows = ThresholdCounts.start(edges)
-    count_by_sorting(similarities, rows)
-    assert torch.equal(rows.above, above)
-    assert torch.equal(rows.reached, reached)
+    for (height, width, count), dtype in product(SHAPES, (torch.float32, torch.float64)):
+        similarities, row_edges, column_edges = make_case(height, width, count, dtype)
+        rows, columns = ThresholdCounts.start(row_edges), ThresholdCounts.start(column_edges)
+        scratch = torch.empty(max(100, width))
+        count_by_comparing(similarities, rows, columns, scratch)
+        count_by_comparing(similarities, rows, None, scratch)  # counts accumulate
+        above, reached = by_hand(similarities, row_edges, 2)
+        assert torch.equal(rows.above, 2 * above)
+        assert torch.equal(rows.reached, 2 * reached)
+        assert torch.equal(rows.tied, (2 * (reached - above)).long())
+        edge_above, edge_reached = by_hand(similarities, column_edges, 1)
+        assert torch.equal(columns.above, edge_above)
+        assert torch.equal(columns.reached, edge_reached)
+        rows = ThresholdCounts.start(row_edges)
+        count_by_sorting(similarities, rows)
+        assert torch.equal(rows.above, above)
+        assert torch.equal(rows.reached, reached)
 
 
 def test_counts_beyond_float32():

@@ -134,7 +134,7 @@ def test_hopeless_trials_of_a_search_are_pruned(make: Make, study: Study, tmp_pa
     assert study.results()[-1].val == {"step": 1}
 
 
-def test_a_cancelled_trial_ends_without_a_result(make: Make, study: Study, tmp_path: Path):
+def test_a_canceled_trial_ends_without_a_result(make: Make, study: Study, tmp_path: Path):
     study.add([*trials("wait", tmp_path), *trials("measure", tmp_path)])
     key = study.trials()[0].key
 
@@ -147,7 +147,7 @@ def test_a_cancelled_trial_ends_without_a_result(make: Make, study: Study, tmp_p
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PLAN_SECONDS", 0.0)
         assert run_missing(study, make(reporter(study)), plan=plan)
-    assert [each.state for each in study.states()] == ["cancelled", "done"]
+    assert [each.state for each in study.states()] == ["canceled", "done"]
 
 
 def test_when_the_time_is_over_trials_write_a_checkpoint_and_stay_missing(make: Make, study: Study, tmp_path: Path):

@@ -414,12 +414,12 @@ class TestSearch:
         first, _ = plan(search, study)
         study.finish(Result(first, "failed", error="no"))
         assert len(plan(search, study)) == 2
-        assert study.states()[1].state == "cancelled"
+        assert study.states()[1].state == "canceled"
         pruned, sibling = study.missing()
         study.report(pruned.key, 1, 0.25)
         study.finish(Result(pruned, "pruned"))
         third = plan(search, study)
-        assert [each.trial for each in study.states() if each.state == "cancelled"][1:] == [sibling]
+        assert [each.trial for each in study.states() if each.state == "canceled"][1:] == [sibling]
         for trial in third:
             study.finish(Result(trial, val={"MAP@R": math.nan}))
         assert [one.status for one in history(search, study)] == ["failed", "pruned", "failed"]

@@ -43,10 +43,10 @@ def test_the_first_result_stands_unless_it_failed(study: Study):
     for status, stored in table:
         assert study.finish(Result(first, status, error=status)) == stored  # type: ignore[arg-type]
     assert [(each.status, each.error) for each in Study(study.file).results()] == [("pruned", "pruned")]
-    assert study.counts() == {"missing": 3, "done": 0, "failed": 0, "pruned": 1, "cancelled": 0}
+    assert study.counts() == {"missing": 3, "done": 0, "failed": 0, "pruned": 1, "canceled": 0}
 
 
-def test_cancelled_and_failed_trials_can_be_tried_again(study: Study):
+def test_canceled_and_failed_trials_can_be_tried_again(study: Study):
     keys = [trial.key for trial in TRIALS]
     study.finish(Result(TRIALS[0], "failed", error="no"))
     study.finish(Result(TRIALS[1]))
@@ -55,8 +55,8 @@ def test_cancelled_and_failed_trials_can_be_tried_again(study: Study):
     assert [(each.state, each.error) for each in study.states()] == [
         ("failed", "no"),
         ("done", None),
-        ("cancelled", None),
-        ("cancelled", None),
+        ("canceled", None),
+        ("canceled", None),
     ]
     assert study.retry(keys[:1]) == keys[:1]
     assert study.retry() == keys[2:]
@@ -100,7 +100,7 @@ def checkpoint(folder: Path, trial: Trial, step: int) -> Path:
 
 
 def test_a_pack_brings_results_and_checkpoints_home(study: Study, tmp_path: Path):
-    """One trial is done here, one is done there, one is half done there, and one is cancelled."""
+    """One trial is done here, one is done there, one is half done there, and one is canceled."""
     home, pack = study.file.parent, tmp_path / "pack"
     study.finish(Result(TRIALS[0], val={"MAP@R": 0.1}))
     study.cancel([TRIALS[3].key])
@@ -118,7 +118,7 @@ def test_a_pack_brings_results_and_checkpoints_home(study: Study, tmp_path: Path
     assert (home / "runs" / TRIALS[1].key).is_dir()
     assert run.checkpoint_step == 2
     assert study.reports() == {TRIALS[1].key: {5: 0.5}}
-    assert study.counts() == {"missing": 1, "done": 2, "failed": 0, "pruned": 0, "cancelled": 1}
+    assert study.counts() == {"missing": 1, "done": 2, "failed": 0, "pruned": 0, "canceled": 1}
 
 
 def test_what_is_further_here_stays_when_a_pack_comes_home(study: Study, tmp_path: Path):

@@ -54,7 +54,7 @@ def _die_on_the_way(trial: Trial, report: Callable[[int, float], bool], place: P
 
 
 def _wait(trial: Trial, report: Callable[[int, float], bool], place: Path) -> Result:
-    """Until it is cancelled, or stopped: then it leaves a checkpoint."""
+    """Until it is canceled, or stopped: then it leaves a checkpoint."""
     try:
         for step in range(1000):
             time.sleep(0.05)

@@ -12,7 +12,7 @@ from likewise.metrics import bootstrap, retrieval
 from likewise.report import Part
 from likewise.report.measure import measure_part, similarities
 from likewise.report.neighbors import confusions, nearest
-from likewise.report.selection import shown_points, shown_queries
+from likewise.report.selection import choose_points, choose_queries
 from likewise.report.view import view
 from tests.report.runs import make_part
 
@@ -105,26 +105,26 @@ def test_best_and_worst_are_the_extremes_and_of_different_classes():
     measured = measure_part(part, seed=0)
     assert measured is not None
     margin = nearest(part, 1).margin
-    found = shown_queries(part, measured.rows, measured.quality, margin, most=4, seed=0)
+    found = choose_queries(part, measured.rows, measured.quality, margin, most=4, seed=0)
     quality = dict(zip(measured.rows.tolist(), measured.quality.tolist(), strict=True))
     assert quality[found["best"][0]] == max(quality.values())
     assert quality[found["worst"][0]] == min(quality.values())
     for rows in found.values():
         assert len({int(part.labels[row]) for row in rows}) == len(rows) == 4
-    assert found == shown_queries(part, measured.rows, measured.quality, margin, most=4, seed=0)
-    others = shown_queries(part, measured.rows, measured.quality, margin, most=4, seed=1)
+    assert found == choose_queries(part, measured.rows, measured.quality, margin, most=4, seed=0)
+    others = choose_queries(part, measured.rows, measured.quality, margin, most=4, seed=1)
     assert found["random"] != others["random"]
 
 
 @pytest.mark.parametrize(("classes", "per_class"), [(5, 1000), (500, 10), (4000, 1), (40, 100)])
 def test_the_map_shows_groups(classes: int, per_class: int):
     labels = torch.arange(classes).repeat_interleave(per_class)[torch.randperm(classes * per_class)]
-    rows = shown_points(labels, 1000, seed=0)
+    rows = choose_points(labels, 1000, seed=0)
     assert len(rows) == len(rows.unique()) == 1000
     sizes = labels[rows].unique(return_counts=True)[1]
     assert (sizes >= min(per_class, 20)).sum() >= len(sizes) - 1  # all but the last are as many as can be
-    assert rows.equal(shown_points(labels, 1000, seed=0))
-    assert not rows.equal(shown_points(labels, 1000, seed=1))
+    assert rows.equal(choose_points(labels, 1000, seed=0))
+    assert not rows.equal(choose_points(labels, 1000, seed=1))
 
 
 def test_histograms_count_every_pair():

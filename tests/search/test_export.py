@@ -170,7 +170,9 @@ def test_a_wrong_file_is_not_left(model: Path, tmp_path: Path, monkeypatch: pyte
 
     _torch_runner = room._torch_runner
     monkeypatch.setattr(room, "_torch_runner", off_by_a_little)
-    with pytest.raises(ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; the file was removed"):
+    with pytest.raises(
+        ArithmeticError, match=r"model.pt2 differs from torch by 0.0002, over 0.0001; the file was removed"
+    ):
         export_model(model, out, formats=["torch"], transform="glyphs")
     assert {each.name for each in out.iterdir()} == {"model.pt2", "export.json"}
     assert ((out / "model.pt2").read_bytes(), (out / "export.json").read_text()) == (before, told)

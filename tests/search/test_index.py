@@ -76,7 +76,7 @@ def test_versions_are_listed_restored_and_purged(make):
 def test_unchanged_files_are_shared(make):
     index = make(10)
     index.rebuild(approximate="hnsw", queries=5)
-    index.calibrated({"points": []})
+    index.set_calibration({"points": []})
     first, second = (each.folder for each in list_versions(index.folder)[-2:])
     assert {each.name for each in second.iterdir()} <= {*FILES, "card.json"}
     for name in index.card.files:
@@ -97,7 +97,7 @@ def test_a_file_system_without_hard_links(make, monkeypatch: pytest.MonkeyPatch)
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refused)
-    index.calibrated({"points": []})
+    index.set_calibration({"points": []})
     assert damaged(index) == []
     assert len(Index.open(index.folder)) == 10
 

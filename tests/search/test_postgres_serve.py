@@ -61,7 +61,7 @@ def pair(running: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ind
     learned = Calibration(
         (Point(0.1, 0.2, 0.9), Point(0.001, float("inf"), 0.0)), (-1.0, 1.0), (0.0, 1.0), 10, 100, None
     )
-    folder.calibrated(learned.as_dict())
+    folder.set_calibration(learned.as_dict())
     return folder, stored(folder, running.url)
 
 

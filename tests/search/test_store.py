@@ -252,7 +252,7 @@ def test_groups_and_calibration(index: Index):
     assert index.duplicates(0.9999, where="id > 99") == []
     assert sorted(np.bincount(index.clusters(4)), reverse=True) == np.bincount(index.clusters(4)).tolist()
     before = index.version
-    index.calibrated({"points": []})
+    index.set_calibration({"points": []})
     assert (index.calibration, len(index)) == ({"points": []}, 66)
     assert index.version != before
 

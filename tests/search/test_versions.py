@@ -148,7 +148,7 @@ def test_every_step_of_an_update_may_be_the_last(before: bool, tmp_path: Path, m
             except Died:
                 rounds.append(whole(index.folder))
                 index.refresh()
-                index.calibrated({})  # the next writer is not in the way of what was left
+                index.set_calibration({})  # the next writer is not in the way of what was left
                 assert {each.name for each in index.folder.iterdir()} == {
                     ".lock",
                     list_versions(index.folder)[0].folder.name,

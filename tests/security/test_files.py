@@ -18,6 +18,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from likewise import app
+from likewise.app.embedding_options import ImageOptions
 from likewise.app.images import find_images, read_columns
 from likewise.app.serving import _is_near
 from likewise.data import BrokenImage, ImageFolder, TooLarge, decode
@@ -290,7 +291,7 @@ def test_links_out_of_a_folder_are_not_followed(here: Path):
     (here / "photos" / "folder").symlink_to(here / "secret")
     (here / "photos" / "b.png").symlink_to(here / "photos" / "a.png")
     assert find_images(here / "photos").paths == ("a.png", "b.png")
-    assert len(find_images(here / "photos", follow_links=True).paths) == 4
+    assert len(find_images(here / "photos", ImageOptions(follow_links=True)).paths) == 4
 
 
 def test_no_secret_is_written(here: Path, monkeypatch: pytest.MonkeyPatch):

@@ -27,7 +27,7 @@ from tests.train.small import same
 def test_everything_comes_back(tmp_path):
     tensors = {
         "model": {"weight": torch.randn(3, 2).t(), "count": torch.tensor(7), "empty": torch.empty(0, 0)},
-        "chance 0": {"torch": torch.get_rng_state()},
+        "rng_state 0": {"torch": torch.get_rng_state()},
         "half": {"a/b.c": torch.ones(2, dtype=torch.bfloat16), "bool": torch.tensor([True])},
     }
     state = {"step": 3, "best": 0.1 + 0.2, "loader": {"epoch": 1}, "none": None, "inf": float("inf")}

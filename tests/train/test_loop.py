@@ -379,7 +379,7 @@ def test_a_checkpoint_has_everything(tmp_path):
         tmp_path / "run", model, loss, pictures(), optimizer=OptimizerConfig(), settings=TrainConfig(epochs=1, ema=0.9)
     )
     tensors, state = load_checkpoint(run.folder / "last.safetensors")
-    assert set(tensors) == {"model", "loss", "average", "optimizer", "chance 0"}
+    assert set(tensors) == {"model", "loss", "average", "optimizer", "rng_state 0"}
     assert same(tensors["model"], model.state_dict())
     assert same(tensors["loss"], loss.state_dict())
     assert (state["step"], state["epoch"]) == (3, 1)

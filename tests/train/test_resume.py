@@ -360,7 +360,7 @@ def test_a_folder_that_another_process_trains_in(tmp_path):
         train(linear(), Interrupted(square, 5, fail), Data(vectors()), folder=tmp_path / "run", device="cpu")
     run = Run(tmp_path / "run")
     before = (run.folder / "metrics.jsonl").read_bytes()
-    with run.locked(), pytest.raises(RuntimeError, match=r"must be trained by one process, but another one is at it$"):
+    with run.lock(), pytest.raises(RuntimeError, match=r"must be trained by one process, but another one is at it$"):
         simple(run.folder, resume=True)
     assert (run.folder / "metrics.jsonl").read_bytes() == before
 

@@ -224,9 +224,9 @@ def test_a_run_is_trained_by_one_process(run):
         assert other.stdout.readline() == b"held\n"
         with (
             pytest.raises(RuntimeError, match=r"must be trained by one process, but another one is at it$"),
-            run.locked(),
+            run.lock(),
         ):
             pass
         other.kill()
-    with run.locked():  # the system let go of a dead process's lock
+    with run.lock():  # the system let go of a dead process's lock
         pass

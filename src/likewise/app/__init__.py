@@ -9,14 +9,12 @@
 the other names are for `likewise.cli`.  Names are imported on first use.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from likewise.app.build import Machine as Machine
     from likewise.app.build import Pieces as Pieces
-    from likewise.app.build import make_model as make_model
-    from likewise.app.build import make_pieces as make_pieces
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
@@ -27,9 +25,10 @@ if TYPE_CHECKING:
     from likewise.app.configuration import configure
     from likewise.app.configuration import dump_configuration as dump_configuration
     from likewise.app.configuration import parse_request as parse_request
-    from likewise.app.defaults import Tree as Tree
     from likewise.app.defaults import cache_folder as cache_folder
+    from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
+    from likewise.app.embedding_options import EmbeddingOptions
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
     from likewise.app.errors import making as making
@@ -37,12 +36,8 @@ if TYPE_CHECKING:
     from likewise.app.errors import sentence as sentence
     from likewise.app.errors import writing as writing
     from likewise.app.evaluation import Evaluation, evaluate, report
-    from likewise.app.evaluation import Opening as Opening
-    from likewise.app.evaluation import parts_of as parts_of
-    from likewise.app.evaluation import scores as scores
-    from likewise.app.evaluation import write as write
     from likewise.app.execute import execute_pack
-    from likewise.app.execution import Execution as Execution
+    from likewise.app.execution import Execution
     from likewise.app.execution import Watch as Watch
     from likewise.app.exporting import export
     from likewise.app.images import is_image_source as is_image_source
@@ -62,7 +57,7 @@ if TYPE_CHECKING:
     from likewise.app.layers import read_request as read_request
     from likewise.app.objects import KINDS as KINDS
     from likewise.app.objects import Kind as Kind
-    from likewise.app.objects import imported as imported
+    from likewise.app.objects import import_class as import_class
     from likewise.app.objects import kind_of as kind_of
     from likewise.app.objects import make as make
     from likewise.app.objects import needed as needed
@@ -112,9 +107,13 @@ __all__ = [
     "Check",
     "Cluster",
     "ComparisonReport",
+    "Demo",
+    "DemoTraining",
     "EmbeddedFile",
+    "EmbeddingOptions",
     "EmbeddingStart",
     "Evaluation",
+    "Execution",
     "IndexResult",
     "Match",
     "NotAllowed",
@@ -156,6 +155,7 @@ __all__ = [
     "repeat",
     "report",
     "resume",
+    "run_demo",
     "run_planned",
     "run_study",
     "search",
@@ -182,24 +182,24 @@ _PLACES = {
     "Check": "integrity",
     "Cluster": "searching",
     "ComparisonReport": "comparisons",
+    "Demo": "demo",
+    "DemoTraining": "demo",
     "EmbeddedFile": "embedding",
+    "EmbeddingOptions": "embedding_options",
     "EmbeddingStart": "embedding",
     "Evaluation": "evaluation",
     "Execution": "execution",
     "IndexResult": "indexing",
     "Kind": "objects",
-    "Machine": "build",
     "Match": "searching",
     "NotAllowed": "trust",
     "Note": "errors",
     "OnStart": "studies",
-    "Opening": "evaluation",
     "Pieces": "build",
     "SearchResult": "searching",
     "Service": "serving",
     "StudyFile": "study_file",
     "StudyReport": "study_report",
-    "Tree": "defaults",
     "UnreadableImagesError": "indexing",
     "UserError": "errors",
     "Verification": "calibration",
@@ -237,7 +237,7 @@ _PLACES = {
     "flags_of": "layers",
     "group_rows": "search_output",
     "group_shots": "search_output",
-    "imported": "objects",
+    "import_class": "objects",
     "index_folder": "indexing",
     "index_next_to": "serving",
     "index_place": "serving",
@@ -247,8 +247,6 @@ _PLACES = {
     "kind_of": "objects",
     "leaderboard": "comparisons",
     "make": "objects",
-    "make_model": "build",
-    "make_pieces": "build",
     "making": "errors",
     "merge_indexes": "indexing",
     "merge_study": "study_transfer",
@@ -258,7 +256,6 @@ _PLACES = {
     "open_run": "runs",
     "pack_study": "study_transfer",
     "parse_request": "configuration",
-    "parts_of": "evaluation",
     "read_conditions": "conditions",
     "read_request": "layers",
     "read_study": "study_io",
@@ -266,9 +263,9 @@ _PLACES = {
     "report": "evaluation",
     "resolve": "objects",
     "resume": "training",
+    "run_demo": "demo",
     "run_planned": "study_transfer",
     "run_study": "studies",
-    "scores": "evaluation",
     "search": "searching",
     "sentence": "errors",
     "serve": "serving",
@@ -280,19 +277,10 @@ _PLACES = {
     "url_of": "serving",
     "verify": "calibration",
     "view_study": "study_table",
-    "write": "evaluation",
     "write_rows": "search_output",
     "write_sheet": "search_output",
     "writing": "errors",
 }
 """The module of each name."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module 'likewise.app' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"likewise.app.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return [*_PLACES]
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

@@ -16,7 +16,7 @@ from torch import nn
 
 from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
 from likewise.app.errors import Note, UserError, making
-from likewise.app.objects import KINDS, imported, make, needed
+from likewise.app.objects import KINDS, import_class, make, needed
 from likewise.app.parts import Parts, read_parts
 from likewise.app.trust import foreign_names, named_classes
 from likewise.data import TRANSFORMS, BatchLoader, ImageCache, ImageDataset, Transform, cached, free_memory
@@ -152,7 +152,7 @@ def _make_second_loss(lens: Config) -> nn.Module | None:
         return None
     if not every:
         raise ValueError("every must be given together with compare_with, such as 50, but it is 0")
-    name, lacks = spec["class_path"].rpartition(".")[2], needed(KINDS["loss"], imported(spec["class_path"]))
+    name, lacks = spec["class_path"].rpartition(".")[2], needed(KINDS["loss"], import_class(spec["class_path"]))
     compare_with: nn.Module | None = None if lacks else make(KINDS["loss"], spec, {})
     if compare_with is None or list(compare_with.parameters()):
         raise ValueError(
@@ -182,7 +182,7 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
     torch.manual_seed(config["seed"])  # the first weights of the model, and further down of the proxies
     model = make_model(config["model"])
     store = Store(config, make_transform(config, model), machine)
-    train, val = (each if each is None else store.held(each) for each in store.cut(parts))
+    train, val = (each if each is None else store.place(each) for each in store.split(parts))
     assert train is not None
     loss = make_loss(config, train, model)
     sampler = make_sampler(config, train, machine)
@@ -246,7 +246,7 @@ def has_default_batches(config: Config) -> bool:
 def _sampler_options(config: Config) -> dict[str, Any]:
     """The arguments of a sampler, those that are not given at their defaults."""
     spec = config["sampler"]
-    usual = inspect.signature(imported(spec["class_path"])).parameters.values()
+    usual = inspect.signature(import_class(spec["class_path"])).parameters.values()
     defaults = {each.name: each.default for each in usual if each.default is not inspect.Parameter.empty}
     return defaults | (spec.get("init_args") or {})
 
@@ -304,7 +304,7 @@ def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module
     """
     values: dict[str, Any] = {"num_classes": len(train.class_names), "embedding_dim": model.dim}
     names = [name for _, name in named_classes(config["loss"])]
-    if any("class_embeddings" in needed(KINDS["loss"], imported(name)) for name in names):
+    if any("class_embeddings" in needed(KINDS["loss"], import_class(name)) for name in names):
         with making("the language embeddings of the classes"):
             values["class_embeddings"] = class_embeddings(train.class_names)
     with making("the loss"):
@@ -339,8 +339,9 @@ def make_sampler(config: Config, train: ImageDataset, machine: Machine) -> Any:
         128
     """
     values = {"labels": train.labels, "seed": config["seed"], "rank": machine.rank, "world_size": machine.processes}
-    if train.categories is not None:
-        values["categories"] = train.categories
+    categories = train.coarser if train.categories is None else train.categories
+    if categories is not None:
+        values["categories"] = categories
     with making(f"the sampler, for {len(train):,} images of {len(train.class_names):,} training classes"):
         return make(KINDS["sampler"], config["sampler"], values)
 
@@ -360,11 +361,11 @@ class Store:
     transform: Transform
     machine: Machine
 
-    def cut(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
+    def split(self, parts: Parts) -> tuple[ImageCache, ImageCache | None]:
         """The images for training and for validation, decoded."""
-        seen = self.kept(parts.seen)
+        seen = self.decode(parts.seen)
         if parts.classes is None:
-            return seen, None if parts.val is None else self.kept(parts.val)
+            return seen, None if parts.val is None else self.decode(parts.val)
         train, val = _of_classes(seen, parts.classes.train), _of_classes(seen, parts.classes.val)
         val.split = "val"
         return train, val
@@ -372,9 +373,9 @@ class Store:
     def sealed(self, parts: Parts) -> Sealed[ImageCache] | None:
         """The test part: not read, and not even listed where it is a part of its own, before it is opened."""
         test = parts.test
-        return None if test is None else Sealed(lambda: self.held(self.kept(test())), parts.sealed)
+        return None if test is None else Sealed(lambda: self.place(self.decode(test())), parts.sealed)
 
-    def kept(self, dataset: ImageDataset) -> ImageCache:
+    def decode(self, dataset: ImageDataset) -> ImageCache:
         """Images, decoded once; those that cannot be read are left out and named."""
         with making("the images"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*images of .* cannot be read")
@@ -396,7 +397,7 @@ class Store:
             assert isinstance(rest, ImageCache)
             return rest
 
-    def held(self, images: ImageCache) -> ImageCache:
+    def place(self, images: ImageCache) -> ImageCache:
         """Images on the device, in memory or on the disk: where they were asked for, or where they fit."""
         where = self.config["cache_on"]
         if where is None:

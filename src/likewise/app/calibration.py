@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.app.embedding_options import ImageOptions
 from likewise.app.errors import Note, UserError, making, writing
 from likewise.app.images import ImageList, find_images
 from likewise.app.models import resolve_model
-from likewise.data import Broken, BrokenImage, cores, progress
+from likewise.data import Broken, BrokenImage, cores
+from likewise.progress import progress
 from likewise.search import Calibration, Embedding, Encoder, Point, batch_for, embed_batches
 from likewise.search import calibrate as calibrate_embeddings
 from likewise.trunks import read_tensors, write_model
@@ -87,7 +89,7 @@ def calibrate(
         raise UserError(
             f"{source.place} is a published network without a file: --out says where the calibrated one goes"
         )
-    files = find_images(images, root=root, path_column=path_column, label_column=label_column)
+    files = find_images(images, ImageOptions(root, path_column, label_column))
     labels = np.array(files.labels if files.labels is not None else [], np.int64)
     if len(set(labels[labels >= 0].tolist())) < 2:
         raise UserError(f"{images} must have images of at least two classes: a folder for each, or a column of labels")

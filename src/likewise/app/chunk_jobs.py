@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from likewise.app.chunks import ChunkFolder, open_chunks
+from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, making
-from likewise.data import progress
+from likewise.progress import progress
 from likewise.protocols import (
     STUDY_DATABASE,
     Executor,
@@ -45,20 +46,7 @@ class ChunkJob:
     batch: int | None
 
 
-def check_counts(*, batch: int | None, workers: int | None, per_gpu: int) -> None:
-    """Refuse a size of batches or a number of processes below one.
-
-    Examples:
-        >>> check_counts(batch=None, workers=0, per_gpu=1)
-        Traceback (most recent call last):
-        likewise.app.errors.UserError: --workers must be a whole number ≥ 1, but it is 0
-    """
-    for option, count in (("--batch", batch), ("--workers", workers), ("--per-gpu", per_gpu)):
-        if count is not None and count < 1:
-            raise UserError(f"{option} must be a whole number ≥ 1, but it is {count}")
-
-
-def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, *, workers: int | None, per_gpu: int, on: str | None) -> None:
+def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, options: EmbeddingOptions) -> None:
     """Embed the chunks that are missing on an executor; the caller holds the folder.
 
     A chunk is a trial that has ended when its file exists, so that the table of trials is made again for every call.
@@ -66,9 +54,7 @@ def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, *, workers: int | None, p
     Args:
         chunks: what is embedded.
         job: how.
-        workers: processes at once, at most; ``None``: as many as fit.
-        per_gpu: processes that share a GPU.
-        on: the address of a Ray cluster; ``None``: processes of this machine.
+        options: where, and in how many processes.
     """
     for file in chunks.folder.glob(f"{STUDY_DATABASE}*"):
         file.unlink()
@@ -77,7 +63,7 @@ def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, *, workers: int | None, p
     missing = set(chunks.missing())
     study.add([Trial("embed", asdict(job), start) for start in sorted(missing)])
     with making("--on"):
-        executor = _make_executor(chunks.folder, workers=workers, per_gpu=per_gpu, on=on)
+        executor = _make_executor(chunks.folder, options)
     done = len(chunks.images) - chunks.count(sorted(missing))
     with progress("embedding", len(chunks.images), "img", done=done) as advance, interruptible():
 
@@ -94,12 +80,13 @@ def run_chunk_jobs(chunks: ChunkFolder, job: ChunkJob, *, workers: int | None, p
         raise UserError(f"images from number {failed.trial.seed:,} on could not be embedded: {failed.error}")
 
 
-def _make_executor(logs: Path, *, workers: int | None, per_gpu: int, on: str | None) -> Executor:
+def _make_executor(logs: Path, options: EmbeddingOptions) -> Executor:
     def should_continue(key: str, step: int, value: float) -> bool:
         return True
 
-    if on is not None:
-        return RayExecutor(embed_chunk, should_continue, address=on, workers=workers, per_gpu=per_gpu)
+    workers, per_gpu = options.workers, options.per_gpu
+    if options.on is not None:
+        return RayExecutor(embed_chunk, should_continue, address=options.on, workers=workers, per_gpu=per_gpu)
     return LocalExecutor(embed_chunk, should_continue, workers=workers, per_gpu=per_gpu, logs=logs)
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from likewise.app.errors import Note, UserError
 from likewise.app.images import ImageList
-from likewise.data import Broken, atomic_write, cores, progress
+from likewise.data import Broken, atomic_write, cores
+from likewise.progress import progress
 from likewise.search import Embedding, embed_batches, thumbnail
 
 SUFFIX = ".chunks"

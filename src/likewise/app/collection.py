@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.app.embedding_options import ImageOptions
 from likewise.app.errors import Note, UserError
 from likewise.app.images import ImageList, find_images, list_rows, read_columns
 
@@ -76,35 +77,25 @@ class Collection:
         return stamps
 
 
-def find_collection(
-    place: str | Path,
-    *,
-    root: str | Path | None = None,
-    path_column: str = "path",
-    label_column: str = "label",
-    follow_links: bool = False,
-) -> Collection:
+def find_collection(place: str | Path, options: ImageOptions | None = None) -> Collection:
     """List the images of a folder, or those of a table with all of its columns.
 
     Args:
         place: a folder or a table.
-        root: where a table's paths begin; by default its folder.
-        path_column: the column of paths in a table.
-        label_column: the column of classes in a table, which it may lack.
-        follow_links: also list what links out of the folder lead to.
+        options: where paths and classes are in a table, and whether links are followed.
 
     Examples:
         >>> find_collection("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no folder or table nowhere
     """
-    place = Path(place)
+    place, options = Path(place), options or ImageOptions()
     if place.is_dir():
-        return _without_other_encodings(Collection(find_images(place, follow_links=follow_links), {}), place)
+        return _without_other_encodings(Collection(find_images(place, options), {}), place)
     columns = read_columns(place)
-    images = list_rows(place, columns, root=root, path_column=path_column, label_column=label_column)
-    others = {name: cells for name, cells in columns.items() if name not in (path_column, label_column)}
-    metadata = {name: infer_types(cells) for name, cells in others.items()}
+    images = list_rows(place, columns, options)
+    own = (options.path_column, options.label_column)
+    metadata = {name: infer_types(cells) for name, cells in columns.items() if name not in own}
     bad = [name for name in metadata if name in ("id", "path", "label") or not name or name.startswith("_")]
     if bad:
         raise UserError(f"{place} must not have a column {bad[0]!r}: call it something else")

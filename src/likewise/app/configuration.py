@@ -15,7 +15,7 @@ from torch import nn
 from likewise.app.defaults import PHOTOGRAPHS, Tree, defaults_for, merged
 from likewise.app.errors import UserError, sentence
 from likewise.app.layers import stack, with_paths
-from likewise.app.objects import imported, kind_of, needed
+from likewise.app.objects import import_class, kind_of, needed
 from likewise.app.options import check_options, flag
 from likewise.app.trust import check_names
 from likewise.data import TRANSFORMS
@@ -205,9 +205,9 @@ def _add_class(parser: ArgumentParser, path: tuple[str, ...], tree: Tree, help: 
         chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
     skip = set(kind.filled)
     for depth, name in _classes(chosen):
-        skip |= {"loss.init_args." * depth + each for each in needed(kind, imported(name))}
+        skip |= {"loss.init_args." * depth + each for each in needed(kind, import_class(name))}
     parser.add_subclass_arguments(
-        imported(kind.base),
+        import_class(kind.base),
         ".".join(path),
         skip=skip,
         metavar="NAME",

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from likewise.app.chunk_jobs import ChunkJob, check_counts, run_chunk_jobs
+from likewise.app.chunk_jobs import ChunkJob, run_chunk_jobs
 from likewise.app.chunks import SUFFIX, ChunkFolder, EmbeddedImages, lock_chunks
+from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, writing
 from likewise.app.images import ImageList, find_images
 from likewise.app.models import ModelSource, resolve_model
@@ -65,16 +66,9 @@ def embed_folder(
     images: str | Path,
     out: str | Path,
     *,
-    transform: str | None = None,
     half: bool = False,
     overwrite: bool = False,
-    root: str | Path | None = None,
-    path_column: str = "path",
-    label_column: str = "label",
-    batch: int | None = None,
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
+    options: EmbeddingOptions | None = None,
     on_start: Callable[[EmbeddingStart], object] | None = None,
 ) -> EmbeddedFile:
     """Embed the images of a folder or a table, and write the embeddings to a NumPy file.
@@ -86,16 +80,9 @@ def embed_folder(
         model: a ``.safetensors`` file, the folder of a run (its best model), or the name of a published network.
         images: a folder, nested or flat, or a table (``.csv``, ``.tsv``, ``.parquet``).
         out: the file, which ends in ``.npz``.
-        transform: the name of a transform; by default that of the model's run, or what its card implies.
         half: store float16.
         overwrite: replace the file if it exists.
-        root: where a table's paths begin; by default its folder.
-        path_column: a table's column of paths.
-        label_column: a table's column of classes, which it may lack.
-        batch: images at once; by default as many as fit into memory.
-        workers: embed in so many processes; by default in this one.
-        per_gpu: processes that share a GPU.
-        on: the address of a Ray cluster that embeds, ``"auto"`` or ``"host:port"``.
+        options: how images are listed, transformed and embedded.
         on_start: called before the first image is embedded.
 
     Raises:
@@ -110,24 +97,24 @@ def embed_folder(
         >>> for color in ("red", "blue"):
         ...     (folder / "photos" / color).mkdir(parents=True)
         ...     Image.new("RGB", (32, 32), color).save(folder / "photos" / color / "0.png")
-        >>> done = embed_folder(folder / "model.safetensors", folder / "photos", folder / "e.npz", transform="glyphs")
-        >>> done.count, np.load(done.file)["class_names"].tolist()
+        >>> model, options = folder / "model.safetensors", EmbeddingOptions(transform="glyphs")
+        >>> result = embed_folder(model, folder / "photos", folder / "e.npz", options=options)
+        >>> result.count, np.load(result.file)["class_names"].tolist()
         (2, ['blue', 'red'])
     """
-    out = Path(out)
-    check_counts(batch=batch, workers=workers, per_gpu=per_gpu)
+    out, options = Path(out), options or EmbeddingOptions()
     if out.suffix != ".npz":
         raise UserError(f"--out must be a file that ends in .npz, but it is {out}")
     if out.exists() and not overwrite:
         raise UserError(f"{out} is there already; --overwrite replaces it")
-    source = resolve_model(model, transform)
-    files = find_images(images, root=root, path_column=path_column, label_column=label_column)
+    source = resolve_model(model, options.transform)
+    files = find_images(images, options)
     encoder = source.load()
     if on_start is not None:
         on_start(EmbeddingStart(str(source.place), len(files), encoder.transform.name))
     chunks = ChunkFolder(out.with_name(out.name + SUFFIX), files, CHUNK)
     with writing(out), lock_chunks(chunks.folder):
-        embedded = embed_in_chunks(chunks, source, encoder, batch=batch, workers=workers, per_gpu=per_gpu, on=on)
+        embedded = embed_in_chunks(chunks, source, encoder, options)
         with source.as_file() as file:
             written = ModelSource(file)
             content = _content(
@@ -140,23 +127,16 @@ def embed_folder(
 
 
 def embed_in_chunks(
-    chunks: ChunkFolder,
-    source: ModelSource,
-    encoder: Encoder,
-    *,
-    batch: int | None = None,
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
+    chunks: ChunkFolder, source: ModelSource, encoder: Encoder, options: EmbeddingOptions
 ) -> EmbeddedImages:
     """Embed the chunks that are missing, here or on an executor, and gather all of them; the caller holds the folder."""
     images, transform = chunks.images.fingerprint(), repr(encoder.transform)
     chunks.begin({"model": source.fingerprint, "images": images, "transform": transform})
-    if on is not None or workers is not None:
-        job = ChunkJob(source.address, source.transform, str(chunks.folder.absolute()), batch)
-        run_chunk_jobs(chunks, job, workers=workers, per_gpu=per_gpu, on=on)
+    if options.on is not None or options.workers is not None:
+        job = ChunkJob(source.address, source.transform, str(chunks.folder.absolute()), options.batch)
+        run_chunk_jobs(chunks, job, options)
     else:
-        batch = batch or batch_for(encoder.transform, encoder.device)
+        batch = options.batch or batch_for(encoder.transform, encoder.device)
         chunks.embed(Embedding(encoder.model, encoder.device, encoder.transform, batch))
     return chunks.gather()
 

@@ -76,16 +76,16 @@ def parts_of(
     sealed = store.sealed(parts)
     if test is not None and sealed is None:
         raise UserError(f"{run.folder} has no test part: nothing was sealed when it was trained")
-    _, val = store.cut(parts)
-    made = [] if val is None else [_embedded("validation", embedder, store.held(val), store)]
+    _, val = store.split(parts)
+    made = [] if val is None else [_embed_part("validation", embedder, store.place(val), store)]
     if test is not None and sealed is not None:
         name = file.stem if file.parent == run.folder else str(file)
         images = sealed.open(run, test.why, model=name, evaluating=True)
-        made.append(_embedded("test", embedder, images, store))
+        made.append(_embed_part("test", embedder, images, store))
     return made
 
 
-def _embedded(name: str, model: Embedder, images: ImageCache, store: Store) -> Part:
+def _embed_part(name: str, model: Embedder, images: ImageCache, store: Store) -> Part:
     found = embed(model, store.in_order(images), precision=store.config["train"]["precision"])
     return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query)
 

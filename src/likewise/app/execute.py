@@ -12,13 +12,14 @@ import math
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
 
 from likewise.app.errors import UserError
 from likewise.app.trials import WHERE_THINGS_ARE, run_trial
 from likewise.app.trust import check_names
+from likewise.progress import is_quiet, quiet
 from likewise.protocols import (
     STUDY_DATABASE,
     ExecutorBroken,
@@ -79,7 +80,7 @@ def execute_pack(
         nonlocal last
         counts = study.counts()
         text = f"{counts['done'] + counts['pruned']} done, {counts['failed']} failed, {counts['missing']} missing"
-        if text != last:
+        if text != last and not is_quiet():
             print(text, flush=True)
         last = text
 
@@ -126,16 +127,18 @@ def main(words: Sequence[str] | None = None) -> int:
         default=[],
         help="import this package if a trial names its classes",
     )
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     options = parser.parse_args(words)
     try:
-        execute_pack(
-            options.pack,
-            minutes=options.minutes,
-            workers=options.workers,
-            per_gpu=options.per_gpu,
-            places=_parse_places(options.place),
-            allow=options.allow,
-        )
+        with quiet() if options.quiet else nullcontext():
+            execute_pack(
+                options.pack,
+                minutes=options.minutes,
+                workers=options.workers,
+                per_gpu=options.per_gpu,
+                places=_parse_places(options.place),
+                allow=options.allow,
+            )
     except (OSError, ValueError, UserError) as error:
         print(error, file=sys.stderr)
         return 2

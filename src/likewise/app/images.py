@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likewise.app.embedding_options import ImageOptions
 from likewise.app.errors import UserError, sentence
 from likewise.data import EXTENSIONS, TABLES, read_cells, walk_images
 
@@ -65,32 +66,22 @@ def is_image_source(place: Path) -> bool:
     return place.is_dir() or place.suffix.lower() in TABLES
 
 
-def find_images(
-    place: str | Path,
-    *,
-    root: str | Path | None = None,
-    path_column: str = "path",
-    label_column: str = "label",
-    follow_links: bool = False,
-) -> ImageList:
+def find_images(place: str | Path, options: ImageOptions | None = None) -> ImageList:
     """List the images of a folder or of a table.
 
     Args:
         place: a folder, in which folders are classes and images next to them have none; or a CSV, TSV or Parquet file.
-        root: where a table's paths begin; by default its folder.
-        path_column: the column of paths in a table.
-        label_column: the column of classes in a table, which it may lack.
-        follow_links: also list what links out of the folder lead to.
+        options: where paths and classes are in a table, and whether links are followed.
 
     Examples:
         >>> find_images("nowhere")
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no folder or table nowhere
     """
-    place = Path(place)
+    place, options = Path(place), options or ImageOptions()
     if place.is_dir():
-        return _list_folder(place, follow_links)
-    return list_rows(place, read_columns(place), root=root, path_column=path_column, label_column=label_column)
+        return _list_folder(place, options.follow_links)
+    return list_rows(place, read_columns(place), options)
 
 
 def _list_folder(folder: Path, follow_links: bool) -> ImageList:
@@ -118,35 +109,27 @@ def read_columns(table: Path) -> dict[str, list[Any]]:
         raise UserError(sentence(error)) from error
 
 
-def list_rows(
-    table: Path,
-    columns: Mapping[str, Sequence[Any]],
-    *,
-    root: str | Path | None = None,
-    path_column: str = "path",
-    label_column: str = "label",
-) -> ImageList:
+def list_rows(table: Path, columns: Mapping[str, Sequence[Any]], options: ImageOptions) -> ImageList:
     """List the images in the rows of a table.
 
     Args:
         table: its file.
         columns: its cells.
-        root: where paths begin; by default the table's folder.
-        path_column: the column of paths.
-        label_column: the column of classes, which may be missing.
+        options: where paths and classes are.
 
     Examples:
-        >>> list_rows(Path("birds.csv"), {"path": ["a.png"], "label": ["wren"]}).class_names
+        >>> list_rows(Path("birds.csv"), {"path": ["a.png"], "label": ["wren"]}, ImageOptions()).class_names
         ('wren',)
     """
-    if path_column not in columns:
-        listed = ", ".join(columns) or "none"
-        raise UserError(f"{table} must have a column {path_column}, but it has {listed}; --path-column names another")
-    paths = ["" if each is None else str(each) for each in columns[path_column]]
+    if options.path_column not in columns:
+        listed, name = ", ".join(columns) or "none", options.path_column
+        raise UserError(f"{table} must have a column {name}, but it has {listed}; --path-column names another")
+    paths = ["" if each is None else str(each) for each in columns[options.path_column]]
     if not paths or not all(paths):
         raise UserError(f"{table} must have a path in every row, and at least one row")
-    labels = [None if each in ("", None) else str(each) for each in columns.get(label_column, [None] * len(paths))]
-    return _with_classes(table.parent if root is None else Path(root), paths, labels)
+    cells = columns.get(options.label_column, [None] * len(paths))
+    labels = [None if each in ("", None) else str(each) for each in cells]
+    return _with_classes(table.parent if options.root is None else Path(options.root), paths, labels)
 
 
 def _with_classes(root: Path, paths: Sequence[str], labels: Sequence[str | None]) -> ImageList:

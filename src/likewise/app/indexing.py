@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.app.chunk_jobs import check_counts
 from likewise.app.chunks import ChunkFolder, EmbeddedImages, lock_chunks
 from likewise.app.collection import STAMP, Collection, find_collection
 from likewise.app.embedding import EmbeddingStart, embed_in_chunks
+from likewise.app.embedding_options import EmbeddingOptions
 from likewise.app.errors import UserError, making, writing
 from likewise.app.index_places import check_free, chunk_folder, finish_index, index_name, new_folder, remove_leftovers
 from likewise.app.models import ModelSource, resolve_model
@@ -81,15 +81,7 @@ def index_folder(
     storage: Storage = "float32",
     approximate: Kind = "auto",
     thumbnails: int = THUMBNAIL_SIDE,
-    transform: str | None = None,
-    root: str | Path | None = None,
-    path_column: str = "path",
-    label_column: str = "label",
-    follow_links: bool = False,
-    batch: int | None = None,
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
+    options: EmbeddingOptions | None = None,
     on_start: Callable[[EmbeddingStart], object] | None = None,
 ) -> IndexResult:
     """Make an index of the images of a folder or a table.
@@ -108,15 +100,7 @@ def index_folder(
         approximate: ``"auto"`` (by size: exact below 200,000 images), ``"exact"``, ``"hnsw"`` or ``"ivfpq"``; the recall is
             measured.
         thumbnails: the side of thumbnails in pixels; 0 for none.
-        transform: the name of a transform; by default that of the model's run, or what its card implies.
-        root: where a table's paths begin; by default its folder.
-        path_column: a table's column of paths.
-        label_column: a table's column of classes, which it may lack.
-        follow_links: also index what links out of the folder lead to.
-        batch: images at once; by default as many as fit into memory.
-        workers: embed in so many processes; by default in this one.
-        per_gpu: processes that share a GPU.
-        on: the address of a Ray cluster that embeds, ``"auto"`` or ``"host:port"``.
+        options: how images are listed, transformed and embedded.
         on_start: called before the first image is embedded.
 
     Raises:
@@ -131,15 +115,15 @@ def index_folder(
         >>> for color in ("red", "blue"):
         ...     (folder / "photos" / color).mkdir(parents=True)
         ...     Image.new("RGB", (32, 32), color).save(folder / "photos" / color / "0.png")
-        >>> index_folder(folder / "model.safetensors", folder / "photos", folder / "a.index", transform="glyphs").added
+        >>> model, options = folder / "model.safetensors", EmbeddingOptions(transform="glyphs")
+        >>> index_folder(model, folder / "photos", folder / "a.index", options=options).added
         2
     """
-    out = Path(out)
+    out, options = Path(out), options or EmbeddingOptions()
     check_free(out, overwrite=overwrite, hint="--update adds to it, --overwrite replaces it")
-    source = resolve_model(model, transform)
-    names = {"path_column": path_column, "label_column": label_column}
-    collection = _take_shard(find_collection(images, root=root, **names, follow_links=follow_links), shard)
-    how = _Embedding(thumbnails, batch, workers, per_gpu, on, on_start)
+    source = resolve_model(model, options.transform)
+    collection = _take_shard(find_collection(images, options), shard)
+    how = _Embedding(thumbnails, options, on_start)
     encoder = source.load()
     with how.embed(out, collection, source, encoder, str(source.place)) as embedded:
         if not len(embedded.rows):
@@ -162,15 +146,7 @@ def update_index(
     storage: Storage | None = None,
     approximate: Kind | None = None,
     thumbnails: int = THUMBNAIL_SIDE,
-    transform: str | None = None,
-    root: str | Path | None = None,
-    path_column: str = "path",
-    label_column: str = "label",
-    follow_links: bool = False,
-    batch: int | None = None,
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
+    options: EmbeddingOptions | None = None,
     on_start: Callable[[EmbeddingStart], object] | None = None,
 ) -> IndexResult:
     """Bring an index up to date with a folder or a table: add new images, replace changed ones, remove missing ones.
@@ -184,15 +160,7 @@ def update_index(
         storage: change how vectors are stored.
         approximate: change how they are searched.
         thumbnails: the side of thumbnails in pixels; 0 for none.
-        transform: the name of a transform, which must be that of the index.
-        root: where a table's paths begin; by default its folder.
-        path_column: a table's column of paths.
-        label_column: a table's column of classes, which it may lack.
-        follow_links: also index what links out of the folder lead to.
-        batch: images at once; by default as many as fit into memory.
-        workers: embed in so many processes; by default in this one.
-        per_gpu: processes that share a GPU.
-        on: the address of a Ray cluster that embeds, ``"auto"`` or ``"host:port"``.
+        options: how images are listed and embedded; a transform must be that of the index.
         on_start: called before the first image is embedded.
 
     Raises:
@@ -203,15 +171,14 @@ def update_index(
         Traceback (most recent call last):
         likewise.app.errors.UserError: the index: there is no index nowhere.index
     """
-    out = Path(out)
+    out, options = Path(out), options or EmbeddingOptions()
     if prune and shard is not None:
         raise UserError("--prune needs all images: leave --shard out, or the others would be taken for gone")
     with making("the index"):
         index = Index.open(out)
-    source = _check_model(index, out, model, transform)
-    names = {"path_column": path_column, "label_column": label_column}
-    collection = _take_shard(find_collection(images, root=root, **names, follow_links=follow_links), shard)
-    how = _Embedding(thumbnails, batch, workers, per_gpu, on, on_start)
+    source = _check_model(index, out, model, options.transform)
+    collection = _take_shard(find_collection(images, options), shard)
+    how = _Embedding(thumbnails, options, on_start)
     paths = collection.paths_from(index.root or collection.images.root.resolve())
     stamps = dict(zip(index.column("path"), index.column(STAMP), strict=True))
     files = enumerate(zip(paths, collection.stamps(), strict=True))
@@ -348,7 +315,7 @@ def merge_indexes(
             remove_leftovers(out)
             raise
         if any(source.calibration != first.calibration for source in sources):
-            index.calibrated(None)
+            index.set_calibration(None)
         index = finish_index(index, out, approximate)
         remove_leftovers(out)
     return IndexResult(index, added=len(index))
@@ -371,14 +338,10 @@ class _Embedding:
     """How the images of a collection are embedded, see `index_folder`."""
 
     thumbnails: int
-    batch: int | None
-    workers: int | None
-    per_gpu: int
-    on: str | None
+    options: EmbeddingOptions
     on_start: Callable[[EmbeddingStart], object] | None
 
     def __post_init__(self) -> None:
-        check_counts(batch=self.batch, workers=self.workers, per_gpu=self.per_gpu)
         if not 0 <= self.thumbnails <= 2048:
             raise UserError(f"--thumbnails must be a side in pixels from 0 to 2048, but it is {self.thumbnails}")
 
@@ -391,9 +354,7 @@ class _Embedding:
             self.on_start(EmbeddingStart(name, len(collection), encoder.transform.name))
         chunks = ChunkFolder(chunk_folder(out), collection.images, CHUNK, self.thumbnails)
         with writing(out), lock_chunks(chunks.folder):
-            embedded = embed_in_chunks(
-                chunks, source, encoder, batch=self.batch, workers=self.workers, per_gpu=self.per_gpu, on=self.on
-            )
+            embedded = embed_in_chunks(chunks, source, encoder, self.options)
             yield embedded
             _write_broken(out, collection, embedded)
             shutil.rmtree(chunks.folder, ignore_errors=True)

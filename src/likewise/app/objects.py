@@ -47,7 +47,7 @@ class Kind:
 
     def holds(self, thing: object) -> bool:
         """Whether something is a class of the kind that objects can be made of."""
-        base = imported(self.base)
+        base = import_class(self.base)
         return inspect.isclass(thing) and issubclass(thing, base) and not inspect.isabstract(thing)
 
 
@@ -120,13 +120,13 @@ def kind_of(path: tuple[str, ...]) -> Kind | None:
     return KINDS.get(path[-1]) if inside and (len(path) > 1 or path[-1] != "miner") else None
 
 
-def imported(path: str) -> Any:
+def import_class(path: str) -> Any:
     """What an import path leads to; a module that is not installed is looked up in the current folder.
 
     This runs the module.  Paths of a configuration are checked first, by `likewise.app.trust.check_names`.
 
     Examples:
-        >>> imported("likewise.losses.CircleLoss").__name__
+        >>> import_class("likewise.losses.CircleLoss").__name__
         'CircleLoss'
     """
     module, _, name = path.rpartition(".")
@@ -171,7 +171,7 @@ def resolve(kind: Kind, name: str, allow: Collection[str] = ()) -> str:
         raise UserError(f"{name} cannot be asked for by name: it is for use in Python")
     check_names({kind.what: {"class_path": name}}, allow)
     with making(f"the {kind.what} {name}"):
-        thing = imported(name)
+        thing = import_class(name)
     if not kind.holds(thing):
         raise UserError(f"{name} must be a class derived from {kind.base}, but it is {_described(thing)}")
     return name
@@ -196,7 +196,7 @@ def make(kind: Kind, spec: Mapping[str, Any], values: Mapping[str, Any]) -> Any:
         >>> make(KINDS["loss"], spec, {"num_classes": 3, "embedding_dim": 4})
         ProxyAnchorLoss(num_classes=3, embedding_dim=4, margin=0.2, alpha=32.0)
     """
-    made = imported(spec["class_path"])
+    made = import_class(spec["class_path"])
     if not any(each.holds(made) for each in (kind, *KINDS.values(), *PARTS)):
         bases = ", ".join(dict.fromkeys(each.base for each in (kind, *KINDS.values(), *PARTS)))
         raise TypeError(

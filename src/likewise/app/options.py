@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest
-from likewise.app.objects import KINDS, Kind, imported, kind_of, needed
+from likewise.app.objects import KINDS, Kind, import_class, kind_of, needed
 from likewise.app.values import Misfit, convert, is_class_hint, may_import, members_of, read_text
 
 Path: TypeAlias = tuple[str, ...]
@@ -142,11 +142,11 @@ def _check(value: Any, hint: Any, path: Path) -> Any:
 def _check_object(value: Any, hint: Any, path: Path) -> None:
     """Check that an object inside a value, given by its ``class_path``, is of the class that the hint names."""
     if isinstance(value, Mapping) and "class_path" in value:
-        bases = tuple(filter(is_class_hint, members_of(hint))) or (imported(KINDS["loss"].base),)
+        bases = tuple(filter(is_class_hint, members_of(hint))) or (import_class(KINDS["loss"].base),)
         name = value["class_path"]
         if not isinstance(name, str) or not set(value) <= {"class_path", "init_args"}:
             raise UserError(f"{flag(path)} must have class_path and init_args, but it has {', '.join(map(str, value))}")
-        thing = imported(name) if "." in name else None  # a parser finds other names among known subclasses
+        thing = import_class(name) if "." in name else None  # a parser finds other names among known subclasses
         if thing is not None and not (inspect.isclass(thing) and issubclass(thing, bases)):
             names = " or a ".join(base.__name__ for base in bases)
             raise UserError(f"{flag(path)} must be a {names}, but it is {name}")
@@ -187,7 +187,7 @@ def _importing(value: Mapping[str, Any]) -> Mapping[str, Any]:
     name, arguments = value.get("class_path"), value.get("init_args") or {}
     if not isinstance(name, str):
         return value
-    thing = imported(name) if "." in name else None
+    thing = import_class(name) if "." in name else None
     if not isinstance(arguments, Mapping) or not inspect.isclass(thing):
         return {key: each for key, each in value.items() if key != "class_path"}
     options = options_of(thing)
@@ -223,7 +223,7 @@ def _check_named(value: Any, members: tuple[Any, ...], kind: Kind, path: Path) -
         reason = f": {inside[0]} is one of its options" if inside else ""
         raise UserError(f"{flag(path)} must be the name of a {kind.what}{reason}")
     spec = {key: each for key, each in spec.items() if key != "init_args" or each is not None}
-    thing = imported(spec["class_path"])
+    thing = import_class(spec["class_path"])
     bases = tuple(filter(is_class_hint, members))
     if bases and not issubclass(thing, bases):
         names = " or a ".join(base.__name__ for base in bases)

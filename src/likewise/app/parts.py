@@ -9,7 +9,7 @@ from pathlib import Path
 
 from likewise.app.defaults import Config
 from likewise.app.errors import making
-from likewise.app.objects import KINDS, imported, make
+from likewise.app.objects import KINDS, import_class, make
 from likewise.data import ImageDataset, ImageTable, contiguous_folds, fixed_validation, random_folds, read_cells
 from likewise.data import Split as ClassSplit
 from likewise.formula import whole_number
@@ -57,10 +57,10 @@ def read_parts(data: Config, split: Config) -> Parts:
     with making("--split"):
         _check(split)
     if not _has_parts(data):
-        return _drawn(data, split)
+        return _draw_parts(data, split)
     seen = _read(data, "train")
     val = _own(data, "val") if split.get("validation") is None and not split.get("folds") else None
-    classes = None if val is not None else _held_out(len(seen.class_names), split)
+    classes = None if val is not None else _hold_out(len(seen.class_names), split)
     has_test = "test" in _column(data) if _is_table(data) else True
     test = (lambda: _read(data, "test")) if has_test else None
     return Parts(seen, classes, val, test, f"the test part of {seen.name}")
@@ -84,18 +84,18 @@ def _own(data: Config, part: str) -> ImageDataset | None:
             raise
 
 
-def _drawn(data: Config, split: Config) -> Parts:
+def _draw_parts(data: Config, split: Config) -> Parts:
     """Classes drawn at random, first for the test, then of the rest for validation."""
     whole = _read(data, None)
     count, sealed, seed = len(whole.class_names), split.get("test"), split.get("seed", 0)
     if not sealed:
-        return Parts(whole, _held_out(count, split), None, None, "none")
+        return Parts(whole, _hold_out(count, split), None, None, "none")
     with making("--split.test"):
         drawn = fixed_validation(count, share=sealed, seed=seed)
     seen = whole.of_classes(drawn.train)
     named = f"{len(drawn.val)} of the {count} classes of {whole.name}, drawn with seed {seed}"
     test = lambda: _called(_read(data, None).of_classes(drawn.val), "test")  # noqa: E731
-    return Parts(_called(seen, "train"), _held_out(len(drawn.train), split), None, test, named)
+    return Parts(_called(seen, "train"), _hold_out(len(drawn.train), split), None, test, named)
 
 
 def _called(dataset: ImageDataset, split: str) -> ImageDataset:
@@ -119,7 +119,7 @@ def _check(split: Config) -> None:
         raise ValueError(f"validation must not be given together with folds, but it is {split['validation']}")
 
 
-def _held_out(count: int, split: Config) -> ClassSplit | None:
+def _hold_out(count: int, split: Config) -> ClassSplit | None:
     """Training classes for validation: one of several folds, or a share; by default a tenth, and two at least."""
     share, seed, folds, fold = (split.get(name) for name in ("validation", "seed", "folds", "fold"))
     if folds:
@@ -139,11 +139,11 @@ def _folds(count: int, folds: int, seed: int, contiguous: bool) -> tuple[ClassSp
 def _has_parts(data: Config) -> bool:
     if _is_table(data):
         return bool(_column(data))
-    return "split" in signature(imported(data["class_path"])).parameters
+    return "split" in signature(import_class(data["class_path"])).parameters
 
 
 def _is_table(data: Config) -> bool:
-    return issubclass(imported(data["class_path"]), ImageTable)
+    return issubclass(import_class(data["class_path"]), ImageTable)
 
 
 def _column(data: Config) -> set[str]:

@@ -11,7 +11,7 @@ from likewise.app.configuration import check
 from likewise.app.defaults import Tree
 from likewise.app.errors import EXPECTED, UserError, making, nearest
 from likewise.app.execution import Execution
-from likewise.app.objects import KINDS, imported, make, needed
+from likewise.app.objects import KINDS, import_class, make, needed
 from likewise.app.study_file import StudyFile
 from likewise.app.trust import foreign_names
 from likewise.formula import hyperparameters
@@ -113,9 +113,9 @@ def resolve_space(config: Tree, ranges: Mapping[str, str | None] | None = None) 
         >>> list(resolve_space(config))
         ['loss.margin', 'loss.alpha', 'optimizer.lr', 'optimizer.lrs.loss']
     """
-    loss = imported(config["loss"]["class_path"])
+    loss = import_class(config["loss"]["class_path"])
     miner_path = ((config["loss"].get("init_args") or {}).get("miner") or {}).get("class_path")
-    miner = None if miner_path is None else imported(miner_path)
+    miner = None if miner_path is None else import_class(miner_path)
     try:
         declared = space_of(loss, miner) if hyperparameters(loss) else {}
     except TypeError:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.app.embedding_options import ImageOptions
 from likewise.app.errors import UserError, making
 from likewise.app.images import find_images, is_image_source
 from likewise.app.index_places import open_index
@@ -163,7 +164,7 @@ def list_queries(
     sources = [each for each in places if is_image_source(each)]
     if sources and len(places) > 1:
         raise UserError(f"{sources[0]} must stand alone: give pictures, or one folder or table of them")
-    return find_images(sources[0], root=root, path_column=path_column).files if sources else places
+    return find_images(sources[0], ImageOptions(root, path_column)).files if sources else places
 
 
 def _search_item(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,15 +28,10 @@ def run_study(
     study: StudyFile | Mapping[str, Any] | str | os.PathLike[str],
     folder: str | os.PathLike[str] | None = None,
     *,
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
-    minutes: float | None = None,
-    shard: tuple[int, int] | None = None,
+    execution: Execution | None = None,
     allow_unfair: bool = False,
     on_start: OnStart | None = None,
     watch: Watch | None = None,
-    allow: Collection[str] = (),
 ) -> StudyReport:
     """Run the missing trials of a study, and rank its methods; the same call continues a study.
 
@@ -44,15 +39,10 @@ def run_study(
         study: a YAML file, the folder of a study, a preset (``"tiny"``, ``"smoke"``), or the content of the file: a
             `StudyFile`, or a dict with its keys, of the present schema unless it has a ``schema``.
         folder: where results go; by default ``studies/NAME``, or the folder that was given as the study.
-        workers: number of trials at once; by default as many as fit; 0 only plans.
-        per_gpu: number of trials that share a GPU.
-        on: the address of a Ray cluster; by default processes of this machine are used.
-        minutes: time limit.
-        shard: run one part of the trials, into a separate table: its number, from 1, and the number of parts.
+        execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         allow_unfair: rank methods that differ in more than the method.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
-        allow: packages, modules and classes that trials may name besides the listed ones.
 
     Raises:
         KeyboardInterrupt: the run was interrupted; results and checkpoints are stored.
@@ -60,23 +50,23 @@ def run_study(
     Examples:
         >>> import tempfile
         >>> study = {"base": {"data": "Glyphs"}, "methods": {"circle": {"loss": "CircleLoss"}}, "seeds": [0, 1]}
-        >>> report = run_study(study, tempfile.mkdtemp() + "/study", workers=0)
+        >>> report = run_study(study, tempfile.mkdtemp() + "/study", execution=Execution(workers=0))
         >>> report.counts["missing"], report.is_finished
         (2, False)
     """
+    execution = execution or Execution()
     content, place = _load(study, folder)
-    content = replace(content, allow=tuple(allow))
-    execution = Execution(workers, per_gpu, on, minutes, shard, content.allow)
+    content = replace(content, allow=execution.allow)
     if content.search is not None:
         return _run_search(content, place, execution, on_start, watch)
     if len(content.methods) > 1:
         require_package("scipy", "study", "a comparison of methods")
-    with begin_study(place, content, shard) as trials:
+    with begin_study(place, content, execution.shard) as trials:
         if on_start is not None:
             on_start(content, place, trials)
         run_trials(place, trials, execution, metric=content.metric, watch=watch)
         counts = trials.counts()
-        if shard is not None or (minutes is not None and counts["missing"]):
+        if execution.shard is not None or (execution.minutes is not None and counts["missing"]):
             return StudyReport(content, place, counts, tuple(trials.results()))
         return conclude_study(content, place, trials, allow_unfair=allow_unfair)
 
@@ -88,14 +78,9 @@ def repeat(
     seeds: int = 5,
     name: str | None = None,
     protocol: str | Tree = "own-validation",
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
-    minutes: float | None = None,
-    shard: tuple[int, int] | None = None,
+    execution: Execution | None = None,
     on_start: OnStart | None = None,
     watch: Watch | None = None,
-    allow: Collection[str] = (),
 ) -> StudyReport:
     """Train one method with several seeds, and measure each on the test set: mean and interval.
 
@@ -105,26 +90,22 @@ def repeat(
         seeds: number of seeds.
         name: of the method; by default that of its loss.
         protocol: how classes are held out: see `likewise.protocols.PROTOCOLS`.
-        workers: number of trials at once; by default as many as fit; 0 only plans.
-        per_gpu: number of trials that share a GPU.
-        on: the address of a Ray cluster; by default processes of this machine are used.
-        minutes: time limit.
-        shard: run one part of the trials, into a separate table: its number, from 1, and the number of parts.
+        execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
-        allow: packages, modules and classes that trials may name besides the listed ones.
 
     Examples:
         >>> import tempfile
         >>> from likewise import app
         >>> config = app.configure({"data": "Glyphs", "loss": "CircleLoss"})
-        >>> report = repeat(config, tempfile.mkdtemp() + "/repeat", seeds=3, workers=0)
+        >>> report = repeat(config, tempfile.mkdtemp() + "/repeat", seeds=3, execution=Execution(workers=0))
         >>> report.study.name, report.counts["missing"]
         ('repeat-circle', 3)
     """
     if seeds < 1:
         raise UserError(f"--seeds must be a whole number ≥ 1, but it is {seeds}")
-    config = check(config, allow)
+    execution = execution or Execution()
+    config = check(config, execution.allow)
     method = name or _loss_name(config)
     study = StudyFile(
         f"repeat-{method}",
@@ -133,20 +114,9 @@ def repeat(
         methods={method: {}},
         seeds=list(range(config["seed"], config["seed"] + seeds)),
         protocol=protocol,
-        allow=tuple(allow),
+        allow=execution.allow,
     )
-    return run_study(
-        study,
-        folder,
-        workers=workers,
-        per_gpu=per_gpu,
-        on=on,
-        minutes=minutes,
-        shard=shard,
-        on_start=on_start,
-        watch=watch,
-        allow=allow,
-    )
+    return run_study(study, folder, execution=execution, on_start=on_start, watch=watch)
 
 
 def tune(
@@ -159,13 +129,9 @@ def tune(
     at_once: int | None = None,
     name: str | None = None,
     protocol: str | Tree = "own-validation",
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
-    minutes: float | None = None,
+    execution: Execution | None = None,
     on_start: OnStart | None = None,
     watch: Watch | None = None,
-    allow: Collection[str] = (),
 ) -> StudyReport:
     """Search hyper-parameters on validation classes; the test set stays sealed.
 
@@ -182,23 +148,21 @@ def tune(
         at_once: number of settings that are chosen together; by default as many as run at once.
         name: of the method; by default that of its loss.
         protocol: how classes are held out: see `likewise.protocols.PROTOCOLS`.
-        workers: number of trials at once; by default as many as fit; 0 only plans.
-        per_gpu: number of trials that share a GPU.
-        on: the address of a Ray cluster; by default processes of this machine are used.
-        minutes: time limit.
+        execution: where trials run, how many at once and for how long; ``workers=0`` only plans.
         on_start: called with the study, its folder and its table before the first training.
         watch: called twice a second with the states of all trials.
-        allow: packages, modules and classes that trials may name besides the listed ones.
 
     Examples:
         >>> import tempfile
         >>> from likewise import app
         >>> config = app.configure({"data": "Glyphs", "loss": "CircleLoss"})
-        >>> report = tune(config, tempfile.mkdtemp() + "/tune", how="random", rounds=4, at_once=2, workers=0)
+        >>> only_plan = Execution(workers=0)
+        >>> report = tune(config, tempfile.mkdtemp() + "/tune", how="random", rounds=4, at_once=2, execution=only_plan)
         >>> report.counts["missing"], list(report.tried[0].point)
         (2, ['loss.margin', 'loss.gamma', 'optimizer.lr'])
     """
-    config = check(config, allow)
+    execution = execution or Execution()
+    config = check(config, execution.allow)
     method = name or _loss_name(config)
     ranges = None if search is None else parse_search(search)
     options: Tree = {"space": ranges or dict.fromkeys(resolve_space(config)), "how": how, "rounds": rounds}
@@ -209,19 +173,9 @@ def tune(
         seeds=[config["seed"]],
         protocol=protocol,
         search=options | ({} if at_once is None else {"at_once": at_once}),
-        allow=tuple(allow),
+        allow=execution.allow,
     )
-    return run_study(
-        study,
-        folder,
-        workers=workers,
-        per_gpu=per_gpu,
-        on=on,
-        minutes=minutes,
-        on_start=on_start,
-        watch=watch,
-        allow=allow,
-    )
+    return run_study(study, folder, execution=execution, on_start=on_start, watch=watch)
 
 
 def _run_search(

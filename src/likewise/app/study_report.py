@@ -48,7 +48,7 @@ class StudyReport:
     Args:
         study: its content.
         folder: with the table ``results.csv``, the page ``report.html`` and the runs.
-        counts: number of trials in each state: missing, done, failed, pruned, cancelled.
+        counts: number of trials in each state: missing, done, failed, pruned, canceled.
         results: of the trials that ended, and of the folds of a protocol together.
         leaderboards: by the name of their setting; empty if nothing is done or the ranking is unfair.
         unfair: differences for which the study was not ranked.

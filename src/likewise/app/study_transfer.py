@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,25 +19,15 @@ from likewise.protocols import in_shard, table
 def run_planned(
     folder: str | os.PathLike[str],
     *,
-    workers: int | None = None,
-    per_gpu: int = 1,
-    on: str | None = None,
-    minutes: float | None = None,
-    shard: tuple[int, int] | None = None,
+    execution: Execution | None = None,
     watch: Watch | None = None,
-    allow: Collection[str] = (),
 ) -> Mapping[str, int]:
     """Run the missing trials in the table of a study, and add none: for studies that a program plans.
 
     Args:
         folder: of the study.
-        workers: number of trials at once; by default as many as fit.
-        per_gpu: number of trials that share a GPU.
-        on: the address of a Ray cluster; by default processes of this machine are used.
-        minutes: time limit.
-        shard: run one part of the trials, into a separate table: its number, from 1, and the number of parts.
+        execution: where trials run, how many at once and for how long.
         watch: called twice a second with the states of all trials.
-        allow: packages, modules and classes that trials may name besides the listed ones.
 
     Returns:
         Number of trials in each state.
@@ -47,7 +37,8 @@ def run_planned(
         Traceback (most recent call last):
         likewise.app.errors.UserError: there is no study nowhere/study.yaml
     """
-    place, execution = Path(folder), Execution(workers, per_gpu, on, minutes, shard, tuple(allow))
+    place, execution = Path(folder), execution or Execution()
+    shard = execution.shard
     study = read_study(place / STUDY_FILE)
     with ExitStack() as stack:
         if shard is None:
@@ -76,7 +67,7 @@ def pack_study(folder: str | os.PathLike[str], pack: str | os.PathLike[str]) -> 
         >>> import tempfile
         >>> from likewise import app
         >>> folder = tempfile.mkdtemp() + "/tiny"
-        >>> _ = app.run_study("tiny", folder, workers=0)
+        >>> _ = app.run_study("tiny", folder, execution=app.Execution(workers=0))
         >>> pack_study(folder, folder + "-pack")
         4
     """
@@ -102,7 +93,7 @@ def merge_study(folder: str | os.PathLike[str], *packs: str | os.PathLike[str]) 
         >>> import tempfile
         >>> from likewise import app
         >>> folder = tempfile.mkdtemp() + "/tiny"
-        >>> _ = app.run_study("tiny", folder, workers=0)
+        >>> _ = app.run_study("tiny", folder, execution=app.Execution(workers=0))
         >>> merge_study(folder)
         {}
     """
@@ -127,7 +118,7 @@ def export_study(folder: str | os.PathLike[str]) -> Path:
         >>> import tempfile
         >>> from likewise import app
         >>> folder = tempfile.mkdtemp() + "/tiny"
-        >>> _ = app.run_study("tiny", folder, workers=0)
+        >>> _ = app.run_study("tiny", folder, execution=app.Execution(workers=0))
         >>> export_study(folder).name
         'results.csv'
     """

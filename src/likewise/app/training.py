@@ -166,16 +166,16 @@ def _train_guarded(
     pieces: Pieces, config: Tree, folder: str, machine: Machine, resume: bool, allow_changes: bool
 ) -> Run:
     """Train; what the library refuses before the first measurement is an error of the user's."""
-    before = _measured(folder)
+    before = _count_measured(folder)
     try:
         return pieces.train(folder, config, machine, resume=resume, allow_changes=allow_changes)
     except (*EXPECTED, RuntimeError) as error:
-        if _measured(folder) <= before and ours(error) and not isinstance(error, NotFinite | Collapsed):
+        if _count_measured(folder) <= before and ours(error) and not isinstance(error, NotFinite | Collapsed):
             raise UserError(f"the training: {sentence(error)}") from error
         raise
 
 
-def _measured(folder: str) -> int:
+def _count_measured(folder: str) -> int:
     file = Path(folder, "metrics.jsonl")
     return file.stat().st_size if file.exists() else 0
 

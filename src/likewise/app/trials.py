@@ -97,7 +97,7 @@ def run_trial(
     return Result(
         trial,
         "pruned" if end["reason"] == "stopped" else "done",
-        val=_chosen(run),
+        val=_read_chosen(run),
         test=test,
         seconds=end["seconds"],
         openings=len(run.openings()),
@@ -107,7 +107,7 @@ def run_trial(
     )
 
 
-def _chosen(run: Run) -> dict[str, float]:
+def _read_chosen(run: Run) -> dict[str, float]:
     """What the table has of the validation of the chosen model."""
     return {} if run.chosen is None else {name: run.chosen[name] for name in METRICS}
 

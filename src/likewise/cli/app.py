@@ -10,13 +10,16 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, TextIO
 
 from likewise import __version__
 from likewise.app import NotAllowed, Note, UserError, nearest
+from likewise.cli.arguments import QUIET
 from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
+from likewise.progress import quiet
 
 EXAMPLES = (
     "likewise demo",
@@ -105,11 +108,14 @@ def _run(words: list[str]) -> int:
     if name not in COMMANDS:
         raise UserError(f"there is no command {name}{nearest(name, COMMANDS) or '; likewise --help lists them'}")
     command = COMMANDS[name]
+    silence = quiet() if command.shows_progress and QUIET in rest else nullcontext()
     lacking = missing_packages(command.extra) if command.extra is not None else []
     if lacking:
         raise UserError(_describe_missing(name, lacking[0]))
     try:
-        code: int = getattr(importlib.import_module(command.module), command.function)(rest)
+        with silence:
+            rest = [word for word in rest if word != QUIET] if command.shows_progress else rest
+            code: int = getattr(importlib.import_module(command.module), command.function)(rest)
     except SystemExit as end:  # after --help
         return int(end.code or 0)
     except ModuleNotFoundError as missing:
@@ -138,6 +144,7 @@ def overview() -> str:
         rows = [(name.ljust(wide), each.help) for name, each in COMMANDS.items() if each.group == group]
         lines += [bold(group), columns(rows), ""]
     lines += [bold("examples"), *(f"  {example}" for example in EXAMPLES), ""]
+    lines += [f"{QUIET} shows no progress; results and errors are printed."]
     lines += ["--debug, or LIKEWISE_DEBUG=1, shows where an error came from."]
     return "\n".join(lines)
 

@@ -6,6 +6,9 @@ import argparse
 from typing import NoReturn
 
 from likewise.app import UserError, nearest
+from likewise.cli.commands import COMMANDS
+
+QUIET, QUIET_HELP = "--quiet", "show no progress"
 
 
 class Arguments(argparse.ArgumentParser):
@@ -21,6 +24,9 @@ class Arguments(argparse.ArgumentParser):
 
     def __init__(self, command: str, description: str) -> None:
         super().__init__(prog=f"likewise {command}", description=description, allow_abbrev=False)
+        name = command.partition(" ")[0]
+        if name in COMMANDS and COMMANDS[name].shows_progress:
+            self.add_argument(QUIET, action="store_true", help=QUIET_HELP)  # `likewise.cli.app` obeys it
 
     def error(self, message: str) -> NoReturn:
         """Raise a mistake."""

@@ -27,6 +27,11 @@ class Command:
     function: str = "run"
     extra: str | None = "train"
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether it takes ``--quiet``; commands that need no extra answer at once."""
+        return self.extra is not None
+
 
 TRY, WORK, COMPARE, LOOK = "try it", "train and use", "compare fairly", "look up"
 

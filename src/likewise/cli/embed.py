@@ -14,6 +14,7 @@ from likewise.cli.image_options import (
     add_table_options,
     add_transform_option,
     print_start,
+    read_embedding_options,
 )
 from likewise.cli.screen import print_broken
 
@@ -32,16 +33,9 @@ def run(words: Sequence[str]) -> int:
             options.model,
             options.images,
             options.out,
-            transform=options.transform,
             half=options.half,
             overwrite=options.overwrite,
-            root=options.root,
-            path_column=options.path_column,
-            label_column=options.label_column,
-            batch=options.batch,
-            workers=options.workers,
-            per_gpu=options.per_gpu,
-            on=options.on,
+            options=read_embedding_options(options),
             on_start=lambda start: print_start(start, str(options.images)),
         )
     except KeyboardInterrupt:

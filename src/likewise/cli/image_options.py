@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from dataclasses import fields
 from pathlib import Path
 
-from likewise.app import EmbeddingStart
+from likewise.app import EmbeddingOptions, EmbeddingStart
 from likewise.cli.arguments import Arguments
 from likewise.cli.screen import columns
 from likewise.data import TRANSFORMS
@@ -44,7 +46,7 @@ def add_table_options(parser: Arguments) -> None:
 
 
 def add_embedding_options(parser: Arguments) -> None:
-    """Add ``--batch``, ``--workers``, ``--per-gpu`` and ``--on``, for commands that embed a collection.
+    """Add ``--batch``, ``--workers``, ``--per-gpu``, ``--on`` and ``--follow-links``, for commands that embed a collection.
 
     Examples:
         >>> parser = Arguments("embed", "")
@@ -56,6 +58,20 @@ def add_embedding_options(parser: Arguments) -> None:
     parser.add_argument("--workers", metavar="N", type=int, help="embed in so many processes")
     parser.add_argument("--per-gpu", metavar="N", type=int, default=1, help="processes that share a GPU (default: 1)")
     parser.add_argument("--on", metavar="ADDRESS", help="embed on a running Ray cluster: auto, or host:port")
+    parser.add_argument("--follow-links", action="store_true", help="also take what links out of the folder lead to")
+
+
+def read_embedding_options(options: Namespace) -> EmbeddingOptions:
+    """Return the options that the three functions above add.
+
+    Examples:
+        >>> parser = Arguments("embed", "")
+        >>> for add in (add_transform_option, add_table_options, add_embedding_options):
+        ...     add(parser)
+        >>> read_embedding_options(parser.parse_args(["--batch", "8"])).batch
+        8
+    """
+    return EmbeddingOptions(**{each.name: getattr(options, each.name) for each in fields(EmbeddingOptions)})
 
 
 def print_start(start: EmbeddingStart, images: str) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from likewise.app import (
     IndexResult,
@@ -27,6 +28,7 @@ from likewise.cli.image_options import (
     add_table_options,
     add_transform_option,
     print_start,
+    read_embedding_options,
 )
 from likewise.cli.index_screen import image_count, print_result, print_update
 from likewise.cli.screen import print_broken
@@ -111,54 +113,25 @@ def _make(options: argparse.Namespace) -> IndexResult:
             transform=options.transform,
             root=options.root,
         )
-    return _update(options) if options.update else _build(options)
-
-
-def _build(options: argparse.Namespace) -> IndexResult:
-    model, images = options.what
+    shared: dict[str, Any] = {
+        "shard": _parse_shard(options.shard),
+        "thumbnails": options.thumbnails,
+        "options": read_embedding_options(options),
+        "on_start": lambda start: print_start(start, _describe_images(options)),
+    }
+    if options.update:
+        model = options.what[0] if len(options.what) == 2 else None
+        kinds = {"storage": options.storage, "approximate": options.approximate}
+        return update_index(options.out, options.what[-1], prune=options.prune, model=model, **kinds, **shared)
     return index_folder(
-        model,
-        images,
+        options.what[0],
+        options.what[-1],
         options.out,
         name=options.name,
         overwrite=options.overwrite,
-        shard=_parse_shard(options.shard),
         storage=options.storage or "float32",
         approximate=options.approximate or "auto",
-        thumbnails=options.thumbnails,
-        transform=options.transform,
-        root=options.root,
-        path_column=options.path_column,
-        follow_links=options.follow_links,
-        label_column=options.label_column,
-        batch=options.batch,
-        workers=options.workers,
-        per_gpu=options.per_gpu,
-        on=options.on,
-        on_start=lambda start: print_start(start, _describe_images(options)),
-    )
-
-
-def _update(options: argparse.Namespace) -> IndexResult:
-    return update_index(
-        options.out,
-        options.what[-1],
-        prune=options.prune,
-        model=options.what[0] if len(options.what) == 2 else None,
-        shard=_parse_shard(options.shard),
-        storage=options.storage,
-        approximate=options.approximate,
-        thumbnails=options.thumbnails,
-        transform=options.transform,
-        root=options.root,
-        path_column=options.path_column,
-        follow_links=options.follow_links,
-        label_column=options.label_column,
-        batch=options.batch,
-        workers=options.workers,
-        per_gpu=options.per_gpu,
-        on=options.on,
-        on_start=lambda start: print_start(start, _describe_images(options)),
+        **shared,
     )
 
 
@@ -233,7 +206,6 @@ def _parser() -> Arguments:
         default=THUMBNAIL_SIDE,
         help=f"side of small pictures ({THUMBNAIL_SIDE}); 0 for none",
     )
-    parser.add_argument("--follow-links", action="store_true", help="index also what links out of the folder lead to")
     add_transform_option(parser)
     add_table_options(parser)
     add_embedding_options(parser)

@@ -9,7 +9,7 @@ import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from likewise.app import KINDS, UserError, imported, make, making, nearest, resolve
+from likewise.app import KINDS, UserError, import_class, make, making, nearest, resolve
 from likewise.cli.arguments import Arguments
 from likewise.report import add_losses, loss_names, write_lens
 
@@ -40,7 +40,7 @@ def run(words: Sequence[str]) -> int:
     with making("the page"):
         scripts = add_losses(*(entry for _, entry in own.values())) if own else None
         page = write_lens(asked.out, losses, scripts).resolve()
-    if not asked.no_open and _opened(page):
+    if not asked.no_open and _open_browser(page):
         print(f"opened {page}")
     else:
         print(f"wrote {page}; open it in a browser")
@@ -75,7 +75,7 @@ def _print_own(path: str, known: Mapping[str, str]) -> tuple[str, str]:
     from likewise.losses import PairLoss, ProxyLoss
 
     path = resolve(KINDS["loss"], path, [path])
-    kind = imported(path)
+    kind = import_class(path)
     with making(f"the loss {path}"):
         # a class of the library's kind keeps its sliders; any other module is shown as it is made
         is_declared = issubclass(kind, PairLoss | ProxyLoss)
@@ -89,7 +89,7 @@ def _bare(name: str) -> str:
     return re.sub(r"[^a-z0-9+]", "", name.lower())
 
 
-def _opened(page: Path) -> bool:
+def _open_browser(page: Path) -> bool:
     """Whether a browser shows the page now."""
     if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} & set(os.environ):
         return False  # what is left is a browser in the terminal, which shows no circle

@@ -104,11 +104,11 @@ def _with_defaults(entry: Entry) -> str:
 
 def _describe_class(kind: Kind, name: str, key: str) -> None:
     """Describe a class by the library's name of it, or by its import path."""
-    from likewise.app import imported
+    from likewise.app import import_class
     from likewise.cli.formulas import describe
 
     path = name if "." in name else f"{kind.room}.{name}"
-    thing = imported(path)
+    thing = import_class(path)
     told = describe(thing)
     print(bold(path) + "\n")
     for text in told.paragraphs if _is_documented(thing) else ():
@@ -139,7 +139,7 @@ def _options(kind: Kind, thing: Any, told: dict[str, str]) -> Iterable[tuple[str
         meaning = declared[parameter.name].help if parameter.name in declared else ""
         text = (told.get(parameter.name) or meaning).rstrip(".")
         limits = declared[parameter.name].limits() if parameter.name in declared else ""
-        default = "needed" if parameter.default is inspect.Parameter.empty else _shown(parameter.default)
+        default = "needed" if parameter.default is inspect.Parameter.empty else _format(parameter.default)
         yield parameter.name, default, "; ".join(filter(None, (text, limits)))
 
 
@@ -151,7 +151,7 @@ def _inherited(thing: Any) -> dict[str, str]:
     return {name: text for base in bases for name, text in describe(base).arguments.items()}
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     return "several" if isinstance(value, tuple) else str(value)

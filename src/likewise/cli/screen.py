@@ -67,10 +67,10 @@ def columns(rows: Iterable[Sequence[str]], *, indent: int = 2, least: int = 24) 
     for *front, last in cells:
         head = " " * indent + "".join(cell.ljust(each + 2) for cell, each in zip(front, wide, strict=True))
         if width() - start >= least:
-            lines.append((_filled(last, head, " " * start) or head).rstrip())
+            lines.append((_fill(last, head, " " * start) or head).rstrip())
         else:
             lines.append(head.rstrip())
-            lines.append(_filled(last, " " * (indent + 4), " " * (indent + 4)))
+            lines.append(_fill(last, " " * (indent + 4), " " * (indent + 4)))
     return "\n".join(line for line in lines if line.strip())
 
 
@@ -98,10 +98,10 @@ def paragraph(text: str, *, indent: int = 0) -> str:
         >>> paragraph("a  word and\nanother")
         'a word and another'
     """
-    return _filled(" ".join(text.split()), " " * indent, " " * indent)
+    return _fill(" ".join(text.split()), " " * indent, " " * indent)
 
 
-def _filled(text: str, first: str, rest: str) -> str:
+def _fill(text: str, first: str, rest: str) -> str:
     """Lines of the terminal's width; paths and commands are not broken at their hyphens."""
     return textwrap.fill(text, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 

@@ -60,7 +60,7 @@ def run(words: Sequence[str]) -> int:
 def _run(options: Namespace) -> int:
     try:
         with Screen() as screen:
-            counts = run_planned(options.folder, **read_execution(options), watch=screen.show)
+            counts = run_planned(options.folder, execution=read_execution(options), watch=screen.show)
     except KeyboardInterrupt:
         print(_count(options.folder))
         return INTERRUPTED

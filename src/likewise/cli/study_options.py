@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from collections.abc import Sequence
 
-from likewise.app import UserError
+from likewise.app import Execution, UserError
 from likewise.cli.arguments import Arguments
 
 
@@ -15,7 +15,7 @@ def add_execution_options(options: Arguments, *, shards: bool = True) -> None:
     Examples:
         >>> options = Arguments("study run", "Run trials.")
         >>> add_execution_options(options)
-        >>> read_execution(options.parse_args(["--workers", "2"]))["workers"]
+        >>> read_execution(options.parse_args(["--workers", "2"])).workers
         2
     """
     options.add_argument(
@@ -35,21 +35,21 @@ def add_execution_options(options: Arguments, *, shards: bool = True) -> None:
         options.add_argument("--shard", metavar="I/N", help="run this part of the trials, into a separate table")
 
 
-def read_execution(options: Namespace) -> dict[str, Any]:
-    """The arguments of `likewise.app.run_study` that say where trials run.
+def read_execution(options: Namespace, allow: Sequence[str] = ()) -> Execution:
+    """Read where trials run, how many at once and for how long.
+
+    Args:
+        options: what the parser returned.
+        allow: what other options allow to import.
 
     Examples:
-        >>> options = Namespace(workers=None, per_gpu=1, on=None, minutes=None, shard="2/3")
-        >>> read_execution(options)["shard"]
+        >>> options = Namespace(workers=None, per_gpu=1, on=None, minutes=None, shard="2/3", allow=[])
+        >>> read_execution(options).shard
         (2, 3)
     """
-    arguments: dict[str, Any] = {name: getattr(options, name) for name in ("workers", "per_gpu", "on", "minutes")}
-    arguments["allow"] = tuple(getattr(options, "allow", ()))
-    if not hasattr(options, "shard"):
-        return arguments
-    if options.shard is None:
-        return {**arguments, "shard": None}
-    number, _, count = options.shard.partition("/")
-    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
-        raise UserError(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {options.shard}")
-    return {**arguments, "shard": (int(number), int(count))}
+    text = getattr(options, "shard", None)
+    number, _, count = (text or "1/1").partition("/")
+    if not (number.isdigit() and count.isdigit()):
+        raise UserError(f"--shard must be I/N with 1 ≤ I ≤ N, such as 2/8, but it is {text}")
+    shard = None if text is None else (int(number), int(count))
+    return Execution(options.workers, options.per_gpu, options.on, options.minutes, shard, (*options.allow, *allow))

@@ -11,6 +11,7 @@ from typing import Any
 
 from likewise.app import OnStart, StudyFile, StudyReport, Watch, sentence
 from likewise.cli.screen import bold, columns, paragraph, width
+from likewise.progress import is_quiet
 from likewise.protocols import STUDY_DATABASE, ExecutorBroken, Study, Trial, TrialState, Tried
 
 INTERRUPTED = 130
@@ -150,7 +151,7 @@ def _format_settings(tried: Sequence[Tried], objective: str) -> str:
 
 
 class Screen:
-    """A live table on a terminal; elsewhere a line for every trial that ends.
+    """A live table on a terminal; elsewhere a line for every trial that ends; with ``--quiet`` failures only.
 
     Examples:
         >>> with Screen() as screen:
@@ -166,7 +167,7 @@ class Screen:
         self._has_failed = False
 
     def __enter__(self) -> Screen:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and not is_quiet():
             try:
                 from rich.live import Live
             except ImportError:
@@ -188,8 +189,8 @@ class Screen:
         if self._live is not None:
             self._live.update(self._table(states, running))
             return
-        ended = _ended(states)
-        if ended != self._last:
+        ended = _count_ended(states)
+        if ended != self._last and not is_quiet():
             self._last = ended
             print(self._summary(states), flush=True)
 
@@ -210,7 +211,7 @@ class Screen:
         return grid
 
     def _summary(self, states: Sequence[TrialState]) -> str:
-        ended = _ended(states)
+        ended = _count_ended(states)
         if self._before is None:
             self._before = ended  # in earlier processes
         fresh, seconds = ended - self._before, time.monotonic() - self._start
@@ -221,7 +222,7 @@ class Screen:
         return f"{ended} of {len(states)} trainings done{wrong}{ahead}"
 
 
-def _ended(states: Sequence[TrialState]) -> int:
+def _count_ended(states: Sequence[TrialState]) -> int:
     return sum(each.state in ("done", "failed", "pruned") for each in states)
 
 

@@ -33,13 +33,13 @@ def run(words: Sequence[str]) -> int:
         raise UserError(f"there is no preset {options.preset}{nearest(options.preset, find_presets())}")
     study = read_study(options.study or find_presets()[options.preset])
     folder = options.out or Path("studies", study.name)
-    arguments = read_execution(options)
+    execution = read_execution(options)
     return run_on_screen(
         lambda on_start, watch: run_study(
-            study, folder, **arguments, allow_unfair=options.allow_unfair, on_start=on_start, watch=watch
+            study, folder, execution=execution, allow_unfair=options.allow_unfair, on_start=on_start, watch=watch
         ),
         ["likewise", "tournament", str(folder / "study.yaml"), "--out", str(folder), *allow_flags(options.allow)],
-        announce=lambda study, folder, trials: announce(study, folder, trials, Execution(**arguments)),
+        announce=lambda study, folder, trials: announce(study, folder, trials, execution),
     )
 
 

@@ -19,7 +19,7 @@ from likewise.app import (
     allowed_by,
     dump_configuration,
     flags_of,
-    imported,
+    import_class,
     kind_of,
     needed,
     open_run,
@@ -31,6 +31,7 @@ from likewise.app import (
     this_machine,
     train,
 )
+from likewise.cli.arguments import QUIET, QUIET_HELP
 from likewise.cli.helping import help_of
 from likewise.cli.screen import bold, columns
 from likewise.train import Collapsed, NotFinite, Run
@@ -49,6 +50,7 @@ SWITCHES = {
     PRINT: "print the whole configuration, in the form that --config takes, and stop",
     "--allow": "a package, module or class of your own that files may name; may be given several times",
     "--resume": "continue the run in this folder",
+    QUIET: QUIET_HELP,
     CHANGES: "with --resume: continue although the data or settings are not those of the run",
 }
 """Options that are no settings."""
@@ -115,7 +117,7 @@ def _help_of_class(key: str, name: str | None) -> str:
         )
     if name is None:
         raise UserError(f"--{key} must be followed by the name of a {kind.what}")
-    thing = imported(resolve(kind, name, [name]))
+    thing = import_class(resolve(kind, name, [name]))
     parser = ArgumentParser(add_help=False)
     add_group(parser, ".".join(path), thing, {*kind.filled, *needed(kind, thing)})
     return help_of(parser)
@@ -197,7 +199,7 @@ def _conclude(finished: Run) -> None:
 
 def _remark(line: dict[str, Any], best: dict[str, Any]) -> str:
     words = ["before training"] if line["step"] == 0 else []
-    return ", ".join([*words, "the best"] if line is best else words)
+    return ", ".join([*words, "the best"] if line["step"] == best["step"] else words)
 
 
 _FILES = (

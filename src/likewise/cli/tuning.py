@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from likewise.app import Execution, StudyFile, allowed_by, parse_request, read_request
+from likewise.app import StudyFile, allowed_by, parse_request, read_request
 from likewise.app import repeat as repeat_method
 from likewise.app import tune as tune_method
 from likewise.cli.arguments import Arguments
@@ -27,9 +27,8 @@ def repeat(words: Sequence[str]) -> int:
     parser.add_argument("--seeds", metavar="N", type=int, default=5, help="number of seeds (default: 5)")
     _add_options(parser, shards=True)
     options, rest = parser.parse_known_args(list(words))
-    allow = (*options.allow, *allowed_by(rest))
-    config = parse_request(read_request(rest, allow), allow)
-    arguments = {**read_execution(options), "allow": allow}
+    execution = read_execution(options, allowed_by(rest))
+    config = parse_request(read_request(rest, execution.allow), execution.allow)
     return run_on_screen(
         lambda on_start, watch: repeat_method(
             config,
@@ -37,12 +36,12 @@ def repeat(words: Sequence[str]) -> int:
             seeds=options.seeds,
             name=options.name,
             protocol=options.protocol,
-            **arguments,
+            execution=execution,
             on_start=on_start,
             watch=watch,
         ),
         ["likewise", "repeat", *words],
-        announce=lambda study, folder, trials: announce(study, folder, trials, Execution(**arguments)),
+        announce=lambda study, folder, trials: announce(study, folder, trials, execution),
     )
 
 
@@ -73,13 +72,12 @@ def tune(words: Sequence[str]) -> int:
     )
     _add_options(parser, shards=False)  # the next settings of a search depend on all results
     options, rest = parser.parse_known_args(list(words))
-    allow = (*options.allow, *allowed_by(rest))
-    config = parse_request(read_request(rest, allow), allow)
-    arguments = {**read_execution(options), "allow": allow}
+    execution = read_execution(options, allowed_by(rest))
+    config = parse_request(read_request(rest, execution.allow), execution.allow)
 
     def announce(study: StudyFile, folder: Path, trials: Study) -> str:
         paths = ", ".join((study.search or {})["space"])
-        return f"{study.name}: {options.rounds} settings of {paths}, {Execution(**arguments)}, {folder}"
+        return f"{study.name}: {options.rounds} settings of {paths}, {execution}, {folder}"
 
     return run_on_screen(
         lambda on_start, watch: tune_method(
@@ -91,7 +89,7 @@ def tune(words: Sequence[str]) -> int:
             at_once=options.at_once,
             name=options.name,
             protocol=options.protocol,
-            **arguments,
+            execution=execution,
             on_start=on_start,
             watch=watch,
         ),

@@ -14,10 +14,10 @@ from likewise.data.download import Archive, fetch
 from likewise.data.folder import ImageFolder
 from likewise.data.glyphs import Glyphs
 from likewise.data.hard_samplers import HardBatchSampler, HardPairSampler
+from likewise.data.hierarchical_sampler import HierarchicalSampler
 from likewise.data.inshop import InShop
 from likewise.data.loader import Batch, BatchLoader
 from likewise.data.samplers import (
-    HierarchicalSampler,
     PairSampler,
     PerClassSampler,
     RandomBatchSampler,
@@ -102,7 +102,6 @@ from likewise.data.folder import EXTENSIONS as EXTENSIONS
 from likewise.data.folder import walk_images as walk_images
 from likewise.data.glyph_shapes import font_folder as font_folder
 from likewise.data.memory import free_memory as free_memory
-from likewise.data.progress import progress as progress
 from likewise.data.resample import FRACTION as FRACTION
 from likewise.data.shards import Shape as Shape
 from likewise.data.shards import cores as cores

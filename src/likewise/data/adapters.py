@@ -14,7 +14,7 @@ from torch import Tensor
 
 from likewise.data.dataset import ImageDataset, Transform, file_sample
 from likewise.data.decode import BrokenImage, decode, to_rgb
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 
 def from_dataset(

@@ -109,10 +109,10 @@ class Draw:
 
 @dataclass(frozen=True)
 class Augment:
-    """What happens to images on their way into a network; for evaluation, the same with nothing left to chance.
+    """What happens to images on their way into a network; for evaluation, the same without anything random.
 
-    Calling it takes images of any sizes as bytes and gives one batch of floats on the same device.  All chance comes from
-    the generator, on the host: the same generator gives the same crops on every device.
+    Calling it takes images of any sizes as bytes and gives one batch of floats on the same device.  All random numbers
+    come from the generator, on the host: the same generator gives the same crops on every device.
 
     Args:
         size: height and width of the result in pixels; one number for a square.
@@ -160,10 +160,10 @@ class Augment:
         _coefficients(self.normalize)
 
     def draw(self, sizes: Tensor, generator: Generator) -> Draw:
-        """Draw everything that is left to chance for images of these heights and widths ``(n, 2)``, on the host."""
-        return self.place(sizes, self.chance(len(sizes), generator), self.order(generator))
+        """Draw everything random for images of these heights and widths ``(n, 2)``, on the host."""
+        return self.place(sizes, self.draw_numbers(len(sizes), generator), self.order(generator))
 
-    def chance(self, count: int, generator: Generator) -> Tensor:
+    def draw_numbers(self, count: int, generator: Generator) -> Tensor:
         """The random numbers for so many images, ``(count, …)``."""
         numbers = self.crop.numbers + 1 + (0 if self.jitter is None else 4)
         return torch.rand(count, numbers, generator=generator, dtype=torch.float64)
@@ -172,15 +172,15 @@ class Augment:
         """The order in which a batch's colors are changed."""
         return () if self.jitter is None else tuple(torch.randperm(4, generator=generator).tolist())
 
-    def place(self, sizes: Tensor, chance: Tensor, order: tuple[int, ...] = ()) -> Draw:
+    def place(self, sizes: Tensor, numbers: Tensor, order: tuple[int, ...] = ()) -> Draw:
         """What random numbers mean for images of these sizes; the numbers of several batches may be placed together."""
         shown = canvas(sizes, self.resize)
-        boxes = torch.from_numpy(self.crop.place(shown, chance[:, : self.crop.numbers].numpy()))
+        boxes = torch.from_numpy(self.crop.place(shown, numbers[:, : self.crop.numbers].numpy()))
         if self.resize is not None:
             stretch = sizes.to(torch.float64) / shown
             boxes = (boxes * torch.cat([stretch, stretch], dim=1) / FRACTION).round() * FRACTION
-        flips = chance[:, self.crop.numbers] < self.flip
-        amounts = None if self.jitter is None else self.jitter.amounts(chance[:, self.crop.numbers + 1 :])
+        flips = numbers[:, self.crop.numbers] < self.flip
+        amounts = None if self.jitter is None else self.jitter.amounts(numbers[:, self.crop.numbers + 1 :])
         return Draw(boxes, flips, amounts, order)
 
     def apply(self, images: Images, draw: Draw, *, out: Floats32 | None = None) -> Tensor:
@@ -193,7 +193,7 @@ class Augment:
                 ``(n, c, h, w)`` without.
         """
         with torch.no_grad():
-            packed = _packed(images)
+            packed = _pack(images)
             if isinstance(packed, PackedImages):
                 if self.jitter is None and compiled(packed.pixels.device) is not None:
                     table = send(table_of(packed, draw.boxes, draw.flips), packed.pixels.device)
@@ -206,7 +206,7 @@ class Augment:
 
     def __call__(self, images: Images, generator: Generator) -> Tensor:
         """Draw, and make a batch of it."""
-        packed = _packed(images)
+        packed = _pack(images)
         if isinstance(packed, PackedImages):
             sizes = packed.sizes
         else:
@@ -273,7 +273,7 @@ class Augment:
         return torch.addcmul(shift, pixels, slope).to(self.dtype, memory_format=layout)
 
 
-def _packed(images: Images) -> PackedImages | Sequence[Bytes]:
+def _pack(images: Images) -> PackedImages | Sequence[Bytes]:
     """Images on a device packed, images on the host as arrays."""
     if isinstance(images, PackedImages):
         if images.pixels.device.type != "cpu":

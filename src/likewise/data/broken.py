@@ -8,7 +8,7 @@ from itertools import islice
 
 from likewise.data.dataset import ImageDataset
 from likewise.data.decode import Broken, BrokenImage
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 
 def find_broken(dataset: ImageDataset, *, workers: int | None = None) -> list[Broken]:

@@ -89,7 +89,7 @@ class _Store:
         copied: Bytes = self.on_device[start:end].cpu().numpy()
         return copied
 
-    def held(self, positions: Tensor, device: torch.device) -> _Store:
+    def gather(self, positions: Tensor, device: torch.device) -> _Store:
         """Some of the images, behind each other in one array of the host or one tensor of a device."""
         sizes = self.sizes[positions]
         counts = sizes.prod(1)
@@ -180,7 +180,7 @@ class ImageCache(ImageDataset):
             raise ValueError(f"{folder} was stored by another version of this library: store the images again")
         found = [Shard(**shard) for shard in index["shards"]]
         about = _About(**index["about"])
-        return cls(about, _opened(folder, index["key"], found, index["sources"]), torch.arange(len(about.labels)))
+        return cls(about, _open(folder, index["key"], found, index["sources"]), torch.arange(len(about.labels)))
 
     def image(self, index: int) -> Image.Image:
         """The stored image."""
@@ -253,7 +253,7 @@ class ImageCache(ImageDataset):
                 f"the images must fit into {share:.0%} of the free memory of {device}, {share * free / 2**30:.1f} GiB,"
                 f" but they take {self.nbytes / 2**30:.1f} GiB"
             )
-        store = self._store.held(self._positions, device)
+        store = self._store.gather(self._positions, device)
         return ImageCache(_About.of(self), store, torch.arange(len(self)))
 
     def verify(self) -> None:
@@ -356,7 +356,7 @@ def cached(
     made["images_per_shard"] = shards.IMAGES
     key = _checksum(made)
     place = Path(folder) / f"{_plain(dataset.name)}-{size}-{key[:16]}"
-    found = _finished(place, made, skip_broken)
+    found = _open_finished(place, made, skip_broken)
     if found is None:
         made_now = shards.build(dataset, place, shape, workers=workers, skip_broken=skip_broken)
         sources = [dataset.source(index) for index in range(len(dataset))]
@@ -377,7 +377,7 @@ def cached(
     return found
 
 
-def _finished(place: Path, made: dict[str, Any], skip_broken: bool) -> ImageCache | None:
+def _open_finished(place: Path, made: dict[str, Any], skip_broken: bool) -> ImageCache | None:
     """A finished store that is whole and was made of this; nothing if one has to be made, or mended."""
     try:
         found = ImageCache.open(place)
@@ -387,7 +387,7 @@ def _finished(place: Path, made: dict[str, Any], skip_broken: bool) -> ImageCach
     return found if index["made"] == made and (skip_broken or not found.broken) else None
 
 
-def _opened(folder: Path, key: str, found: Sequence[Shard], sources: Sequence[str]) -> _Store:
+def _open(folder: Path, key: str, found: Sequence[Shard], sources: Sequence[str]) -> _Store:
     mapped = tuple(_mapped(folder, number) for number in range(len(found)))
     for number, (shard, pixels) in enumerate(zip(found, mapped, strict=True)):
         if pixels.size != shard.nbytes:

@@ -79,12 +79,12 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
     ):
         self.name = name
         self.split = split
-        self.labels = _checked("labels", labels, "class_names", class_names)
+        self.labels = _check_labels("labels", labels, "class_names", class_names)
         self.class_names = tuple(class_names)
         self.transform = transform
         self.categories = categories
         if categories is not None:
-            self.categories = _checked("categories", categories, "category_names", category_names)
+            self.categories = _check_labels("categories", categories, "category_names", category_names)
         self.category_names = tuple(category_names)
         self.boxes = boxes
         self.is_query = is_query
@@ -396,7 +396,7 @@ def _relabeled(labels: Tensor, names: tuple[str, ...], relabel: bool) -> tuple[T
     return fresh, tuple(names[each] for each in kept)
 
 
-def _checked(what: str, labels: Tensor, beside: str, names: Sequence[str]) -> Tensor:
+def _check_labels(what: str, labels: Tensor, beside: str, names: Sequence[str]) -> Tensor:
     if not isinstance(labels, Tensor) or labels.is_floating_point() or labels.dtype == torch.bool or labels.ndim != 1:
         raise TypeError(f"{what} must be an integer tensor of shape (n,), but it is {labels!r}")
     if len(labels) and (int(labels.min()) < 0 or int(labels.max()) >= len(names)):

@@ -112,7 +112,7 @@ def decode(
     if name is None:
         name = f"of {len(source)} bytes" if isinstance(source, bytes) else os.fspath(source)
     try:
-        with _opened(source) as file, Image.open(file, formats=None if formats is None else list(formats)) as image:
+        with _open(source) as file, Image.open(file, formats=None if formats is None else list(formats)) as image:
             _check_size(image, file, name, pixels)
             image.load()
             return to_rgb(image)
@@ -226,7 +226,7 @@ def cropped(image: Image.Image, box: Sequence[float], name: str) -> Image.Image:
     return image.crop((edges[0], edges[1], right, bottom))
 
 
-def _opened(source: str | os.PathLike[str] | bytes) -> BinaryIO:
+def _open(source: str | os.PathLike[str] | bytes) -> BinaryIO:
     return BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
 
 

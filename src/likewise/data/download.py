@@ -24,7 +24,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlparse
 from urllib.request import Request, urlopen
 
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 _BLOCK = 1 << 20
 _TIMEOUT = 60.0  # seconds without a byte
@@ -157,7 +157,7 @@ class _Download:
             )
 
     def _transfer(self) -> None:
-        have, validator = self._kept()
+        have, validator = self._find_part()
         headers = {"User-Agent": "likewise", "Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"
@@ -196,7 +196,7 @@ class _Download:
         if total is not None and here != total:
             raise ConnectionError(f"the connection broke after {here:,} of {total:,} bytes")
 
-    def _kept(self) -> tuple[int, str | None]:
+    def _find_part(self) -> tuple[int, str | None]:
         """How much of this very file has arrived, and how the server can tell that it is still the same."""
         try:
             note = json.loads(self.note.read_text())
@@ -282,13 +282,13 @@ def _members(archive: Path) -> Iterator[tuple[str, bool, int, Callable[[], IO[by
             for info in file.infolist():
                 kind = stat.S_IFMT(info.external_attr >> 16)  # zero where the zip was not made on Unix
                 if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-                    raise _refused(archive, info.filename)
+                    raise _make_refusal(archive, info.filename)
                 yield info.filename, info.is_dir(), info.file_size, partial(file.open, info)
         return
     with _decompressed(archive) as stream, tarfile.open(fileobj=stream, mode="r|") as tape:
         for member in tape:
             if not (member.isfile() or member.isdir()):
-                raise _refused(archive, member.name)
+                raise _make_refusal(archive, member.name)
             yield member.name, member.isdir(), member.size, partial(_content, tape, member)
         while stream.read(_BLOCK):
             pass  # to its very end: the checksum of what was compressed is there, and tarfile would not look at it
@@ -328,7 +328,7 @@ def _matches(file: Path, checksum: str | None) -> bool:
         return hashlib.file_digest(opened, algorithm).hexdigest() == digest.lower()
 
 
-def _refused(archive: Path, name: str) -> ValueError:
+def _make_refusal(archive: Path, name: str) -> ValueError:
     return ValueError(f"{archive} must contain files and folders only, but {name!r} is a link or a device")
 
 

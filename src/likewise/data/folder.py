@@ -61,7 +61,7 @@ class ImageFolder(ImageFiles):
         empty = [each for each in names if not found[each]]
         if empty:
             warnings.warn(
-                f"{os.fspath(root)}: no image in {_listed(empty)}, which are left out", UserWarning, stacklevel=2
+                f"{os.fspath(root)}: no image in {_join_names(empty)}, which are left out", UserWarning, stacklevel=2
             )
         super().__init__(
             Path(root).resolve().name if name is None else name,
@@ -107,6 +107,6 @@ def walk_images(
                 yield os.path.relpath(path, folder)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     rest = len(names) - 5
     return ", ".join(map(repr, names[:5])) + (f" and {rest} more" if rest > 0 else "")

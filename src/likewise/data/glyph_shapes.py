@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from likewise.data.chance import Array
+from likewise.data.random_source import Array
 
 FACES = (
     "DejaVuSans",

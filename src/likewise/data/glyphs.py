@@ -16,12 +16,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from likewise.data.chance import Array, Chance, whole_number
 from likewise.data.dataset import ImageDataset, Transform
 from likewise.data.glyph_characters import CHARACTERS
 from likewise.data.glyph_shapes import FACES, draw_shape, font_folder, kinds_of
 from likewise.data.layout import one_of
-from likewise.data.progress import progress
+from likewise.data.random_source import Array, RandomSource, whole_number
+from likewise.progress import progress
 
 # How far an image may be from its face, in either direction.
 _TURN = np.deg2rad(8.0)
@@ -142,12 +142,12 @@ def draw_glyphs(character: str, numbers: Sequence[int], *, size: int = 32, seed:
         ((3, 32, 32), True)
     """
     count = _WORDS + (size * size + 1) // 2
-    words = np.stack([Chance(seed, ord(character), number).words(count) for number in numbers])
-    chance = (words[:, :_WORDS] >> np.uint64(11)) * 2.0**-53  # in [0, 1)
+    words = np.stack([RandomSource(seed, ord(character), number).words(count) for number in numbers])
+    fractions = (words[:, :_WORDS] >> np.uint64(11)) * 2.0**-53  # in [0, 1)
     faces = sorted({number % len(FACES) for number in numbers})
     strokes = _strokes(np.stack([draw_shape(character, face, size=size) for face in faces]), rounds=max(1, size // 32))
-    maps = _maps(2.0 * chance[:, :6] - 1.0, size)
-    weights = np.floor((chance[:, 6] * (_THINNER + _THICKER) - _THINNER) * 256.0).astype(np.int32)
+    maps = _maps(2.0 * fractions[:, :6] - 1.0, size)
+    weights = np.floor((fractions[:, 6] * (_THINNER + _THICKER) - _THINNER) * 256.0).astype(np.int32)
 
     ink = np.empty((len(numbers), size, size), dtype=np.int32)
     for row, number in enumerate(numbers):
@@ -157,7 +157,7 @@ def draw_glyphs(character: str, numbers: Sequence[int], *, size: int = 32, seed:
         shape = Image.fromarray(blend.astype(np.uint8))
         moved = shape.transform((size, size), Image.Transform.AFFINE, maps[row], Image.Resampling.BILINEAR)
         ink[row] = np.asarray(moved)
-    return _printed(ink, np.floor(chance[:, 7:] * [_FADED + 1, _FADED + 1, _NOISE + 1]).astype(np.int32), words)
+    return _printed(ink, np.floor(fractions[:, 7:] * [_FADED + 1, _FADED + 1, _NOISE + 1]).astype(np.int32), words)
 
 
 def _strokes(shapes: Array, rounds: int) -> Array:
@@ -214,7 +214,7 @@ def _characters(split: str) -> list[str]:
     """The characters of a split, by code point."""
     if split == "all":
         return list(CHARACTERS)
-    # A checksum is as good as chance and stays put when a character comes or goes.
+    # A checksum is as good as random and stays put when a character comes or goes.
     order = sorted(CHARACTERS, key=lambda character: hashlib.sha256(f"U+{ord(character):04X}".encode()).digest())
     half, tenth = len(order) // 2, len(order) // 10
     parts = {"train": order[:half], "val": order[half : half + tenth], "test": order[half + tenth :]}

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.data.chance import Array, Chance, Deck, Decks, whole_number
+from likewise.data.random_source import Array, Deck, Decks, RandomSource, whole_number
 from likewise.data.samplers import Labels, ResumableSampler, divisible, enough_classes, with_pairs
 
 _TILE = 1 << 24  # similarities held at once: 64 MiB
@@ -91,10 +91,10 @@ class HardBatchSampler(ResumableSampler):
         # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
         self._neighbors = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        near = _updated(self._neighbors)
-        images = Decks(self.labels, chance)
-        deck = Deck(np.arange(len(images.classes)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        near = _check_updated(self._neighbors)
+        images = Decks(self.labels, source)
+        deck = Deck(np.arange(len(images.classes)), source)
         while True:
             chosen: list[int] = []
             for group in range(1, self.anchors + 1):
@@ -108,7 +108,7 @@ class HardBatchSampler(ResumableSampler):
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
         """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _packed(self._neighbors)}
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """As for every sampler, with the table of neighbors."""
@@ -191,10 +191,10 @@ class HardPairSampler(ResumableSampler):
         units = _units(embeddings, len(self.labels))
         self._neighbors = _nearest(units, torch.from_numpy(self.labels).to(units.device), self.neighbors)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        near = _updated(self._neighbors)
-        images, deck = Decks(self.labels, chance), Deck(self._paired, chance)
-        others = Deck(np.arange(len(self.labels)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        near = _check_updated(self._neighbors)
+        images, deck = Decks(self.labels, source), Deck(self._paired, source)
+        others = Deck(np.arange(len(self.labels)), source)
         size = self.batch_size // self.pairs
         while True:
             groups = [images.deal(number, 2) for number in deck.deal(self.pairs)]
@@ -214,7 +214,7 @@ class HardPairSampler(ResumableSampler):
 
     def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
         """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _packed(self._neighbors)}
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """As for every sampler, with the table of neighbors."""
@@ -240,7 +240,7 @@ def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
 
 def _units(embeddings: Tensor, rows: int) -> Tensor:
     if not isinstance(embeddings, Tensor) or not embeddings.is_floating_point() or embeddings.ndim != 2:
-        raise TypeError(f"embeddings must be a float tensor of shape (n, d), but it is {_said(embeddings)}")
+        raise TypeError(f"embeddings must be a float tensor of shape (n, d), but it is {_describe(embeddings)}")
     if len(embeddings) != rows:
         raise ValueError(f"embeddings must have one row for each of the {rows} labels, but it has {len(embeddings)}")
     finite = torch.isfinite(embeddings).all(dim=1)
@@ -249,17 +249,17 @@ def _units(embeddings: Tensor, rows: int) -> Tensor:
     return torch.nn.functional.normalize(embeddings.detach().float(), dim=1)
 
 
-def _said(value: object) -> str:
+def _describe(value: object) -> str:
     return f"{value.dtype} of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
-def _updated(neighbors: Array | None) -> Array:
+def _check_updated(neighbors: Array | None) -> Array:
     if neighbors is None:
         raise RuntimeError("update(embeddings) must be called before batches are drawn: neighbors are not known yet")
     return neighbors
 
 
-def _packed(neighbors: Array | None) -> Tensor | None:
+def _pack(neighbors: Array | None) -> Tensor | None:
     return None if neighbors is None else torch.from_numpy(neighbors)
 
 

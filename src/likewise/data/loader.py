@@ -195,9 +195,9 @@ class BatchLoader:
             lengths = [len(indices) for _, indices in several]
             packed = self.images.packed(indices := torch.cat([indices for _, indices in several]))
             generators = [self._generator(step) for step, _ in several]
-            chance = [self.augment.chance(*each) for each in zip(lengths, generators, strict=True)]
+            numbers = [self.augment.draw_numbers(*each) for each in zip(lengths, generators, strict=True)]
             orders = [self.augment.order(generator) for generator in generators]
-            draw = self.augment.place(packed.sizes, torch.cat(chance))
+            draw = self.augment.place(packed.sizes, torch.cat(numbers))
             table = send(table_of(packed, draw.boxes, draw.flips), self.images.device)
             labels, places = send(torch.stack([self.images.labels[indices], indices]), self.images.device)
             end = 0

@@ -23,7 +23,7 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from likewise.data.chance import Array, Chance, Deck, Decks, whole_number
+from likewise.data.random_source import Array, Deck, Decks, RandomSource, whole_number
 
 Labels = Tensor | Array | Sequence[int]
 
@@ -42,7 +42,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
 
     Examples:
         >>> class InOrder(ResumableSampler):
-        ...     def _batches(self, chance):
+        ...     def _batches(self, source):
         ...         while True:
         ...             yield from ([start, start + 1] for start in range(0, 6, 2))
         >>> sampler = InOrder([0] * 6, batch_size=2, settings={}, steps=None, seed=0, rank=0, world_size=1)
@@ -61,7 +61,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
         rank: int,
         world_size: int,
     ):
-        self.labels = _label_array("labels", labels)
+        self.labels = label_array("labels", labels)
         self.batch_size = whole_number("batch_size", batch_size, 1)
         self.steps = max(1, len(self.labels) // batch_size) if steps is None else whole_number("steps", steps, 1)
         self.seed = whole_number("seed", seed, 0)
@@ -75,8 +75,8 @@ class ResumableSampler(Sampler[list[int]], ABC):
         self._settings = {"batch_size": self.batch_size, "steps": self.steps, "seed": self.seed, **settings}
 
     @abstractmethod
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        """Batches without end, for all processes together; the same for the same ``chance``."""
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        """Batches without end, for all processes together; the same for the same ``source``."""
 
     def __len__(self) -> int:
         return self.steps
@@ -84,7 +84,7 @@ class ResumableSampler(Sampler[list[int]], ABC):
     def __iter__(self) -> Iterator[list[int]]:
         epoch, start = self.epoch, self._start
         share = self.batch_size // self.world_size
-        batches = islice(self._batches(Chance(self.seed, epoch)), self.steps)
+        batches = islice(self._batches(RandomSource(self.seed, epoch)), self.steps)
         for step, batch in enumerate(batches):
             if step >= start:
                 self.position = step + 1
@@ -171,8 +171,8 @@ class RandomBatchSampler(ResumableSampler):
             )
         divisible("batch_size", batch_size, "world_size", world_size)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        deck = Deck(np.arange(len(self.labels)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        deck = Deck(np.arange(len(self.labels)), source)
         while True:
             yield deck.deal(self.batch_size)
 
@@ -223,9 +223,9 @@ class PerClassSampler(ResumableSampler):
         enough_classes(classes, len(np.unique(self.labels)))
         divisible("classes", classes, "world_size", world_size)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        decks = Decks(self.labels, chance)
-        deck = Deck(np.arange(len(decks.classes)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        decks = Decks(self.labels, source)
+        deck = Deck(np.arange(len(decks.classes)), source)
         while True:
             yield [index for number in deck.deal(self.classes) for index in decks.deal(number, self.per_class)]
 
@@ -274,101 +274,10 @@ class PairSampler(ResumableSampler):
         self._paired = with_pairs(self.labels)
         enough_classes(classes, len(self._paired), "with two images or more")
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        decks, deck = Decks(self.labels, chance), Deck(self._paired, chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        decks, deck = Decks(self.labels, source), Deck(self._paired, source)
         while True:
             yield [index for number in deck.deal(self.classes) for index in decks.deal(number, 2)]
-
-
-class HierarchicalSampler(ResumableSampler):
-    """Few categories, some classes of each, some images of each class: negatives that are of the same kind.
-
-    As a category's classes are told apart by details, a batch from few categories is a hard one.  A category with too
-    few classes is never drawn; a warning says how many there are.
-
-    Args:
-        labels: one for each image.
-        categories: one for each image; all images of a class are of one category.
-        groups: how many different categories make a batch.
-        classes: how many different classes, the same number from each of the categories.
-        per_class: how many images of each class; of one that has fewer, some come again.
-        steps: batches in an epoch; by default as many as there are images for.
-        seed: of all choices.
-        rank: which share of each batch this process takes: whole classes.
-        world_size: how many processes share each batch.
-
-    Examples:
-        >>> labels = [0, 0, 1, 1, 2, 2, 3, 3]
-        >>> categories = [0, 0, 0, 0, 1, 1, 1, 1]
-        >>> sampler = HierarchicalSampler(labels, categories, groups=1, classes=2, per_class=2)
-        >>> [sorted(batch) for batch in sampler]
-        [[4, 5, 6, 7], [0, 1, 2, 3]]
-    """
-
-    def __init__(
-        self,
-        labels: Labels,
-        categories: Labels,
-        *,
-        groups: int = 2,
-        classes: int = 32,
-        per_class: int = 4,
-        steps: int | None = None,
-        seed: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-    ):
-        self.groups, self.classes = whole_number("groups", groups, 1), whole_number("classes", classes, 1)
-        self.per_class = whole_number("per_class", per_class, 1)
-        kinds = _label_array("categories", categories)
-        settings = {"groups": self.groups, "classes": self.classes, "per_class": self.per_class}
-        super().__init__(
-            labels,
-            batch_size=classes * per_class,
-            settings={**settings, "categories": checksum(kinds)},
-            steps=steps,
-            seed=seed,
-            rank=rank,
-            world_size=world_size,
-        )
-        divisible("classes", classes, "groups", groups)
-        divisible("classes", classes, "world_size", world_size)
-        self._families = self._large_families(kinds)
-
-    def _large_families(self, categories: Array) -> list[Array]:
-        """The classes of each category that has enough of them."""
-        if len(categories) != len(self.labels):
-            raise ValueError(
-                f"categories must have one entry for each of the {len(self.labels)} labels, but it has {len(categories)}"
-            )
-        names, first, numbers = np.unique(self.labels, return_index=True, return_inverse=True)
-        of_class = categories[first]  # (classes,)
-        mixed = np.flatnonzero(of_class[numbers] != categories)
-        if len(mixed):
-            raise ValueError(
-                f"categories must be the same for all images of a class, but class {names[numbers[mixed[0]]]} is in "
-                f"{of_class[numbers[mixed[0]]]} and in {categories[mixed[0]]}"
-            )
-        families = [np.flatnonzero(of_class == category) for category in np.unique(of_class)]
-        large = [family for family in families if len(family) >= self.classes // self.groups]
-        needed = f"with {self.classes // self.groups} classes or more"
-        if self.groups > len(large):
-            raise ValueError(f"groups must be at most {len(large)}, the categories {needed}, but it is {self.groups}")
-        if len(large) < len(families):
-            few = len(families) - len(large)
-            warnings.warn(
-                f"{few} of {len(families)} categories are never drawn: only {len(large)} are {needed}", stacklevel=3
-            )
-        return large
-
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        images = Decks(self.labels, chance)
-        families = [Deck(family, chance) for family in self._families]
-        deck = Deck(np.arange(len(families)), chance)
-        each = self.classes // self.groups
-        while True:
-            classes = [number for family in deck.deal(self.groups) for number in families[family].deal(each)]
-            yield [index for number in classes for index in images.deal(number, self.per_class)]
 
 
 def divisible(name: str, value: int, by: str, divisor: int) -> None:
@@ -413,7 +322,13 @@ def with_pairs(labels: Array) -> Array:
     return paired
 
 
-def _label_array(name: str, labels: Labels) -> Array:
+def label_array(name: str, labels: Labels) -> Array:
+    """Labels as numpy has them.
+
+    Examples:
+        >>> label_array("labels", [0, 1])
+        array([0, 1])
+    """
     array = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
     if array.ndim != 1 or not len(array) or not np.issubdtype(array.dtype, np.integer):
         raise TypeError(

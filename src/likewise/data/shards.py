@@ -26,7 +26,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from likewise.data.decode import Broken, BrokenImage
 from likewise.data.files import atomic_write
-from likewise.data.progress import progress
+from likewise.progress import progress
 
 IMAGES = 256
 """Images in a shard."""
@@ -155,13 +155,13 @@ class _Work(Dataset[tuple[int, Shard | Broken]]):
     skip_broken: bool
 
     def __getitem__(self, number: int) -> tuple[int, Shard | Broken]:
-        done = self.finished(number)
+        done = self.find_finished(number)
         if done is not None:  # another process was faster
             return number, done
         images: list[Bytes] = []
         broken: list[Broken] = []
         for index in range(number * IMAGES, min((number + 1) * IMAGES, len(self.source))):
-            stored = self._stored(index)
+            stored = self._read_stored(index)
             if isinstance(stored, Broken):
                 if not self.skip_broken:
                     return number, stored
@@ -170,12 +170,12 @@ class _Work(Dataset[tuple[int, Shard | Broken]]):
             images.append(stored)
         return number, self._write(number, images, broken)
 
-    def finished(self, number: int) -> Shard | None:
+    def find_finished(self, number: int) -> Shard | None:
         """The shard if it is there; one with broken images is tried again where those are not to be skipped."""
         done = read_shard(self.folder, number)
         return done if done is not None and (self.skip_broken or not done.broken) else None
 
-    def _stored(self, index: int) -> Bytes | Broken:
+    def _read_stored(self, index: int) -> Bytes | Broken:
         try:
             return self.shape.of(self.source.image(index))
         except BrokenImage as error:
@@ -226,7 +226,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     work = _Work(source, folder, shape, skip_broken)
     numbers = range(-(-len(source) // IMAGES))
-    found = ((number, work.finished(number)) for number in numbers)
+    found = ((number, work.find_finished(number)) for number in numbers)
     shards = {number: shard for number, shard in found if shard is not None}
     missing = [number for number in numbers if number not in shards]
     random.SystemRandom().shuffle(missing)  # several processes hardly ever make the same shard

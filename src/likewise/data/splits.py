@@ -15,9 +15,9 @@ from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 
-from likewise.data.chance import Chance, whole_number
 from likewise.data.dataset import ImageDataset
 from likewise.data.files import atomic_write
+from likewise.data.random_source import RandomSource, whole_number
 
 _FORMAT = "likewise split 1"
 
@@ -237,7 +237,7 @@ def _named(split: Split, addition: str) -> str:
 
 
 def _shuffled(classes: tuple[int, ...], seed: int) -> tuple[int, ...]:
-    order = Chance(whole_number("seed", seed, 0)).order(len(classes))
+    order = RandomSource(whole_number("seed", seed, 0)).order(len(classes))
     return tuple(classes[position] for position in order.tolist())
 
 

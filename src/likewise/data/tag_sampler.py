@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
-from likewise.data.chance import Array, Chance, Deck, whole_number
+from likewise.data.random_source import Array, Deck, RandomSource, whole_number
 from likewise.data.samplers import ResumableSampler, checksum, divisible, enough_classes
 
 
@@ -64,9 +64,9 @@ class MultiLabelSampler(ResumableSampler):
         enough_classes(classes, len(self._images), "with two images or more")
         divisible("classes", classes, "world_size", world_size)
 
-    def _batches(self, chance: Chance) -> Iterator[list[int]]:
-        decks = [Deck(images, chance) for images in self._images]
-        labels = Deck(np.arange(len(decks)), chance)
+    def _batches(self, source: RandomSource) -> Iterator[list[int]]:
+        decks = [Deck(images, source) for images in self._images]
+        labels = Deck(np.arange(len(decks)), source)
         while True:
             batch: list[int] = []
             for label in labels.deal(self.classes):

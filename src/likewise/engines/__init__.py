@@ -6,7 +6,8 @@ backward pass (chunked), or in generated Triton kernels.  `likewise.engines.disp
 
 from likewise.engines.chunked import ChunkedEngine
 from likewise.engines.dense import DenseEngine, dense_masks
-from likewise.engines.dispatch import BACKENDS, choose, evaluate_declaration, map_rows, run
+from likewise.engines.dispatch import BACKENDS, choose
+from likewise.engines.evaluation import evaluate_declaration, map_rows, run
 from likewise.engines.schedule import Engine
 
 __all__ = [
@@ -22,13 +23,12 @@ __all__ = [
 ]
 
 # For miners, losses and tools.
+from likewise.engines.chosen import similarities_at as similarities_at
 from likewise.engines.hinges import count_within as count_within
 from likewise.engines.mapping import WholeRows as WholeRows
-from likewise.engines.positives import similarities_at as similarities_at
 from likewise.engines.recompute import TableChunks as TableChunks
 from likewise.engines.recompute import call_recomputed as call_recomputed
 from likewise.engines.recompute import plan_chunks as plan_chunks
 from likewise.engines.replay import replay as replay
-from likewise.engines.schedule import compute_folds as compute_folds
 from likewise.engines.schedule import compute_number as compute_number
 from likewise.engines.schedule import schedule as schedule

@@ -160,9 +160,20 @@ def settle_mining(batch: PairBatch) -> dict[Formula, Any]:
     if not isinstance(relation, Mined):
         return {}
     with torch.no_grad():
-        base = batch.under(relation.base)
-        conditions = [relation.keep_positive, relation.keep_negative]
-        known = compute_folds(conditions, ChunkedEngine(base), base, only_totals=True)
+        return settle([relation.keep_positive, relation.keep_negative], batch.under(relation.base))
+
+
+def settle(formulas: Sequence[Formula], batch: PairBatch) -> dict[Formula, Any]:
+    """The numbers of the whole batch, and per pair, that formulas refer to.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import POSITIVES, Labels, add_up, s
+        >>> batch = PairBatch(Labels(torch.tensor([0, 0])), matrix=torch.full((2, 2), 0.5))
+        >>> list(settle([s - Total(add_up(s, POSITIVES))], batch).values())
+        [tensor(1.)]
+    """
+    known = compute_folds(list(formulas), ChunkedEngine(batch), batch, only_totals=True)
     return {node: value for node, value in known.items() if isinstance(node, Total) or isinstance(value, PairNumbers)}
 
 

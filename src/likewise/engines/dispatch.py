@@ -11,55 +11,32 @@ import importlib.util
 import os
 import warnings
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS
 from likewise.engines.chunked import ChunkedEngine, ColumnEngine
 from likewise.engines.dense import DenseEngine
 from likewise.engines.indexed import IndexedMatrix, PositiveColumns
-from likewise.engines.mapping import ChunkedRows, WholeRows
-from likewise.engines.positives import expand, find_positive_index, sum_triplets
-from likewise.engines.schedule import Engine, run_on
+from likewise.engines.positive_index import find_positive_index
+from likewise.engines.schedule import Engine
 from likewise.formula import (
     SNR,
-    Choice,
-    ClassWeighted,
     Cosine,
-    Counted,
     Declaration,
     Dot,
     Euclidean,
-    Formula,
     Labels,
-    MatrixLoss,
-    Mined,
     PairBatch,
-    PerPair,
     Pooled,
     PositiveIndex,
-    Reduction,
-    Relation,
     Similarity,
     SquaredEuclidean,
     Term,
-    TermValues,
-    Thresholded,
-    Triplets,
-    TripletTerm,
-    can_read_values,
-    counted_by,
     has_similarity_hook,
     one_of,
-    reduce,
-    s,
-    s_p,
-    sort_declaration,
-    term_within,
-    walk,
 )
 
 BACKENDS: tuple[str, ...] = ("auto", "dense", "chunked", "triton")
@@ -91,59 +68,66 @@ INDEX_FROM = 2**18
 IN_KERNELS = (Cosine, Dot, Euclidean, SNR, SquaredEuclidean)
 
 
-class Plan(Enum):
-    """How a batch is executed: one of three engines, the chunked one on rows or on a table of references."""
+class EngineKind(Enum):
+    """One of the three engines."""
 
     DENSE = "dense"
     CHUNKED = "chunked"
     TRITON = "triton"
 
 
-class PairRule(Protocol):
-    """A miner that keeps pairs by conditions."""
+class Plan(NamedTuple):
+    """Who executes a batch; chosen once per loss and passed on.
 
-    def keep(self, similarity: Similarity) -> tuple[Formula, Formula]:
-        """The conditions under which a positive and a negative pair are kept."""
+    Args:
+        backend: the user's option.
+        formulas: the engine of formulas of similarities.
+        rows: the engine of everything else: functions of matrix rows, and formulas with numbers per pair, which kernels
+            do not support.
+
+    Examples:
+        >>> Plan("auto", EngineKind.TRITON, EngineKind.CHUNKED).with_matrix().rows.value
+        'dense'
+    """
+
+    backend: str
+    formulas: EngineKind
+    rows: EngineKind
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the dispatcher chose the engine."""
+        return self.backend == "auto"
+
+    def with_matrix(self) -> Plan:
+        """The plan for the same batch after its matrix was computed: a matrix need not be avoided then."""
+        return self._replace(formulas=EngineKind.DENSE, rows=EngineKind.DENSE) if self.is_automatic else self
 
 
-class TripletRule(Protocol):
-    """A miner that chooses triplets."""
-
-    def choice(self, similarity: Similarity) -> Choice | None:
-        """The choice as formulas; ``None`` for a miner that draws."""
-
-    def choose(self, rows: WholeRows) -> Triplets:
-        """The chosen triplets."""
-
-    def refine(self, rows: WholeRows) -> Relation:
-        """The pairs that the chosen triplets contain."""
-
-
-def choose(batch: PairBatch, backend: str = "auto", *, formulas: bool = True) -> Plan:
-    """The engine for a batch.
+def choose(batch: PairBatch, backend: str = "auto") -> Plan:
+    """The engines for a batch.
 
     Args:
         batch: the batch.
         backend: the user's option; ``"auto"`` decides by size, dtype and device.
-        formulas: whether only formulas of similarities are executed; Triton supports nothing else without the matrix.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
-        >>> choose(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))).value
+        >>> choose(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))).formulas.value
         'dense'
     """
     one_of("backend", backend, BACKENDS)
     if backend != "auto":
-        return Plan(backend)
+        return Plan(backend, EngineKind(backend), EngineKind(backend))
     # a hook needs the matrix, and a given matrix need not be avoided
     if batch.matrix is not None or has_similarity_hook() or _is_traced():
-        return Plan.DENSE
+        return Plan(backend, EngineKind.DENSE, EngineKind.DENSE)
     m, n = batch.shape
     pairs, device = batch.group.largest(m) * n, batch.relation.device.type  # the same decision on all ranks
-    if formulas and pairs >= TRITON_FROM and _runs_in_kernels(batch):
-        return Plan.TRITON
-    return Plan.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else Plan.DENSE
+    rows = EngineKind.CHUNKED if pairs >= CHUNK_FROM.get(device, CHUNK_FROM["cuda"]) else EngineKind.DENSE
+    in_kernels = pairs >= TRITON_FROM and _runs_in_kernels(batch)
+    return Plan(backend, EngineKind.TRITON if in_kernels else rows, rows)
 
 
 def _is_traced() -> bool:
@@ -153,7 +137,7 @@ def _is_traced() -> bool:
 
 def choose_in_graph(
     declarations: list[Declaration], similarity: Similarity, miner: object, dtype: torch.dtype, pairs: int
-) -> Plan:
+) -> EngineKind:
     """The engine for a loss on one set of embeddings that is captured in a CUDA graph and must not synchronize.
 
     Args:
@@ -164,7 +148,7 @@ def choose_in_graph(
         pairs: the number of pairs.
 
     Examples:
-        >>> from likewise.formula import NEGATIVES, per_pair
+        >>> from likewise.formula import NEGATIVES, Cosine, per_pair, s
         >>> choose_in_graph([per_pair(NEGATIVES, s)], Cosine(), None, torch.float32, 100).value
         'dense'
     """
@@ -174,7 +158,7 @@ def choose_in_graph(
     plain = all(isinstance(term, Term) and not (term.folds_each_positive or term.reads_pair_numbers) for term in terms)
     mined = miner is None or hasattr(miner, "keep")
     fits = least <= pairs < most and dtype != torch.float64 and type(similarity) in IN_KERNELS
-    return Plan.TRITON if fits and plain and mined and _has_triton() else Plan.DENSE
+    return EngineKind.TRITON if fits and plain and mined and _has_triton() else EngineKind.DENSE
 
 
 def _runs_in_kernels(batch: PairBatch) -> bool:
@@ -205,11 +189,16 @@ def _check_triton(batch: PairBatch) -> None:
         raise ValueError(f"backend must be 'dense' or 'chunked' on this device, {device}, but it is 'triton'")
     if not _has_triton():
         raise ImportError("backend='triton' needs Triton, which comes with torch for CUDA on Linux: pip install triton")
+    if isinstance(batch.similarity, Pooled):
+        raise TypeError(
+            "backend must be 'auto', 'chunked' or 'dense' where centers are pooled, which is not a formula, "
+            "but it is 'triton'"
+        )
 
 
 def make_engine(
     batch: PairBatch,
-    backend: str = "auto",
+    plan: Plan,
     *,
     masked: bool = False,
     positives: PositiveIndex | None = None,
@@ -219,34 +208,31 @@ def make_engine(
 
     Args:
         batch: the batch.
-        backend: the user's option.
+        plan: what `choose` returned for it.
         masked: use masks, for folds over each positive that were not expanded.
         positives: the positions of each anchor's positives, if already computed.
-        formulas: see `choose`.
+        formulas: whether only formulas of similarities are executed.
 
     Examples:
         >>> import torch
         >>> from likewise.formula import Cosine, Labels
-        >>> type(make_engine(PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2)))).__name__
+        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), Cosine(), anchors=torch.eye(2))
+        >>> type(make_engine(batch, choose(batch))).__name__
         'DenseEngine'
     """
-    plan = choose(batch, backend, formulas=formulas and not masked)
-    if plan is Plan.TRITON:
+    kind = plan.formulas if formulas and not masked else plan.rows
+    if kind is EngineKind.TRITON:
         _check_triton(batch)
-        if isinstance(batch.similarity, Pooled):
-            raise TypeError(
-                "backend must be 'auto', 'chunked' or 'dense' where centers are pooled, which is not a formula, "
-                "but it is 'triton'"
-            )
         from likewise.engines.triton import TritonEngine
 
         return TritonEngine(batch)
     on_table = batch.table == "references" and isinstance(batch.relation, Labels) and not masked
-    if plan is Plan.CHUNKED:
+    can_index = plan.is_automatic and not masked
+    if kind is EngineKind.CHUNKED:
         if on_table:
             return ColumnEngine(batch)
-        return ChunkedEngine(batch, None if masked or backend != "auto" else _index_positives(batch, positives))
-    if backend != "auto" or masked or has_similarity_hook() or _is_traced():
+        return ChunkedEngine(batch, _index_positives(batch, positives) if can_index else None)
+    if not can_index or has_similarity_hook() or _is_traced():
         return DenseEngine(batch)
     if on_table and batch.relation.device.type == "cpu":
         return ColumnEngine(batch, whole=True)
@@ -266,173 +252,3 @@ def _index_positives(batch: PairBatch, found: PositiveIndex | None = None) -> Po
     if relation.device.type != "cpu" or m * n < INDEX_FROM or not local or traced:
         return None
     return find_positive_index(batch, large=False) if found is None else found
-
-
-def run(terms: list[Term], batch: PairBatch, reduction: Counted, backend: str = "auto") -> list[TermValues]:
-    """Compute the terms of a declaration on the engine that `choose` returns.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.full((2, 2), 0.5))
-        >>> run([per_pair(NEGATIVES, s)], batch, "mean", backend="dense")[0].units
-        tensor([1, 1])
-    """
-    formulas = not _reads_pair_numbers(terms, batch)
-    if not formulas and choose(batch, backend, formulas=False) is Plan.DENSE:
-        batch = batch.materialize()  # numbers per pair may be functions of the matrix
-    if not any(term.folds_each_positive for term in terms):
-        return run_on(terms, batch, make_engine(batch, backend, formulas=formulas), reduction)
-    if batch.shards is not SINGLE_PROCESS:
-        # an anchor and its positive may be on different ranks, and the inner fold runs over the references of all ranks
-        raise TypeError(
-            "a fold over EACH_POSITIVE needs all references of an anchor, but they are sharded over processes"
-        )
-    plan = choose(batch, backend, formulas=formulas)
-    if plan is Plan.DENSE:
-        batch = batch.materialize()  # the matrix is needed anyway, so compute it once
-    positives = find_positive_index(batch, large=plan is not Plan.DENSE)
-    expanded = None if positives is None else expand(terms, positives, batch)
-    if expanded is not None:
-        formulas = not _reads_pair_numbers(expanded, batch)  # those of positives are numbers per anchor now
-        engine = make_engine(batch, backend, positives=positives, formulas=formulas)
-        return run_on(expanded, batch, engine, reduction)
-    if backend == "triton":
-        raise TypeError(
-            "backend must be 'auto', 'chunked' or 'dense' where anchors have many positives, or labels do not determine them, "
-            "because kernels handle few positives per anchor, but it is 'triton'"
-        )
-    return run_on(terms, batch, make_engine(batch, backend, masked=True), reduction)
-
-
-def _reads_pair_numbers(terms: list[Term], batch: PairBatch) -> bool:
-    """Whether the terms or the miner's conditions have numbers per pair, which kernels read from a whole matrix."""
-    relation = batch.relation
-    conditions = walk(relation.keep_positive, relation.keep_negative) if isinstance(relation, Mined) else []
-    return any(term.reads_pair_numbers for term in terms) or any(isinstance(each, PerPair) for each in conditions)
-
-
-def evaluate_declaration(
-    declaration: Declaration,
-    batch: PairBatch,
-    reduction: Reduction,
-    backend: str = "auto",
-    miner: PairRule | TripletRule | None = None,
-) -> Tensor:
-    """Compute and reduce a declaration.
-
-    Args:
-        declaration: terms, regularizers and functions of the matrix.
-        batch: the batch.
-        reduction: how units are averaged.
-        backend: the user's option.
-        miner: chooses pairs or triplets.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import NEGATIVES, Labels, PairBatch, per_pair, s
-        >>> batch = PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.full((2, 2), 0.5))
-        >>> evaluate_declaration(per_pair(NEGATIVES, s), batch, "mean")
-        tensor(0.5000)
-    """
-    terms, regularizers, matrix_losses = sort_declaration(declaration)
-    if isinstance(reduction, Thresholded):
-        if matrix_losses:
-            raise TypeError(
-                f"reduction must not be Thresholded for a loss that is not a formula, but it is {reduction!r}"
-            )
-        terms = [term_within(term, reduction) for term in terms]
-    weights = reduction.of_anchors(batch) if isinstance(reduction, ClassWeighted) else None
-    if terms and matrix_losses and choose(batch, backend) is Plan.DENSE:
-        batch = batch.materialize()  # once for all terms
-    if miner is not None:
-        terms, batch = _mine(terms, batch, miner, backend, bool(matrix_losses))
-    values: list[TermValues] = []
-    if isinstance(batch.relation, Triplets):
-        chosen = [term for term in terms if isinstance(term, TripletTerm)]
-        if chosen and choose(batch, backend) is Plan.DENSE:
-            batch = batch.materialize()
-        values += [sum_triplets(term, batch) for term in chosen]
-        terms = [term for term in terms if not isinstance(term, TripletTerm)]
-    if terms:
-        values += run(terms, batch, counted_by(reduction), backend)
-    for loss in matrix_losses:
-        values += loss.compute(batch, map_rows(batch, backend, loss))
-    added = [regularizer.value().to(batch.dtype) for regularizer in regularizers]
-    value = reduce(values, added, reduction, batch.group, weights)
-    _check_finite(value, batch)
-    return value if batch.value_dtype is None else value.to(batch.value_dtype)
-
-
-def _check_finite(value: Tensor, batch: PairBatch) -> None:
-    """Check the loss of embeddings that are not normalized: a formula may overflow where similarities do not."""
-    if batch.similarity is None or batch.similarity.bounded or batch.anchors is None or not can_read_values(value):
-        return
-    finite = torch.isfinite(value.detach())
-    if finite.all():
-        return
-    sides = [each.detach() for each in (batch.anchors, batch.references) if each is not None]
-    norm = max(float(torch.linalg.vector_norm(each, dim=1, dtype=torch.float64).amax()) for each in sides)
-    raise ValueError(
-        f"the loss must be finite, but it is {value.detach()[~finite].flatten()[0].item()}; embeddings that are not "
-        f"normalized have norms of up to {norm:.1e} here, and a formula that multiplies or squares similarities may overflow"
-    )
-
-
-def map_rows(batch: PairBatch, backend: str = "auto", loss: MatrixLoss | None = None) -> WholeRows:
-    """A mapper that runs functions of matrix rows on the whole matrix or on chunks.
-
-    Examples:
-        >>> import torch
-        >>> from likewise.formula import Labels, PairBatch
-        >>> type(map_rows(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)))).__name__
-        'WholeRows'
-    """
-    if backend == "triton" and not (loss is not None and loss.evaluates_formulas):
-        raise TypeError(
-            "backend must be 'auto', 'chunked' or 'dense' for a loss that is not a formula, but it is 'triton'"
-        )
-
-    def evaluate(term: Term, other: PairBatch) -> TermValues:
-        # an engine needs at least one pair
-        return run([term], other, "mean", backend if other.shape[0] else "dense")[0]
-
-    plan = choose(batch, backend, formulas=False)
-    return WholeRows(batch, evaluate) if plan is Plan.DENSE else ChunkedRows(batch, evaluate)
-
-
-def _mine(
-    terms: list[Term], batch: PairBatch, miner: PairRule | TripletRule, backend: str, has_matrix_loss: bool
-) -> tuple[list[Term], PairBatch]:
-    """The terms and the batch after mining."""
-    assert batch.similarity is not None
-    if hasattr(miner, "keep"):
-        return terms, batch.under(Mined(batch.relation, *miner.keep(batch.similarity)))
-    on_triplets = any(isinstance(term, TripletTerm) for term in terms)
-    choice = miner.choice(batch.similarity) if on_triplets and not has_matrix_loss else None
-    if choice is not None and _sums_by_rule(choice, terms, batch, backend):
-        return [term.chosen_by(choice) if isinstance(term, TripletTerm) else term for term in terms], batch
-    # vmap needs the same number of triplets for every batch that it maps over, which a chunk does not give
-    rows = map_rows(batch, "dense" if is_transformed() else "chunked" if backend == "triton" else backend)
-    rows.prepare()  # with a graph: mining has none, but the loss uses the same matrix
-    if not on_triplets:
-        return terms, rows.batch.under(miner.refine(rows))
-    return terms, rows.batch.under(miner.choose(rows))
-
-
-def _sums_by_rule(choice: Choice, terms: list[Term], batch: PairBatch, backend: str) -> bool:
-    """Whether a rule is summed without enumerating triplets.
-
-    A rule that keeps all negatives in a band has too many triplets to enumerate.  With one negative per positive or
-    anchor, enumeration is faster if there is a matrix; without a matrix the rule is a formula if it has no fold per
-    positive, or if positives are few.  A rule chooses a similarity and not a pair, so numbers per pair need the triplets
-    unless it runs over all pairs.
-    """
-    every_pair = choice.negative is s and choice.positive is s_p
-    if not every_pair and any(term.reads_pair_numbers for term in terms):
-        return False
-    if choice.negative is s:
-        return True
-    if choose(batch, backend) is Plan.DENSE:
-        return False
-    return choice.positive is not s_p or find_positive_index(batch, large=True) is not None

@@ -76,7 +76,7 @@ def _match_count(condition: Formula) -> Hinge | None:
 def _match_relu(curve: Formula) -> float | None:
     if not (isinstance(curve, Apply) and curve.operation == "relu"):
         return None
-    line = _linear(curve.arguments[0])
+    line = linear_in(curve.arguments[0])
     return line[2] if line is not None and line[:2] == (1.0, -1.0) else None
 
 
@@ -93,11 +93,11 @@ def _gap(condition: Formula) -> tuple[float, float, float] | None:
     """``b − a`` of ``a < b``."""
     if not (isinstance(condition, Apply) and condition.operation == "less"):
         return None
-    low, high = (_linear(each) for each in condition.arguments)
+    low, high = (linear_in(each) for each in condition.arguments)
     return None if low is None or high is None else (high[0] - low[0], high[1] - low[1], high[2] - low[2])
 
 
-def _linear(node: Formula) -> tuple[float, float, float] | None:
+def linear_in(node: Formula) -> tuple[float, float, float] | None:
     """The coefficients of `s`, of `s_p` and the constant of a linear formula."""
     if node is s:
         return 1.0, 0.0, 0.0
@@ -107,7 +107,7 @@ def _linear(node: Formula) -> tuple[float, float, float] | None:
         return 0.0, 0.0, float(node.value)
     if not isinstance(node, Apply) or node.operation not in ("add", "sub", "neg"):
         return None
-    parts = [_linear(argument) for argument in node.arguments]
+    parts = [linear_in(argument) for argument in node.arguments]
     if any(part is None for part in parts):
         return None
     first = parts[0] if len(parts) == 2 else (0.0, 0.0, 0.0)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from likewise.engines.chunked import plan_rows, settle_mining
-from likewise.engines.dense import dense_masks
+from likewise.engines.chunked import plan_rows, settle, settle_mining
+from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
-from likewise.engines.positives import can_synchronize, find_candidates, find_positive_index
+from likewise.engines.positive_index import find_positive_index
+from likewise.engines.positives import find_candidates
 from likewise.engines.recompute import RowChunks
-from likewise.formula import PairBatch, PositiveIndex, RowChunk, Term, TermValues, Triplets
+from likewise.engines.schedule import compute_folds
+from likewise.engines.synchronization import compact, cut_batch
+from likewise.formula import (
+    Formula,
+    Masks,
+    PairBatch,
+    PositiveIndex,
+    RowChunk,
+    RowStatistics,
+    Term,
+    TermValues,
+    Triplets,
+    evaluate,
+)
 
 Evaluate = Callable[[Term, PairBatch], TermValues]
 
@@ -63,12 +77,32 @@ class WholeRows:
         """The triplets that a function chooses from rows, without gradient; gaps remain where the host must not wait."""
         with torch.no_grad():
             [whole] = self.chunks()
-            return function(whole).with_shape(*self.batch.shape).compact()
+            return self.compact(function(whole).with_shape(*self.batch.shape))
+
+    def compact(self, triplets: Triplets) -> Triplets:
+        """Triplets without gaps; gaps remain where the host must not wait."""
+        return compact(triplets, large=self.large)
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """A formula on another batch."""
         assert self._evaluate is not None
         return self._evaluate(term, batch)
+
+    def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
+        """A function that computes formulas with one number per anchor from rows and their masks, without gradient."""
+        self.prepare()
+        with torch.no_grad():
+            settled = settle(formulas, self.batch)
+
+        def of_rows(chunk: RowChunk, positive: Tensor, negative: Tensor) -> list[Tensor]:
+            with torch.no_grad():
+                batch = chunk.batch.under(Masks(positive, negative))
+                known = compute_folds(list(formulas), DenseEngine(batch), batch, cut_rows(settled, chunk.rows))
+                rows = chunk.similarities.new_empty(len(positive))
+                numbers = [torch.as_tensor(evaluate(each, known), device=rows.device) for each in formulas]
+                return [number.expand_as(rows) for number in numbers]
+
+        return of_rows
 
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
         """The positions of each anchor's positives."""
@@ -100,7 +134,7 @@ class ChunkedRows(WholeRows):
     def chunks(self) -> Iterator[RowChunk]:
         """The chunks, each with its rows of the matrix."""
         for rows in plan_rows(self.batch):
-            yield self._chunk(self.batch.rows(rows).materialize(), rows)
+            yield self._chunk(cut_batch(self.batch, rows).materialize(), rows)
 
     def _chunk(self, chunk: PairBatch, rows: slice) -> RowChunk:
         return self._make_chunk(chunk, rows, partial(dense_masks, chunk, cut_rows(self._mined, rows)))
@@ -110,8 +144,7 @@ class ChunkedRows(WholeRows):
         found, gaps = _Columns(self.batch), False
         with torch.no_grad():
             for chunk in self.chunks():
-                synchronize = can_synchronize(chunk.similarities, large=self.large)
-                chosen = function(chunk).with_shape(*chunk.batch.shape).compact(synchronize=synchronize)
+                chosen = self.compact(function(chunk).with_shape(*chunk.batch.shape))
                 gaps = gaps or chosen.valid is not None
                 valid = torch.ones_like(chosen.anchors) if chosen.valid is None else chosen.valid
                 found.add(chunk.rows, chosen.anchors + chunk.rows.start, chosen.positives, chosen.negatives, valid)

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 from likewise._compat import is_transformed
+from likewise.engines.synchronization import cut_batch
 from likewise.formula import PairBatch, full_precision
 
 Results = Sequence[Tensor | None]
@@ -193,7 +194,7 @@ class RowChunks:
         for rows in self.cut:
 
             def of_rows(rows: slice = rows) -> Results:
-                return self.compute(self.batch.rows(rows), rows, numbers, False)
+                return self.compute(cut_batch(self.batch, rows), rows, numbers, False)
 
             chunks.append(call_recomputed(of_rows))
         return [self._join(list(tensors)) for tensors in zip(*chunks, strict=True)]
@@ -239,7 +240,7 @@ class RowChunks:
     def _chunk(self, products: Tensor, rows: slice, others: Sequence[Tensor]) -> PairBatch:
         """Some rows of the batch, with the similarities of these products."""
         with torch.enable_grad():  # slices of tensors with a graph must keep it
-            chunk = self.batch.rows(rows)
+            chunk = cut_batch(self.batch, rows)
         if not self.has_matrix:
             assert chunk.similarity is not None
             left = right = products.new_empty(0)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from likewise.distributed import SINGLE_PROCESS, current_group
 from likewise.engines import graphs
-from likewise.engines.dispatch import KERNELS_IN_GRAPH, Plan, choose_in_graph
+from likewise.engines.dispatch import KERNELS_IN_GRAPH, EngineKind, choose_in_graph
 from likewise.formula import as_similarity, can_read_values, has_similarity_hook, sort_declaration
 
 _OF_TORCH = frozenset({"_declaration", *(name for name in vars(nn.Module()) if name[0] == "_")})
@@ -101,18 +101,21 @@ def _pairs(loss: Any, arguments: tuple[Tensor | None, ...]) -> int:
     return m * (m if references is None or not references.ndim else references.shape[0])
 
 
-def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> Plan | None:
+def _choose(loss: Any, arguments: tuple[Tensor | None, ...]) -> EngineKind | None:
     """The engine that is captured; ``None`` if the batch is too large for a graph."""
     pairs, embeddings = _pairs(loss, arguments), arguments[0]
     # small batches need no look at the declaration; up to its limit, a table of proxies is faster as a whole
     least = graphs.UP_TO if hasattr(loss, "proxies") else KERNELS_IN_GRAPH[0]
-    if pairs >= least and embeddings is not None and not _pools_centers(loss):
+    if pairs >= least and embeddings is not None and not getattr(loss, "pools_centers", False):  # kernels do not pool
         similarity, dtype = as_similarity(loss.similarity), embeddings.dtype
         if len(arguments) > 2 and arguments[2] is not None:
             dtype = torch.promote_types(dtype, arguments[2].dtype)  # that of the batch
-        if choose_in_graph(loss.declarations(), similarity, getattr(loss, "miner", None), dtype, pairs) is Plan.TRITON:
-            return Plan.TRITON
-    return Plan.DENSE if pairs < graphs.UP_TO else None
+        if (
+            choose_in_graph(loss.declarations(), similarity, getattr(loss, "miner", None), dtype, pairs)
+            is EngineKind.TRITON
+        ):
+            return EngineKind.TRITON
+    return EngineKind.DENSE if pairs < graphs.UP_TO else None
 
 
 def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) -> Callable[..., Tensor] | None:
@@ -123,16 +126,16 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
         like: the arguments of a call.
         names: the loss's parameters and buffers, which come after the arguments.
     """
-    plan = _choose(loss, like)
-    if plan is None:
+    kind = _choose(loss, like)
+    if kind is None:
         return None
     there = tuple([each is not None for each in like])
     proxies = getattr(loss, "proxies", None)
-    if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and _compares_proxies(loss):
+    if proxies is not None and len(proxies) ** 2 >= graphs.UP_TO and loss.compares_proxies:
         return None
     if _reads_pair_numbers(loss):  # of a function that may read another tensor at the next call
         return None
-    module = _Forward(_snapshot(loss, plan))
+    module = _Forward(_snapshot(loss, kind))
 
     def compute(*tensors: Tensor) -> Tensor:
         some = iter(tensors)
@@ -144,31 +147,21 @@ def _pure(loss: Any, like: tuple[Tensor | None, ...], names: tuple[str, ...]) ->
     return compute
 
 
-def _compares_proxies(loss: Any) -> bool:
-    """Whether the loss compares proxies with proxies."""
-    return any(between.name == "PROXIES_PROXIES" for between in loss.declare())
-
-
-def _pools_centers(loss: Any) -> bool:
-    """Whether the loss pools the centers of a class, which kernels do not."""
-    return hasattr(loss, "proxies") and any(between.name == "SAMPLES_CLASSES" for between in loss.declare())
-
-
 def _reads_pair_numbers(loss: Any) -> bool:
     """Whether the loss declares numbers per pair."""
     return any(term.reads_pair_numbers for each in loss.declarations() for term in sort_declaration(each)[0])
 
 
-def _snapshot(loss: Any, plan: Plan) -> Any:
+def _snapshot(loss: Any, kind: EngineKind) -> Any:
     """A copy that shares no attribute, holds no parameter and runs on one engine."""
     other = copy.copy(loss)
     own = vars(other)
     for name in own:
         if name not in _OF_TORCH:
             own[name] = copy.deepcopy(own[name])
-    for kind in ("_parameters", "_buffers"):
-        own[kind] = {name: None if each is None else torch.empty(0) for name, each in own[kind].items()}
-    other.backend = plan.value
+    for store in ("_parameters", "_buffers"):
+        own[store] = {name: None if each is None else torch.empty(0) for name, each in own[store].items()}
+    other.backend = kind.value
     return other
 
 

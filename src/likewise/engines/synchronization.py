@@ -1,4 +1,6 @@
-"""Detection of operations that synchronize the host with a GPU, which cannot be captured.
+"""Synchronization of the host with a device: where it is allowed, and the detection of operations that need it.
+
+Operations that synchronize cannot be captured.
 
 Before torch 2.12 a failed capture leaves the allocator in a state in which it frees less memory
 (https://github.com/pytorch/pytorch/pull/180395), so such operations are detected in a run without capture.
@@ -13,6 +15,9 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from likewise._compat import is_mapped
+from likewise.formula import PairBatch, Triplets, can_read_values
+
 _READS = frozenset(
     {
         *("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__"),
@@ -26,6 +31,48 @@ _COPIES = frozenset(
     {"to", "cpu", "cuda", "copy_", "type", "tensor", "as_tensor", "asarray", "new_tensor", "from_numpy"}
 )
 """Functions that may copy between host and device."""
+
+
+def can_synchronize(tensor: Tensor, *, large: bool) -> bool:
+    """Whether the host may read a number from the tensor's device: always on the CPU, elsewhere for large batches only.
+
+    Examples:
+        >>> import torch
+        >>> can_synchronize(torch.zeros(1), large=False), can_synchronize(torch.zeros(1, device="meta"), large=True)
+        (True, False)
+    """
+    if can_read_values(tensor):
+        return True
+    if not large or tensor.is_meta or torch.compiler.is_compiling() or is_mapped(tensor):
+        return False
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def compact(triplets: Triplets, *, large: bool) -> Triplets:
+    """Triplets without gaps where the host may read their number, else unchanged.
+
+    Examples:
+        >>> import torch
+        >>> zero, valid = torch.zeros(2, dtype=torch.int64), torch.tensor([True, False])
+        >>> len(compact(Triplets(zero, zero, zero, valid), large=False).anchors)
+        1
+    """
+    can_compact = triplets.valid is not None and can_synchronize(triplets.valid, large=large)
+    return triplets.compact() if can_compact else triplets
+
+
+def cut_batch(batch: PairBatch, rows: slice) -> PairBatch:
+    """Some anchors of a batch; the triplets of other anchors are dropped where the host may read their number.
+
+    Examples:
+        >>> import torch
+        >>> from likewise.formula import Labels
+        >>> cut_batch(PairBatch(Labels(torch.tensor([0, 1])), matrix=torch.eye(2)), slice(0, 1)).shape
+        (1, 2)
+    """
+    chunk = batch.rows(rows)
+    relation = chunk.relation
+    return chunk.under(compact(relation, large=False)) if isinstance(relation, Triplets) else chunk
 
 
 class SynchronizationError(RuntimeError):

@@ -168,6 +168,7 @@ from likewise.formula.terms import Choice as Choice
 from likewise.formula.terms import Declaration as Declaration
 from likewise.formula.terms import RowChunk as RowChunk
 from likewise.formula.terms import RowMapper as RowMapper
+from likewise.formula.terms import RowStatistics as RowStatistics
 from likewise.formula.terms import Term as Term
 from likewise.formula.terms import TripletTerm as TripletTerm
 from likewise.formula.terms import map_values as map_values

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from likewise._compat import is_transformed
 from likewise.formula.expressions import Folded, Formula, Number, Operand, as_formula
+from likewise.formula.masking import count_true, sum_kept
 
 State = tuple[Tensor, ...]
 
@@ -162,46 +163,6 @@ class _PeakAndTotal(torch.autograd.Function):
         return weights * grad_total[:, None], None
 
 
-def _kept_sum(values: Tensor, keep: Tensor) -> Tensor:
-    if keep.numel() < 2**16 or is_transformed():  # below this size the call costs more than it saves
-        return torch.where(keep, values, 0.0).sum(dim=1)
-    total: Tensor = _KeptSum.apply(values, keep)  # type: ignore[no-untyped-call]
-    return total
-
-
-_BITS = {torch.float32: torch.int32, torch.float64: torch.int64}
-
-
-def _or_zero(values: Tensor, keep: Tensor) -> Tensor:
-    """The kept values, and zero elsewhere; on a CPU a bitwise and is three times as fast as a selection by booleans."""
-    bits = _BITS.get(values.dtype)
-    if bits is None or keep.device.type != "cpu" or torch.compiler.is_compiling():
-        return torch.where(keep, values, 0.0)
-    all_or_none = keep.view(torch.int8).neg().to(bits)  # true is a one, and minus one has every bit
-    return all_or_none.bitwise_and_(values.view(bits)).view(values.dtype)
-
-
-def _count_rows(keep: Tensor) -> Tensor:
-    """The number of true entries of each row; a CPU adds 32-bit integers twice as fast as 64-bit ones, for large rows."""
-    if keep.device.type != "cpu" or keep.numel() < 2**16 or torch.compiler.is_compiling():
-        return keep.sum(dim=1)
-    return keep.sum(dim=1, dtype=torch.int32).long()
-
-
-class _KeptSum(torch.autograd.Function):
-    """The sum of each row's kept values, with an explicit derivative, because selection by a mask is slow on a CPU."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, keep: Tensor) -> Tensor:
-        ctx.save_for_backward(keep)
-        return _or_zero(values, keep).sum(dim=1)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (keep,) = ctx.saved_tensors
-        return keep.view(torch.uint8).to(grad.dtype) * grad[:, None], None
-
-
 class Sum(Fold):
     """``Σ v``.
 
@@ -215,7 +176,7 @@ class Sum(Fold):
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Sum what is kept."""
-        return (_kept_sum(values, keep),)
+        return (sum_kept(values, keep),)
 
     def merge(self, left: State, right: State) -> State:
         """Add."""
@@ -243,7 +204,7 @@ class Mean(Fold):
 
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Sum and count what is kept."""
-        return _kept_sum(values, keep), _count_rows(keep)
+        return sum_kept(values, keep), count_true(keep)
 
     def merge(self, left: State, right: State) -> State:
         """Add both."""
@@ -335,7 +296,7 @@ class Count(Fold):
     def start(self, values: Tensor, keep: Tensor) -> State:
         """Count what is kept and true."""
         # an engine passes the mask itself where there is no condition
-        return (_count_rows(keep if values is keep else keep & values.bool()),)
+        return (count_true(keep if values is keep else keep & values.bool()),)
 
     def merge(self, left: State, right: State) -> State:
         """Add."""

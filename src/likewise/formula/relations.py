@@ -18,6 +18,7 @@ from likewise._compat import is_transformed
 from likewise.distributed import ProcessGroup, RowPartition
 from likewise.formula.checks import can_read_values, labels_of, same_device
 from likewise.formula.expressions import Formula
+from likewise.formula.masking import is_equal
 
 _ALL = slice(None)  # not the default of a function: torch.compile cannot trace that before torch 2.12
 
@@ -159,7 +160,7 @@ class Labels(Relation):
         """Compare labels; an anchor is excluded from its own positives by index, never by value."""
         rows, columns = rows or _ALL, columns or _ALL
         references = self.labels if self.reference_labels is None else self.reference_labels
-        same = _equal(self.labels[rows, None], references[None, columns])
+        same = is_equal(self.labels[rows, None], references[None, columns])
         positive, negative = self._without_own(same, rows, columns), ~same
         if self.valid is None:
             return positive, negative
@@ -304,14 +305,6 @@ class Masks(Relation):
         if self.positive.shape != (anchors, references):
             raise _shape_error("masks", tuple(self.positive.shape), anchors, references)
         return self
-
-
-def _equal(left: Tensor, right: Tensor) -> Tensor:
-    """``left == right`` of a column and a row; a CPU writes bytes twice as fast as booleans."""
-    if left.device.type != "cpu" or torch.compiler.is_compiling() or is_transformed():
-        return left == right
-    result = torch.empty(len(left), right.shape[1], dtype=torch.uint8)
-    return torch.eq(left, right, out=result).view(torch.bool)
 
 
 def _mark_pairs(rows: Tensor, columns: Tensor, valid: Tensor | None, shape: tuple[int, int]) -> Tensor:
@@ -473,7 +466,7 @@ class Triplets(Relation):
         if (first, end) == (0, self.shape[0]):
             return self
         inside = (self.anchors >= first) & (self.anchors < end)
-        chosen = make_unchecked(
+        return make_unchecked(
             Triplets,
             anchors=(self.anchors - first).clamp(0, max(end - first - 1, 0)),
             positives=self.positives,
@@ -481,7 +474,6 @@ class Triplets(Relation):
             valid=inside if self.valid is None else inside & self.valid,
             shape=(end - first, self.shape[1]),
         )
-        return chosen.compact()
 
     def with_shape(self, anchors: int, references: int) -> Triplets:
         """Check the indices."""
@@ -490,9 +482,9 @@ class Triplets(Relation):
         check_range("negatives of relation", self.negatives, references, "references")
         return Triplets(self.anchors, self.positives, self.negatives, self.valid, (anchors, references))
 
-    def compact(self, *, synchronize: bool = False) -> Triplets:
-        """The triplets without gaps, on the CPU or if synchronizing is allowed; otherwise unchanged."""
-        if self.valid is None or not (synchronize or can_read_values(self.valid)):
+    def compact(self) -> Triplets:
+        """The triplets without gaps; the host waits for their number."""
+        if self.valid is None:
             return self
         index = self.valid.nonzero().squeeze(1)
         return Triplets(self.anchors[index], self.positives[index], self.negatives[index], None, self.shape)

@@ -8,7 +8,7 @@ A declaration is a value: it does not depend on the engine or the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
@@ -314,6 +314,10 @@ class RowChunk:
         return self.batch.similarities()
 
 
+RowStatistics: TypeAlias = Callable[[RowChunk, Tensor, Tensor], list[Tensor]]
+"""From a chunk and its positive and negative pairs to one number per row, ``(rows,)``, for each of several formulas."""
+
+
 class RowMapper(Protocol):
     """Runs functions of matrix rows: on the whole matrix, or on chunks that are recomputed in the backward pass."""
 
@@ -325,6 +329,12 @@ class RowMapper(Protocol):
 
     def evaluate(self, term: Term, batch: PairBatch) -> TermValues:
         """The values and units of a term on another batch, computed by the engine that the dispatcher chooses."""
+
+    def statistics(self, formulas: Sequence[Formula]) -> RowStatistics:
+        """A function that computes formulas with one number per anchor, without gradient, for the rows of a chunk.
+
+        What formulas need of the whole batch is computed here.
+        """
 
     def positive_index(self, most: int | None = None) -> PositiveIndex | None:
         """The positions of each anchor's positives; ``None`` if labels do not determine them or they exceed ``most``."""

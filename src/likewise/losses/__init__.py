@@ -39,7 +39,13 @@ from likewise.losses.proxy import (
 from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
 from likewise.losses.quality import AdaFaceLoss, ElasticArcFaceLoss, ElasticCosFaceLoss, MagFaceLoss
 from likewise.losses.ranking import FastAPLoss, HistogramLoss
-from likewise.losses.regularizers import AntiCollapseLoss, GlobalOrthogonalRegularizationLoss, KoLeoLoss
+from likewise.losses.regularizers import (
+    AntiCollapseLoss,
+    EmbeddingNorm,
+    GlobalOrthogonalRegularizationLoss,
+    KoLeoLoss,
+    ZeroMean,
+)
 from likewise.losses.self_supervised import VICRegLoss
 from likewise.losses.sharded import ShardedProxies
 from likewise.losses.soft_rank import NDCGLoss, PNPLoss, RecallAtKLoss, ROADMAPLoss, SmoothAPLoss, SupAPLoss
@@ -58,13 +64,7 @@ from likewise.losses.synthesis import ProxySynthesis
 from likewise.losses.thresholds import RankedListLoss, SigmoidLoss, ThresholdConsistentMarginLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
-from likewise.losses.wrappers import (
-    EmbeddingNorm,
-    LanguageGuidance,
-    Matryoshka,
-    WeightedSum,
-    ZeroMean,
-)
+from likewise.losses.wrappers import LanguageGuidance, Matryoshka, WeightedSum
 
 __all__ = [
     "AdaFaceLoss",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -69,6 +69,16 @@ class ContrastiveLoss(PairLoss):
         self.positive_margin = positive if self.positive_margin is None else self.positive_margin
         self.negative_margin = negative if self.negative_margin is None else self.negative_margin
         super().__post_init__()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse another kind of similarity after construction: the margins are in the units of the first."""
+        before = vars(self).get("similarity") if name == "similarity" else None
+        if before is not None and as_similarity(before).is_distance != as_similarity(value).is_distance:
+            raise ValueError(
+                f"similarity must be given to the constructor of {type(self).__name__}, because margins of a distance are "
+                f"distances, but {before!r} was replaced by {value!r}"
+            )
+        super().__setattr__(name, value)
 
     def declare(self) -> Declaration:
         """Two averages, one over positive and one over negative pairs."""

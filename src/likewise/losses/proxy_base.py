@@ -201,6 +201,16 @@ class ProxyLoss(nn.Module):
         """Everything that the loss declares, one entry for each matrix that it reads."""
         return list(self.declare().values())
 
+    @property
+    def compares_proxies(self) -> bool:
+        """Whether the loss compares proxies with proxies."""
+        return Between.PROXIES_PROXIES in self.declare()
+
+    @property
+    def pools_centers(self) -> bool:
+        """Whether the loss pools the centers of a class."""
+        return Between.SAMPLES_CLASSES in self.declare()
+
     def __getstate__(self) -> dict[str, Any]:
         """The state without the cached declaration."""
         return state_without_declaration(self)

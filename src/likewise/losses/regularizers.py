@@ -1,7 +1,8 @@
-"""Regularizers that spread embeddings, as losses without labels: KoLeo, global orthogonality and anti-collapse."""
+"""Regularizers of embeddings, as losses without labels: those that spread them, and those that keep them small or centered."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
@@ -17,6 +18,7 @@ from likewise.formula import (
     PerAnchor,
     RelationLike,
     Similarity,
+    check_squared_norms,
     embeddings_of,
     full_precision,
     hyper,
@@ -105,12 +107,70 @@ def _inverse_dimension(batch: PairBatch) -> Tensor:
     )
 
 
-class AntiCollapseLoss(nn.Module):
+class EmbeddingLoss(nn.Module, ABC):
+    """A loss of the embeddings only; other arguments of losses are accepted and ignored, so that it can be combined."""
+
+    @abstractmethod
+    def of_samples(self, samples: Tensor) -> Tensor:
+        """The loss of checked embeddings, in float32 at least."""
+
+    def forward(
+        self,
+        embeddings: Tensor,
+        labels: Tensor | None = None,
+        references: Tensor | None = None,
+        reference_labels: Tensor | None = None,
+        *,
+        relation: RelationLike | None = None,
+    ) -> Tensor:
+        """The loss of a batch; only ``embeddings``, ``(n, d)``, are read."""
+        with full_precision(embeddings):
+            return self.of_samples(embeddings_of("embeddings", embeddings))
+
+
+def mean_over_samples(values: Tensor) -> Tensor:
+    """The mean of one number per sample, over the samples of all ranks."""
+    total, number = current_group().totals([values.sum(), torch.ones_like(values).sum()])
+    return total / number
+
+
+class EmbeddingNorm(EmbeddingLoss):
+    """The mean length of the embeddings, ``mean ‖x‖``: keeps raw embeddings from growing.
+
+    Examples:
+        >>> import torch
+        >>> EmbeddingNorm()(torch.tensor([[3.0, 4.0]]))
+        tensor(5.)
+    """
+
+    def of_samples(self, samples: Tensor) -> Tensor:
+        """``mean ‖x‖``."""
+        check_squared_norms("embeddings", samples)
+        # torch's norm gives a vector of zeros a zero gradient
+        return mean_over_samples(torch.linalg.vector_norm(samples, dim=1))
+
+
+class ZeroMean(EmbeddingLoss):
+    """The mean of ``|Σₖ xₖ|`` over embeddings: keeps each embedding's entries around zero.  Yuan et al. 2019.
+
+    Examples:
+        >>> import torch
+        >>> ZeroMean()(torch.tensor([[3.0, -4.0]]))
+        tensor(1.)
+    """
+
+    def of_samples(self, samples: Tensor) -> Tensor:
+        """``mean |Σ x|``."""
+        return mean_over_samples(samples.sum(dim=1).abs())
+
+
+class AntiCollapseLoss(EmbeddingLoss):
     r"""Anti-collapse: minus the coding rate of the embeddings, which is highest where they fill all dimensions.
 
     $$-\tfrac12\log\det\Bigl(I+\frac{D}{n\,\varepsilon^2}\,E^\top E\Bigr)$$
 
-    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024.  Add it to another loss with
+    with E the n embeddings of dimension D as rows, of unit length.  Jiang et al. 2024, by the formula as others quote
+    it: the paper's own text was not compared.  Add it to another loss with
     `WeightedSum`, or call it on the proxies of a loss: ``AntiCollapseLoss()(head.proxies)``.  Labels are ignored.
 
     Args:
@@ -128,24 +188,15 @@ class AntiCollapseLoss(nn.Module):
         if not self.epsilon > 0.0:
             raise ValueError(f"epsilon must be a number > 0, but it is {epsilon!r}")
 
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: RelationLike | None = None,
-    ) -> Tensor:
-        """Minus the coding rate; the other arguments of losses are accepted and ignored."""
-        with full_precision(embeddings):
-            rows = unit(embeddings_of("embeddings", embeddings))
-            group, dim = current_group(), rows.shape[1]
-            gram, number = group.total(rows.T @ rows), group.total(torch.ones_like(rows[:, 0]).sum())
-            code = torch.eye(dim, dtype=rows.dtype, device=rows.device) + gram * (dim / self.epsilon**2) / number
-            # the matrix is positive definite with eigenvalues of one at least
-            value: Tensor = -torch.linalg.cholesky(code).diagonal().log().sum()
-            return value
+    def of_samples(self, samples: Tensor) -> Tensor:
+        """Minus the coding rate."""
+        rows, group = unit(samples), current_group()
+        dim = rows.shape[1]
+        gram, number = group.total(rows.T @ rows), group.total(torch.ones_like(rows[:, 0]).sum())
+        code = torch.eye(dim, dtype=rows.dtype, device=rows.device) + gram * (dim / self.epsilon**2) / number
+        # the matrix is positive definite with eigenvalues of one at least
+        value: Tensor = -torch.linalg.cholesky(code).diagonal().log().sum()
+        return value
 
     def extra_repr(self) -> str:
         """The arguments."""

@@ -125,7 +125,7 @@ class _DivideGradient(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
-        return tangent.view_as(tangent)  # a tangent is no sum over copies
+        return tangent.view_as(tangent)  # a tangent is not a sum over copies
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

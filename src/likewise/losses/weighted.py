@@ -8,32 +8,27 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from likewise.engines import DenseEngine, compute_folds
 from likewise.formula import (
     BOTH,
     NEGATIVES,
     POSITIVES,
     Declaration,
     Formula,
-    Masks,
     MatrixLoss,
     PairBatch,
     Rank,
     RowChunk,
     RowMapper,
+    RowStatistics,
     Side,
-    Term,
     TermValues,
-    Total,
     count,
-    evaluate,
     largest,
     map_values,
     mean,
     option,
     s,
     smallest,
-    walk,
 )
 from likewise.losses.base import PairLoss
 
@@ -129,27 +124,15 @@ class WeightedPairLoss(PairLoss):
         return MatrixLoss(self._compute)
 
     def _compute(self, batch: PairBatch, rows: RowMapper) -> list[TermValues]:
-        settled = self._settle(batch, rows)
-        return map_values(rows, lambda chunk: [self._of_rows(chunk, settled)])
+        statistics = rows.statistics(list(self._statistics().values()))
+        return map_values(rows, lambda chunk: [self._of_rows(chunk, statistics)])
 
-    def _settle(self, batch: PairBatch, rows: RowMapper) -> dict[Formula, Tensor]:
-        """The totals over the batch that the statistics of rows refer to."""
-        totals = [node for node in walk(*self._statistics().values()) if isinstance(node, Total)]
-        with torch.no_grad():
-            sums = [rows.evaluate(Term(node.of, count(BOTH), count(BOTH)), batch).total.sum() for node in totals]
-        return dict(zip(totals, batch.group.totals(sums), strict=True))
-
-    def _of_rows(self, chunk: RowChunk, settled: dict[Formula, Tensor]) -> TermValues:
+    def _of_rows(self, chunk: RowChunk, compute: RowStatistics) -> TermValues:
         S = chunk.similarities
         with torch.no_grad():
             positive, negative = chunk.masks()
-            batch = chunk.batch.under(Masks(positive, negative))
-            formulas = self._statistics()
-            known = compute_folds(list(formulas.values()), DenseEngine(batch), batch, settled)
-            statistics = {
-                name: torch.as_tensor(evaluate(formula, known), device=S.device).reshape(-1, 1).expand(len(S), 1)
-                for name, formula in formulas.items()
-            }
+            numbers = zip(self._statistics(), compute(chunk, positive, negative), strict=True)
+            statistics = {name: values[:, None] for name, values in numbers}
             # a copy, because the function may change it in place
             weights = self._check_weights(self.weight_fn(S.detach().clone(), statistics, positive), S)
             counted = torch.ones(len(S), dtype=torch.bool, device=S.device)

@@ -1,4 +1,4 @@
-"""Wrappers: regularizers and combinations of losses; the wrapped loss is ``.loss``."""
+"""Wrappers: combinations of losses; the wrapped loss is ``.loss``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from likewise.formula import (
     PairBatch,
     RelationLike,
     check_classes,
-    check_squared_norms,
     embeddings_of,
     equal_share,
     full_precision,
@@ -26,17 +25,12 @@ from likewise.formula import (
 from likewise.losses.base import check_loss, collect_groups, drop_missing, finite_number
 from likewise.losses.memory import CrossBatchMemory
 from likewise.losses.proxy_base import ProxyLoss
+from likewise.losses.regularizers import mean_over_samples
 
 
 def _plus_share(value: Tensor, scalar: Tensor) -> Tensor:
     """Add a number to a loss; in equal shares if the loss has one value per anchor."""
     return value + (equal_share(scalar, value, current_group()) if value.ndim else scalar)
-
-
-def _mean(values: Tensor) -> Tensor:
-    """The mean of one number per sample, over the samples of all ranks."""
-    total, number = current_group().totals([values.sum(), torch.ones_like(values).sum()])
-    return total / number
 
 
 class LanguageGuidance(nn.Module):
@@ -123,60 +117,11 @@ class LanguageGuidance(nn.Module):
             of_words = of_words.masked_fill(same, 1.0 + self.gamma)
         log_images = torch.log_softmax(of_images, dim=1)
         log_words = torch.log_softmax(of_words + self.gamma, dim=1)
-        return _mean((log_images.exp() * (log_images - log_words)).sum(dim=1))
+        return mean_over_samples((log_images.exp() * (log_images - log_words)).sum(dim=1))
 
     def extra_repr(self) -> str:
         """The arguments."""
         return f"weight={self.weight}, gamma={self.gamma}, mask_same_class={self.mask_same_class}"
-
-
-class EmbeddingNorm(nn.Module):
-    """The mean length of the embeddings, as a loss: keeps raw embeddings from growing.
-
-    Examples:
-        >>> import torch
-        >>> EmbeddingNorm()(torch.tensor([[3.0, 4.0]]))
-        tensor(5.)
-    """
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: RelationLike | None = None,
-    ) -> Tensor:
-        """``mean ‖x‖``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
-        with full_precision(embeddings):
-            samples = embeddings_of("embeddings", embeddings)
-            check_squared_norms("embeddings", samples)
-            # torch's norm gives a vector of zeros a zero gradient
-            return _mean(torch.linalg.vector_norm(samples, dim=1))
-
-
-class ZeroMean(nn.Module):
-    """The mean of ``|Σₖ xₖ|`` over embeddings, as a loss: keeps each embedding's entries around zero.  Yuan et al. 2019.
-
-    Examples:
-        >>> import torch
-        >>> ZeroMean()(torch.tensor([[3.0, -4.0]]))
-        tensor(1.)
-    """
-
-    def forward(
-        self,
-        embeddings: Tensor,
-        labels: Tensor | None = None,
-        references: Tensor | None = None,
-        reference_labels: Tensor | None = None,
-        *,
-        relation: RelationLike | None = None,
-    ) -> Tensor:
-        """``mean |Σ x|``; the other arguments of losses are accepted and ignored, so that it can be combined with them."""
-        with full_precision(embeddings):
-            return _mean(embeddings_of("embeddings", embeddings).sum(dim=1).abs())
 
 
 class Matryoshka(nn.Module):

@@ -43,4 +43,3 @@ __all__ = [
 # Names for the other packages, in addition to the public ones.
 from likewise.metrics.chunks import MEMORY as MEMORY
 from likewise.metrics.precision import exact_precision as exact_precision
-from likewise.metrics.progress import track as track

@@ -41,7 +41,8 @@ def opis(
 
     $$\mathrm{OPIS}=\frac1C\sum_c\mathrm{mean}_t\,\bigl(U_c(t)-\bar U(t)\bigr)^2$$
 
-    Zhang et al. 2024 (threshold-consistent margin), as a mean over evenly spaced thresholds.  Zero is best.
+    Zhang et al. 2024 (threshold-consistent margin), from the definition in their abstract and not checked against their code: the
+    mean over evenly spaced thresholds and ``worst`` are this library's reading of it.  Zero is best.
     `likewise.losses.ThresholdConsistentMarginLoss` reduces it.
 
     Args:

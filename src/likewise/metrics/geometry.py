@@ -16,7 +16,7 @@ from likewise.metrics.arrays import Array, check_embeddings, check_labels
 from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs, split_rows
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import PreparedRows
-from likewise.metrics.progress import track
+from likewise.progress import track
 
 MIN_DISTANCE = 0.02
 """Embeddings are collapsed below this mean squared distance between classes, which is a mean cosine above 0.99."""

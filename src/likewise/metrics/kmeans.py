@@ -12,7 +12,7 @@ from likewise.formula import check_values, embeddings_of, whole_number
 from likewise.metrics.arrays import Array, as_tensor
 from likewise.metrics.chunks import MEMORY, fit_rows, split_rows
 from likewise.metrics.precision import exact_precision
-from likewise.metrics.progress import track
+from likewise.progress import track
 
 MAX_SEEDS_PER_ROUND = 1024
 """Seeds that one round may draw: their pairwise distances are a matrix."""

@@ -6,8 +6,9 @@ never ranks a sample against itself.
 
 Two modules compute these counts:
 
-- `symmetric_ranks`: queries among themselves by label; half of the products suffice.
-- `row_ranks`: any queries, references and relation; a few full rows of similarities at a time.
+- `symmetric_ranks`: queries among themselves by label, with few positives each; half of the products suffice.
+- `row_ranks`: any queries, references and relation; a few full rows of similarities at a time, counted in the way that
+  `row_counts` chooses.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.metrics.threshold_counts import ThresholdCounts
+from likewise.metrics.threshold_counts import map_over_cores
 
 BYTES_PER_POSITIVE = 256
 """Memory per positive: index, similarity, order, counts, their temporary copies, and the previous chunk."""
@@ -31,16 +32,40 @@ class RankChunk:
     Args:
         queries: indices of the queries, ``(q,)``.
         counts: the number of positives of each query, ``(q,)``; entries below are padding.
-        references: the reference that each positive is, most similar first, ``(k, q)``.
+        references: the reference that each positive is, most similar first, ``(k, q)``; ``None`` if nobody asked.
         above: the number of negatives that are more similar than the positive, ``(k, q)`` int64.
-        tied: the number of negatives that are exactly as similar, ``(k, q)`` int64.
+        tied: the number of negatives that are exactly as similar, ``(k, q)`` int64; ``None`` if no negative ties.
     """
 
     queries: Tensor
     counts: Tensor
-    references: Tensor
+    references: Tensor | None
     above: Tensor
-    tied: Tensor
+    tied: Tensor | None
+
+
+@dataclass(frozen=True)
+class CountNeeds:
+    """Which numbers of a `RankChunk` its user needs; those beyond need not be computed.
+
+    Args:
+        references: whether the reference of each positive is needed.
+        all_ranks: whether the count above every positive is needed; otherwise only that of positives among the first
+            ``first`` references, and a count of a positive beyond is any number that says so.
+        first: the largest rank that matters.
+        first_positives: whether ranks up to the query's number of positives matter as well.
+    """
+
+    references: bool = True
+    all_ranks: bool = True
+    first: int = 0
+    first_positives: bool = False
+
+    def count_neighbors(self, positives: int) -> int | None:
+        """How many negatives of a query with so many positives decide; ``None`` for all."""
+        if self.all_ranks:
+            return None
+        return max(self.first, positives if self.first_positives else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,22 +74,30 @@ class Positives:
 
     Args:
         similarities: ``(k, q)``; infinity in the padding.
-        positive_index: their columns in the similarities, ``(k, q)``.
+        positive_index: their columns in the similarities, ``(k, q)``; ``None`` if nobody asked.
         counts: the number of positives of each row, ``(q,)``.
     """
 
     similarities: Tensor
-    positive_index: Tensor
+    positive_index: Tensor | None
     counts: Tensor
 
+    def are_finite(self) -> Tensor:
+        """Whether all similarities are finite, a scalar."""
+        padding = torch.arange(len(self.similarities), device=self.counts.device)[:, None] >= self.counts
+        return (self.similarities.isfinite() | padding).all()
 
-def gather_positives(similarities: Tensor, candidates: Tensor, is_positive: Tensor) -> Positives:
+
+def gather_positives(
+    similarities: Tensor, candidates: Tensor, is_positive: Tensor, with_index: bool = True
+) -> Positives:
     """Gather the similarities of positives and sort them.
 
     Args:
         similarities: ``(q, n)``.
         candidates: columns of candidates, ``(q, k)``.
         is_positive: which candidates are positives, ``(q, k)``.
+        with_index: whether the columns of the sorted positives are needed.
 
     Examples:
         >>> import torch
@@ -75,55 +108,48 @@ def gather_positives(similarities: Tensor, candidates: Tensor, is_positive: Tens
         (tensor([[0.7000, 0.1000,    inf]]), tensor([[1, 0, 2]]))
     """
     values = similarities.gather(1, candidates)
-    values, order = values.masked_fill_(~is_positive, -torch.inf).sort(dim=1, descending=True, stable=True)
     counts = is_positive.sum(dim=1)
+    if with_index or values.is_cuda:
+        values, order = values.masked_fill_(~is_positive, -torch.inf).sort(dim=1, descending=True, stable=True)
+        index = candidates.gather(1, order).T.contiguous()
+    else:  # numpy sorts values much faster than torch sorts pairs
+        values, index = -values.masked_fill_(~is_positive, -torch.inf), None
+        map_over_cores(lambda rows: rows.sort(axis=1), values)
+        values.neg_()
     padding = torch.arange(values.shape[1], device=values.device) >= counts[:, None]
     values = values.masked_fill_(padding, torch.inf)
-    return Positives(values.T.contiguous(), candidates.gather(1, order).T.contiguous(), counts)
-
-
-def find_tie_starts(above: Tensor, tied: Tensor) -> Tensor:
-    """Mark each positive that does not tie with the positive before it, along the first dimension.
-
-    Positives are ordered from the most similar down.  If no negative ties, the order among positives does not matter,
-    and each positive starts a group with itself as the only member.
-
-    Examples:
-        >>> import torch
-        >>> find_tie_starts(above=torch.tensor([0, 0, 0, 3]), tied=torch.tensor([0, 2, 2, 0]))
-        tensor([ True,  True, False,  True])
-    """
-    starts = torch.ones_like(above, dtype=torch.bool)
-    starts[1:] = (tied[1:] == 0) | (tied[1:] != tied[:-1]) | (above[1:] != above[:-1])
-    return starts
+    return Positives(values.T.contiguous(), index, counts)
 
 
 def make_rank_chunk(
-    negatives: ThresholdCounts, positives: Positives, queries: Tensor, references: Tensor | None = None
+    queries: Tensor,
+    counts: Tensor,
+    references: Tensor | None,
+    above: Tensor,
+    tied: Tensor | None,
+    is_finite: Tensor,
 ) -> RankChunk:
-    """Combine positives with the counts of their negatives, without the queries that have no positive.
+    """Make a chunk without the queries that have no positive.
 
     Args:
-        negatives: the counts.
-        positives: the positives that the counts belong to.
-        queries: the query of each column.
-        references: the reference of each positive index; without it, the index is the reference.
+        queries: as in `RankChunk`, and so are the next four.
+        counts: the number of positives of each query; zero is allowed.
+        references: the reference that each positive is.
+        above: the number of negatives above each positive.
+        tied: the number of negatives that tie with each positive.
+        is_finite: whether the similarities of all positives are finite, a scalar.
     """
-    padding = torch.arange(len(positives.positive_index), device=queries.device)[:, None] >= positives.counts
-    has_positive = positives.counts > 0
-    all_finite, all_positive = torch.stack(
-        [(positives.similarities.isfinite() | padding).all(), has_positive.all()]
-    ).tolist()
+    has_positive = counts > 0
+    all_finite, all_positive = torch.stack([is_finite, has_positive.all()]).tolist()  # waits for the device once
     if not all_finite:
         raise ValueError(
             "embeddings must have finite similarities, but some overflow; scale the embeddings down, or use float64"
         )
-    index = positives.positive_index if references is None else references[positives.positive_index]
-    chunk = RankChunk(queries, positives.counts, index, negatives.above.long(), negatives.tied)
     if all_positive:
-        return chunk
-    columns = (each[:, has_positive] for each in (chunk.references, chunk.above, chunk.tied))
-    return RankChunk(chunk.queries[has_positive], chunk.counts[has_positive], *columns)
+        return RankChunk(queries, counts, references, above, tied)
+    above = above[:, has_positive]
+    references, tied = (None if each is None else each[:, has_positive] for each in (references, tied))
+    return RankChunk(queries[has_positive], counts[has_positive], references, above, tied)
 
 
 def merge_chunks(chunks: Iterable[RankChunk], entries: int) -> Iterator[RankChunk]:
@@ -155,12 +181,21 @@ def _concatenate(chunks: list[RankChunk]) -> RankChunk:
         return chunks[0]
     height = max(len(chunk.above) for chunk in chunks)
     queries, counts = (torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ("queries", "counts"))
-    columns = (
-        torch.cat([_pad(getattr(chunk, name), height) for chunk in chunks], dim=1)
-        for name in ("references", "above", "tied")
-    )
-    return RankChunk(queries, counts, *columns)
+    references, above, tied = (_join(chunks, name, height) for name in ("references", "above", "tied"))
+    assert above is not None
+    return RankChunk(queries, counts, references, above, tied)
 
 
-def _pad(columns: Tensor, height: int) -> Tensor:
-    return torch.nn.functional.pad(columns, (0, 0, 0, height - len(columns)))
+def _join(chunks: list[RankChunk], name: str, height: int) -> Tensor | None:
+    """The columns of all chunks, padded with zeros; ``None`` if no chunk has them."""
+    columns: list[Tensor | None] = [getattr(chunk, name) for chunk in chunks]
+    if all(column is None for column in columns):
+        return None
+    whole = chunks[0].above.new_zeros(height, sum(len(chunk.queries) for chunk in chunks))
+    start = 0
+    for chunk, column in zip(chunks, columns, strict=True):
+        stop = start + len(chunk.queries)
+        if column is not None:
+            whole[: len(column), start:stop] = column
+        start = stop
+    return whole

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from likewise.formula import whole_number
 from likewise.metrics.chunks import fit_rows, split_rows
-from likewise.metrics.positives import RankChunk, find_tie_starts
+from likewise.metrics.positives import CountNeeds, RankChunk
 
 DEFAULT = ("R@k", "P@1", "RP", "MAP@R", "MRR", "mAP")
 AT_K = {"R": "recall", "P": "precision", "mAP": "average precision", "nDCG": "discounted gain"}
@@ -89,6 +89,24 @@ def _parse(name: object, ks: list[int]) -> list[QueryMetric]:
     return [QueryMetric(f"{match[1]}@{k}", kind, k) for k, kind in zip(cutoffs, kinds, strict=True)]
 
 
+def find_needs(metrics: Sequence[QueryMetric]) -> CountNeeds:
+    """Find what must be counted for these metrics: every rank, or those of the first neighbors.
+
+    Examples:
+        >>> find_needs(parse_metrics(("R@8", "MAP@R"), ()))
+        CountNeeds(references=False, all_ranks=False, first=8, first_positives=True)
+        >>> find_needs(parse_metrics(("R@8", "mAP"), ())).all_ranks
+        True
+    """
+    cutoffs = [metric.k for metric in metrics]
+    return CountNeeds(
+        references=False,
+        all_ranks=None in cutoffs,
+        first=max((k for k in cutoffs if isinstance(k, int)), default=0),
+        first_positives="R" in cutoffs,
+    )
+
+
 def score_queries(
     chunk: RankChunk, metrics: Sequence[QueryMetric], ties: str, entries: int = 2**20
 ) -> dict[str, Tensor]:
@@ -110,24 +128,16 @@ def score_queries(
     """
     scores = []
     for columns in split_rows(len(chunk.queries), fit_rows(entries, per_row=max(1, len(chunk.above)))):
-        counts = chunk.counts[columns].double()
-        above, tied = chunk.above[:, columns].double(), chunk.tied[:, columns].double()
-        if ties == "pessimistic":
-            above = above + tied
-        values = _compute(_Order(above, counts), metrics)
-        if ties == "expected":
-            # expectations are expensive, and few queries have ties
-            with_ties = tied.any(dim=0).nonzero().squeeze(1)
-            if len(with_ties):
-                expected = _compute(
-                    _TiedOrder(above[:, with_ties], tied[:, with_ties], counts[with_ties], entries), metrics
-                )
-                values = {name: value.index_copy(0, with_ties, expected[name]) for name, value in values.items()}
-        scores.append(values)
+        above, counts = chunk.above[:, columns].double(), chunk.counts[columns].double()
+        tied = None if chunk.tied is None else chunk.tied[:, columns]
+        if tied is not None and ties == "pessimistic":
+            above += tied
+        order = _Order(above, counts, tied if ties == "expected" else None, entries)
+        scores.append(_compute(order, metrics))
     return {name: torch.cat([values[name] for values in scores]) for name in scores[0]}
 
 
-def _compute(order: _Order | _TiedOrder, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
+def _compute(order: _Order, metrics: Sequence[QueryMetric]) -> dict[str, Tensor]:
     values = {}
     for metric in metrics:
         k = metric.k
@@ -154,115 +164,138 @@ def _sum_discounts(ranks: int, like: Tensor) -> Tensor:
 
 
 class _Order:
-    """Positives of some queries in an order without ties; one column per query, the first positive on top.
+    """Positives of some queries; one column per query, the first positive on top.
 
     Args:
         above: the number of negatives above each positive, ``(p, q)``.
         counts: the number of positives of each query, ``(q,)``; entries below are padding.
-    """
-
-    def __init__(self, above: Tensor, counts: Tensor) -> None:
-        self.above, self.counts = above, counts
-        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
-        self.rank = self.position + above
-        self.precision = (self.position / self.rank).masked_fill_(self.position > counts, 0.0)
-        self._inside: dict[Cutoff, Tensor] = {}
-
-    def inside(self, k: Cutoff) -> Tensor:
-        """Which entries are positives among the first k."""
-        if k not in self._inside:
-            is_positive = self.position <= self.counts
-            limit = self.counts if k == "R" else k
-            self._inside[k] = is_positive if limit is None else (self.rank <= limit) & is_positive
-        return self._inside[k]
-
-    def recall(self, k: int) -> Tensor:
-        """Whether a positive is among the first k."""
-        return (self.above[0] < k).double()
-
-    def reciprocal_rank(self) -> Tensor:
-        """One over the rank of the first positive."""
-        return 1.0 / self.rank[0]
-
-    def count_hits(self, k: Cutoff) -> Tensor:
-        """The number of positives among the first k."""
-        return self.inside(k).double().sum(dim=0)
-
-    def sum_precisions(self, k: Cutoff) -> Tensor:
-        """The sum of the precisions at the positives among the first k."""
-        return (self.precision if k is None else self.precision * self.inside(k)).sum(dim=0)
-
-    def sum_discounts(self, k: Cutoff) -> Tensor:
-        """The discounted gain of the positives among the first k."""
-        return ((1.0 + self.rank).log2().reciprocal() * self.inside(k)).sum(dim=0)
-
-
-class _TiedOrder:
-    """Positives that tie with negatives: each number is an expectation over all orders of each tie.
-
-    Args:
-        above: the number of negatives above each positive, ``(p, q)``.
-        tied: the number of negatives that tie with each positive, ``(p, q)``.
-        counts: the number of positives of each query, ``(q,)``.
+        tied: the number of negatives that tie with each positive, ``(p, q)``; ``None`` if ties are resolved.
         entries: about how many numbers are in memory at once.
     """
 
-    def __init__(self, above: Tensor, tied: Tensor, counts: Tensor, entries: int) -> None:
-        self.above, self.tied, self.counts, self.entries = above, tied, counts, entries
-        self.position = torch.arange(len(above), dtype=torch.float64, device=above.device)[:, None].expand(above.shape)
-        self.is_positive = self.position < counts
-        self.before, self.alike = _locate_ties(above, tied, self.position, counts)
-        self.size, self.offset = self.alike + tied, above + self.before
+    def __init__(self, above: Tensor, counts: Tensor, tied: Tensor | None, entries: int) -> None:
+        self.above, self.counts, self.entries = above, counts, entries
+        self.position = torch.arange(1.0, len(above) + 1.0, dtype=torch.float64, device=above.device)[:, None]
+        self.rank = self.position + above
+        if bool((counts < len(above)).any()):
+            self.rank.masked_fill_(self.position > counts, torch.inf)
+        ties = None if tied is None else _Ties(above, tied)
+        self.ties = ties if ties is not None and len(ties.query) else None
+        self._inside: dict[Cutoff, Tensor] = {}
+        self._precision: Tensor | None = None
 
     def inside(self, k: Cutoff) -> Tensor:
+        """The probability that each positive is among the first k, zero in the padding.
+
+        Without ties only the first k positives can be, and the rows below are left out.
+        """
+        if k not in self._inside:
+            limit = self.counts if k == "R" else torch.finfo(torch.float64).max if k is None else k
+            rank = self.rank[:k] if isinstance(k, int) and self.ties is None else self.rank
+            inside = torch.le(rank, limit).double()
+            if self.ties is not None:
+                self.ties.write(inside, self.ties.count_inside(k, self.counts) / self.ties.size)
+            self._inside[k] = inside
+        return self._inside[k]
+
+    def recall(self, k: int) -> Tensor:
+        """The probability that a positive is among the first k."""
+        values = (self.above[0] < k).double()
+        return values if self.ties is None else self.ties.expect_recall(k, values)
+
+    def reciprocal_rank(self) -> Tensor:
+        """One over the rank of the first positive."""
+        values = 1.0 / (1.0 + self.above[0])
+        return values if self.ties is None else self.ties.expect_reciprocal_rank(values, self.entries)
+
+    def count_hits(self, k: Cutoff) -> Tensor:
+        """The number of positives among the first k."""
+        return self.inside(k).sum(dim=0)
+
+    def sum_precisions(self, k: Cutoff) -> Tensor:
+        """The sum of the precisions at the positives among the first k."""
+        if self._precision is None:
+            self._precision = self.position / self.rank  # zero in the padding, whose rank is infinite
+        values = self._precision
+        if k is not None:
+            inside = self.inside(k)
+            values = values[: len(inside)] * inside
+        if self.ties is not None:
+            values = values.clone() if k is None else values
+            self.ties.write(values, self.ties.expect_precision(k, self.counts))
+        return values.sum(dim=0)
+
+    def sum_discounts(self, k: Cutoff) -> Tensor:
+        """The discounted gain of the positives among the first k."""
+        inside = self.inside(k)
+        values = (1.0 + self.rank[: len(inside)]).log2().reciprocal() * inside
+        if self.ties is not None:
+            self.ties.write(values, self.ties.expect_discount(k, self.counts))
+        return values.sum(dim=0)
+
+
+class _Ties:
+    """The positives that tie with negatives: each number is an expectation over all orders of their tie.
+
+    Args:
+        above: the number of negatives above each positive, ``(p, q)``.
+        tied: the number of negatives that tie with each positive, ``(p, q)``; zero for positives without a tie.
+    """
+
+    def __init__(self, above: Tensor, tied: Tensor) -> None:
+        self.query, self.position = (tied.T > 0).nonzero(as_tuple=True)  # one entry per positive, queries in order
+        self.above = above[self.position, self.query]
+        self.tied = tied[self.position, self.query].double()
+        is_start = torch.ones_like(self.query, dtype=torch.bool)
+        # positives of a tie are neighbors, and the next tie has more negatives above
+        is_start[1:] = (self.query[1:] != self.query[:-1]) | (self.above[1:] != self.above[:-1])
+        starts, group = is_start.nonzero().squeeze(1), is_start.cumsum(0) - 1
+        self.before = self.position[starts][group].double()
+        self.alike = torch.diff(starts, append=starts.new_tensor([len(group)]))[group].double()
+        self.size, self.offset = self.alike + self.tied, self.above + self.before
+
+    def write(self, values: Tensor, expected: Tensor) -> None:
+        """Overwrite these positives in a matrix of the positives of all queries."""
+        values[self.position, self.query] = expected
+
+    def count_inside(self, k: Cutoff, counts: Tensor) -> Tensor:
         """The number of ranks of each positive's tie that are among the first k."""
         if k is None:
             return self.size
-        return ((self.counts if k == "R" else k) - self.offset).clamp(min=0.0).minimum(self.size)
+        return ((counts[self.query] if k == "R" else k) - self.offset).clamp(min=0.0).minimum(self.size)
 
-    def recall(self, k: int) -> Tensor:
-        above, tied, alike = self.above[0], self.tied[0], self.alike[0]
-        return _expected_recall(k, above, tied, alike, self.before, self.position, self.is_positive)
+    def expect_recall(self, k: int, values: Tensor) -> Tensor:
+        """The probability that a positive is among the first k, where the best positive ties."""
+        best = self.before == 0.0
+        query, position, tied = self.query[best], self.position[best], self.tied[best]
+        inside = k - self.above[best]  # ranks of the best tie among the first k
+        # all negatives: b choose m over (a + b) choose m, as a product of one factor per positive, of which there are a
+        factors = values.new_ones(int(self.alike[best].max()) if len(query) else 0, len(values))
+        factors[position, query] = ((tied - inside).clamp(min=0.0) + position + 1.0) / (tied + position + 1.0)
+        first = position == 0
+        query, tied, inside = query[first], tied[first], inside[first]
+        hit = torch.where(inside > tied, 1.0, 1.0 - factors.prod(dim=0)[query])
+        return values.index_copy(0, query, torch.where(inside <= 0.0, 0.0, hit))
 
-    def reciprocal_rank(self) -> Tensor:
-        return _expected_reciprocal_rank(self.above[0], self.alike[0], self.tied[0], self.entries)
+    def expect_reciprocal_rank(self, values: Tensor, entries: int) -> Tensor:
+        """The expectation of one over the rank of the first positive, where it ties."""
+        first = self.position == 0
+        if not bool(first.any()):
+            return values
+        expected = _expected_reciprocal_rank(self.above[first], self.alike[first], self.tied[first], entries)
+        return values.index_copy(0, self.query[first], expected)
 
-    def count_hits(self, k: Cutoff) -> Tensor:
-        return (self.inside(k) / self.size * self.is_positive).sum(dim=0)
+    def expect_precision(self, k: Cutoff, counts: Tensor) -> Tensor:
+        """The expected precision at each positive, zero beyond the first k."""
+        inside = self.count_inside(k, counts)
+        return _expected_precision(self.before, self.alike, self.size, self.offset, inside)
 
-    def sum_precisions(self, k: Cutoff) -> Tensor:
-        values = _expected_precision(self.before, self.alike, self.size, self.offset, self.inside(k))
-        return (values * self.is_positive).sum(dim=0)
-
-    def sum_discounts(self, k: Cutoff) -> Tensor:
-        # the mean over a tie of the discounts of those of its ranks that are among the first k
-        inside = self.inside(k) * self.is_positive
+    def expect_discount(self, k: Cutoff, counts: Tensor) -> Tensor:
+        """The mean over a tie of the discounts of those of its ranks that are among the first k."""
+        inside = self.count_inside(k, counts)
         offset = torch.where(inside > 0.0, self.offset, 0.0)
-        sums = _sum_discounts(int((offset + inside).max()), self.counts)
-        return ((sums[(offset + inside).long()] - sums[offset.long()]) / self.size).sum(dim=0)
-
-
-def _locate_ties(above: Tensor, tied: Tensor, position: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """For each positive, the number of positives before its tie, and the number of positives in its tie."""
-    is_start = find_tie_starts(above, tied) | (position >= counts)
-    before = torch.where(is_start, position, 0.0).cummax(dim=0).values
-    # the end of a tie is the next start: from the last positive up, the smallest start so far
-    starts = torch.where(is_start, position, torch.inf)
-    last = torch.full_like(starts[:1], len(above))
-    after = torch.cat([starts[1:], last]).flip(0).cummin(dim=0).values.flip(0)
-    return before, after - before
-
-
-def _expected_recall(
-    k: int, above: Tensor, tied: Tensor, alike: Tensor, before: Tensor, position: Tensor, is_positive: Tensor
-) -> Tensor:
-    """The probability that one of the best tie's positives is among the first k."""
-    inside = k - above  # ranks of the best tie among the first k
-    # all negatives: b choose m over (a + b) choose m, as a product of one factor per positive, of which there are a
-    factor = ((tied - inside).clamp(min=0.0) + position + 1.0) / (tied + position + 1.0)
-    in_best_tie = (before == 0.0) & is_positive & (position < alike)
-    miss = torch.where(in_best_tie, factor, 1.0).prod(dim=0)
-    return torch.where(inside <= 0.0, 0.0, torch.where(inside > tied, 1.0, 1.0 - miss))
+        sums = _sum_discounts(int((offset + inside).max()), counts)
+        return (sums[(offset + inside).long()] - sums[offset.long()]) / self.size
 
 
 def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Tensor, inside: Tensor) -> Tensor:
@@ -272,12 +305,9 @@ def _expected_precision(before: Tensor, alike: Tensor, size: Tensor, offset: Ten
     positives before it is (m − 1)(a − 1)/(g − 1).  The sum is over
     ``(a/g) (before + 1 + (m − 1)(a − 1)/(g − 1)) / (offset + m)``.
     """
-    others = (alike - 1.0) / (size - 1.0).clamp(min=1.0)
+    others = (alike - 1.0) / (size - 1.0)
     harmonic = torch.digamma(offset + inside + 1.0) - torch.digamma(offset + 1.0)
-    total = others * inside + (before + 1.0 - others * (offset + 1.0)) * harmonic
-    # a positive without a tie needs no logarithms and has no rounding
-    without_tie = torch.where(inside >= 1.0, (before + 1.0) / (offset + 1.0), 0.0)
-    return torch.where(size == 1.0, without_tie, total / size)
+    return (others * inside + (before + 1.0 - others * (offset + 1.0)) * harmonic) / size
 
 
 def _expected_reciprocal_rank(above: Tensor, alike: Tensor, tied: Tensor, entries: int) -> Tensor:

@@ -12,7 +12,7 @@ from likewise.formula import SimilarityLike, one_of
 from likewise.metrics.arrays import Array
 from likewise.metrics.chunks import MEMORY
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
-from likewise.metrics.positives import RankChunk, find_tie_starts
+from likewise.metrics.positives import CountNeeds, RankChunk
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.row_ranks import rank_by_class, rank_by_mask
 from likewise.metrics.symmetric_ranks import plan_layout, rank_symmetrically
@@ -71,8 +71,10 @@ def _starts(positives: Tensor) -> Tensor:
 
 def _locate_ties(entries: Ranks) -> tuple[Tensor, Tensor]:
     """For each positive, the number of positives before its tie, and the number of positives in its tie."""
-    is_start = find_tie_starts(entries.above, entries.tied)
-    is_start[1:] |= entries.query[1:] != entries.query[:-1]
+    query, above, tied = entries.query, entries.above, entries.tied
+    is_start = torch.ones_like(query, dtype=torch.bool)
+    # where no negative ties, the order among positives does not matter, and each positive is a tie of one
+    is_start[1:] = (query[1:] != query[:-1]) | (tied[1:] == 0) | (tied[1:] != tied[:-1]) | (above[1:] != above[:-1])
     group = is_start.cumsum(0) - 1
     starts = is_start.nonzero().squeeze(1)
     alike = torch.diff(starts, append=starts.new_tensor([len(is_start)]))[group]
@@ -126,10 +128,12 @@ def ranks(
     m, device = len(inputs.embeddings.queries), inputs.embeddings.queries.device
     positives = torch.zeros(m, dtype=torch.int64, device=device)
     flat: list[list[Tensor]] = [[], [], [], []]
-    for chunk in rank_chunks(inputs):
+    for chunk in rank_chunks(inputs, CountNeeds()):
+        assert chunk.references is not None
         positives[chunk.queries] = chunk.counts
+        tied = torch.zeros_like(chunk.above) if chunk.tied is None else chunk.tied
         is_positive = torch.arange(len(chunk.above), device=device) < chunk.counts[:, None]
-        columns = (chunk.queries[:, None].expand(is_positive.shape), chunk.references.T, chunk.above.T, chunk.tied.T)
+        columns = (chunk.queries[:, None].expand(is_positive.shape), chunk.references.T, chunk.above.T, tied.T)
         for entries, column in zip(flat, columns, strict=True):
             entries.append(column[is_positive])
     order = _concatenate(flat[0], None, positives).argsort(stable=True)
@@ -146,9 +150,9 @@ def _concatenate(entries: list[Tensor], order: Tensor | None, empty: Tensor) -> 
     return whole[order]
 
 
-def rank_chunks(inputs: MetricInputs) -> Iterator[RankChunk]:
+def rank_chunks(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank all queries that have a positive, each in exactly one chunk, in no particular order."""
-    chunks = _rank_chunks(inputs)
+    chunks = _rank_chunks(inputs, needs)
     while True:
         # the block surrounds each step, not the loop: a caller that stops early keeps its own precision settings
         with exact_precision(inputs.embeddings.queries):
@@ -159,15 +163,15 @@ def rank_chunks(inputs: MetricInputs) -> Iterator[RankChunk]:
             yield chunk
 
 
-def _rank_chunks(inputs: MetricInputs) -> Iterator[RankChunk]:
+def _rank_chunks(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
     """Use half of the products for symmetric similarities and small classes, and full rows for everything else."""
     classes = inputs.classes()
     if classes is None:
-        yield from rank_by_mask(inputs)
+        yield from rank_by_mask(inputs, needs)
         return
     sizes = classes.sizes[classes.queries]
     rest = sizes > (1 if inputs.embeddings.same_set else 0)
-    if inputs.only_self and inputs.similarity.mirrors and (layout := plan_layout(inputs, classes)) is not None:
-        yield from rank_symmetrically(inputs, layout)
+    if inputs.only_self and inputs.similarity.mirrors and (layout := plan_layout(inputs, classes, needs)) is not None:
+        yield from rank_symmetrically(inputs, layout, needs)
         rest[layout.order[: layout.small]] = False
-    yield from rank_by_class(inputs, classes, rest.nonzero().squeeze(1))
+    yield from rank_by_class(inputs, classes, rest.nonzero().squeeze(1), needs)

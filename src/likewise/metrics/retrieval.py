@@ -13,7 +13,7 @@ from likewise.metrics.arrays import Array, check_labels
 from likewise.metrics.chunks import MEMORY
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.positives import merge_chunks
-from likewise.metrics.query_scores import QueryMetric, parse_metrics, score_queries
+from likewise.metrics.query_scores import QueryMetric, find_needs, parse_metrics, score_queries
 from likewise.metrics.ranks import TIES, rank_chunks
 
 REDUCTIONS = ("mean", "none", "macro", "class")
@@ -130,7 +130,7 @@ def _score(inputs: MetricInputs, metrics: Sequence[QueryMetric], ties: str) -> t
     entries = min(2**20, max(2**12, inputs.memory // 2**10))
     chunks = [
         (chunk.queries, score_queries(chunk, metrics, ties, entries))
-        for chunk in merge_chunks(rank_chunks(inputs), entries)
+        for chunk in merge_chunks(rank_chunks(inputs, find_needs(metrics)), entries)
     ]
     device = inputs.embeddings.queries.device
     if not chunks:

@@ -3,134 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.metrics.chunks import split_rows
 from likewise.metrics.inputs import Groups, MetricInputs
-from likewise.metrics.positives import BYTES_PER_POSITIVE, Positives, RankChunk, gather_positives, make_rank_chunk
-from likewise.metrics.prepared_rows import (
-    PreparedRows,
-    compute_center,
-    fit_prepared_rows,
-    get_row_multiple,
-    multiply,
-    round_up,
-)
-from likewise.metrics.progress import track
-from likewise.metrics.threshold_counts import (
-    CHUNK_ENTRIES,
-    ThresholdCounts,
-    count_by_comparing,
-    count_by_sorting,
-    get_comparison_limit,
-)
-
-
-class SimilarityRows:
-    """Full rows of similarities to all references, in the order of the references.
-
-    Args:
-        inputs: queries, references and their similarity.
-        extra: bytes per entry of a row that the caller needs in addition to the similarity.
-    """
-
-    def __init__(self, inputs: MetricInputs, extra: int = 0) -> None:
-        embeddings, similarity = inputs.embeddings, inputs.similarity
-        dtype, device, width = embeddings.dtype, embeddings.queries.device, embeddings.queries.shape[1]
-        center = compute_center(embeddings.references, similarity, dtype)
-        self.queries = PreparedRows(embeddings.queries, None, similarity, dtype, center)
-        self.references = PreparedRows(embeddings.references, None, similarity, dtype, center)
-        self.memory = inputs.memory
-        self.row_multiple = get_row_multiple(device)
-        # the references are prepared once if half of the memory holds them
-        if 2 * self.references.nbytes <= self.memory:
-            self.references.cache()
-            self.memory -= self.references.nbytes
-        # a similarity and the temporaries of its link; a query and the temporaries of its preparation
-        entry_bytes = dtype.itemsize * (4 if similarity.uses_squares else 1) + extra
-        self.row_bytes = len(self.references) * entry_bytes + width * 4 * dtype.itemsize
-        self.comparison_limit = get_comparison_limit(device)
-        # numpy sorts in place; torch sorts into a copy, with indices
-        self.sort_bytes = len(self.references) * 2 * (dtype.itemsize + 8) if device.type != "cpu" else 0
-        # references that are not cached are prepared a few at a time
-        self.reference_chunk = min(
-            4 * fit_prepared_rows(embeddings.references),
-            max(self.row_multiple, fit_rows(self.memory, per_row=64 * dtype.itemsize * width)),
-        )
-        self.scratch = embeddings.queries.new_empty(
-            max(CHUNK_ENTRIES, round_up(len(self.references), device)), dtype=torch.float32
-        )
-
-    def fit_queries(self, positives: int) -> int:
-        """Return how many queries with this many positives fit the memory; a row multiple if there are enough."""
-        sort_bytes = self.sort_bytes if positives > self.comparison_limit else 0
-        row_bytes = self.row_bytes + sort_bytes + BYTES_PER_POSITIVE * positives
-        rows = fit_rows(int(0.8 * self.memory), per_row=row_bytes)
-        return rows - rows % self.row_multiple if rows > self.row_multiple else rows
-
-    def split_queries(self, positives: list[int]) -> list[slice]:
-        """Split queries, in ascending order of their numbers of positives, into chunks that fit the memory."""
-        chunks, start = [], 0
-        while start < len(positives):
-            stop = min(start + self.fit_queries(positives[start]), len(positives))
-            stop = min(stop, start + self.fit_queries(positives[stop - 1]))
-            chunks.append(slice(start, stop))
-            start = stop
-        return chunks
-
-    def compute(self, queries: Tensor) -> Tensor:
-        """Compute the similarities of some queries, ``(q, n)``, followed by a few columns of −∞."""
-        rows, width = len(queries), len(self.references)
-        left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))
-        similarities = left.new_empty(rows, round_up(width, left.device))
-        step = similarities.shape[1]
-        if not self.references.is_cached:
-            step = min(step, round_up(self.reference_chunk, left.device))
-        has_padding = rows % self.row_multiple != 0
-        if has_padding:  # a product with padded rows does not fit the result
-            step = min(step, round_up(CHUNK_ENTRIES // self.row_multiple, left.device))
-        buffer = left.new_empty(len(left), step) if has_padding else None
-        for chunk in split_rows(similarities.shape[1], step):
-            out = similarities[:, chunk] if buffer is None else buffer[:, : chunk.stop - chunk.start]
-            multiply(left, self.references.take(chunk.start, chunk.stop), self.queries.similarity, out)
-            if buffer is not None:
-                similarities[:, chunk] = out[:rows]
-        similarities[:, width:] = -torch.inf
-        return similarities
-
-    def count_negatives(self, similarities: Tensor, positives: Positives) -> ThresholdCounts:
-        """Count the negatives above each positive.
-
-        Args:
-            similarities: rows in which everything but negatives is −∞; they may be overwritten.
-            positives: the positives of these rows.
-        """
-        counts = ThresholdCounts.start(positives.similarities)
-        if len(positives.similarities) > self.comparison_limit:
-            count_by_sorting(similarities, counts)
-        else:
-            count_by_comparing(similarities, counts, None, self.scratch)
-        return counts
+from likewise.metrics.merged_counts import LOWEST, count_merged, make_keys
+from likewise.metrics.positives import CountNeeds, RankChunk, gather_positives, make_rank_chunk
+from likewise.metrics.row_counts import Method, count_negatives
+from likewise.metrics.similarity_rows import SimilarityRows
+from likewise.progress import track
 
 
 class _Members:
-    """The references of each query's group, from references that are sorted by group."""
+    """The columns of each query's group, from columns that are sorted by group or not."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
         self.order = groups.references.argsort(stable=True)
         self.starts = groups.sizes.cumsum(0) - groups.sizes
 
-    def pad(self, queries: Tensor, largest: int) -> tuple[Tensor, Tensor]:
-        """Return the references as columns of a matrix ``(q, largest)``, and which entries are not padding."""
-        code, positions = self.groups.queries[queries], torch.arange(largest, device=queries.device)
-        sizes = self.groups.sizes[code, None]
-        return self.order[self.starts[code, None] + torch.minimum(positions, sizes - 1)], positions < sizes
-
     def list_pairs(self, queries: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the position of a query in ``queries`` and a reference of its group, for all such pairs."""
+        """Return the position of a query in ``queries`` and a column of its group, for all such pairs."""
         code = self.groups.queries[queries]
         sizes = self.groups.sizes[code]
         row = torch.arange(len(queries), device=queries.device).repeat_interleave(sizes)
@@ -138,52 +34,132 @@ class _Members:
         return row, self.order[self.starts[code][row] + position]
 
 
-def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor) -> Iterator[RankChunk]:
+class _ClassRows:
+    """Rows of similarities to references that are sorted by class: the positives of a query are neighbors.
+
+    Args:
+        inputs: queries, references and their similarity.
+        classes: the labels.
+        needs: which counts are needed.
+    """
+
+    def __init__(self, inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> None:
+        self.classes, self.needs = classes, needs
+        self.order = classes.references.argsort(stable=True)
+        self.starts = classes.sizes.cumsum(0) - classes.sizes
+        self.rows = SimilarityRows(inputs, needs, self.order)
+        self.ids = None if inputs.ids is None else replace(inputs.ids, references=inputs.ids.references[self.order])
+        self.same_sample: _Members | None = None
+        if self.ids is not None:
+            groups = Groups.number(self.ids.queries, self.ids.references)
+            # pairs of large groups would take more memory than the similarities
+            if int(groups.sizes.max()) <= MAX_PAIRS:
+                self.same_sample = _Members(groups)
+
+    def rank(self, queries: Tensor, largest: int) -> RankChunk:
+        """Rank some queries, in the order of their classes, with at most ``largest`` references of their class."""
+        similarities = self.rows.compute(queries)
+        if self.rows.choose_method(largest) is Method.MERGE:
+            return self._rank_merged(queries, similarities, largest)
+        code, position = self.classes.queries[queries, None], torch.arange(largest, device=queries.device)
+        sizes = self.classes.sizes[code]
+        index = self.starts[code] + torch.minimum(position, sizes - 1)
+        is_positive = position < sizes
+        if self.ids is not None:
+            is_positive &= self.ids.queries[queries, None] != self.ids.references[index]
+        positives = gather_positives(similarities, index, is_positive, self.needs.references)
+        similarities.scatter_(1, index, -torch.inf)
+        self._exclude(queries, similarities, -torch.inf)
+        above, tied = count_negatives(similarities, positives, self.rows, self.needs)
+        references = None if positives.positive_index is None else self.order[positives.positive_index]
+        return make_rank_chunk(queries, positives.counts, references, above, tied, positives.are_finite())
+
+    def _rank_merged(self, queries: Tensor, similarities: Tensor, largest: int) -> RankChunk:
+        keys, is_finite = make_keys(similarities).add_(1), torch.tensor(True)
+        code, sizes = torch.unique_consecutive(self.classes.queries[queries], return_counts=True)
+        runs = zip(self.starts[code].tolist(), self.classes.sizes[code].tolist(), sizes.tolist(), strict=True)
+        first = 0
+        for start, size, count in runs:  # few: classes are large here
+            rows, columns = slice(first, first + count), slice(start, start + size)
+            keys[rows, columns] -= 1
+            low, high = similarities[rows, columns].aminmax()
+            is_finite = is_finite & low.isfinite() & high.isfinite()
+            first += count
+        self._exclude(queries, keys, LOWEST)
+        references = None
+        if self.needs.references:
+            references = self._sort_references(queries, similarities, keys, largest)
+        above, tied, counts = count_merged(keys)
+        return make_rank_chunk(queries, counts, references, above, tied, is_finite)
+
+    def _sort_references(self, queries: Tensor, similarities: Tensor, keys: Tensor, largest: int) -> Tensor:
+        """The positives of each query, most similar first, from keys that are not sorted yet."""
+        start = self.starts[self.classes.queries[queries], None]
+        index = (start + torch.arange(largest)).clamp_(max=similarities.shape[1] - 1)
+        is_positive = (keys.gather(1, index) & 1) == 0
+        is_positive &= torch.arange(largest) < self.classes.sizes[self.classes.queries[queries], None]
+        positive_index = gather_positives(similarities, index, is_positive).positive_index
+        assert positive_index is not None
+        return self.order[positive_index[: int(is_positive.sum(dim=1).max())].clamp_(max=len(self.order) - 1)]
+
+    def _exclude(self, queries: Tensor, values: Tensor, value: float) -> None:
+        """Overwrite the pairs that never meet."""
+        if self.same_sample is not None:
+            values[self.same_sample.list_pairs(queries)] = value
+        elif self.ids is not None:
+            for rows in split_rows(len(queries), 16):
+                same = self.ids.queries[queries[rows], None] == self.ids.references
+                values[rows, : len(self.order)].masked_fill_(same, value)
+
+
+MAX_PAIRS = 64
+"""References that share an id, up to which the excluded pairs are listed."""
+
+
+def rank_by_class(inputs: MetricInputs, classes: Groups, queries: Tensor, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank some queries by label.
 
     Args:
         inputs: queries, references and their similarity.
         classes: the labels.
         queries: indices of the queries; each must have a reference of its class.
+        needs: which counts are needed.
     """
     if not len(queries):
         return
-    ids, members = inputs.ids, _Members(classes)
-    same_sample = None if ids is None else _Members(Groups.number(ids.queries, ids.references))
-    rows = SimilarityRows(inputs)
-    sizes, order = classes.sizes[classes.queries[queries]].sort(stable=True)
-    queries = queries[order]  # queries with similar numbers of positives are neighbors, which saves padding
-
-    def rank(chunk: Tensor, largest: int) -> RankChunk:
-        index, is_positive = members.pad(chunk, largest)
-        similarities = rows.compute(chunk)
-        if ids is not None:
-            is_positive &= ids.queries[chunk, None] != ids.references[index]
-        positives = gather_positives(similarities, index, is_positive)
-        similarities.scatter_(1, index, -torch.inf)
-        if same_sample is not None:
-            similarities[same_sample.list_pairs(chunk)] = -torch.inf
-        return make_rank_chunk(rows.count_negatives(similarities, positives), positives, chunk)
-
-    for chunk in track(rows.split_queries(sizes.tolist()), "ranks"):
-        yield rank(queries[chunk], int(sizes[chunk.stop - 1]))
+    class_rows = _ClassRows(inputs, classes, needs)
+    codes = classes.queries[queries]
+    # queries with similar numbers of positives are neighbors, which saves padding, and so are those of a class
+    sizes, order = (classes.sizes[codes] * len(classes.sizes) + codes).sort(stable=True)
+    sizes, queries = sizes // len(classes.sizes), queries[order]
+    for chunk in track(class_rows.rows.split_queries(sizes.tolist()), "ranks"):
+        yield class_rows.rank(queries[chunk], int(sizes[chunk.stop - 1]))
 
 
-def rank_by_mask(inputs: MetricInputs) -> Iterator[RankChunk]:
+def rank_by_mask(inputs: MetricInputs, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank all queries by the masks of a relation."""
     embeddings = inputs.embeddings
-    rows, m, n = SimilarityRows(inputs, extra=4), len(embeddings.queries), len(embeddings.references)
+    rows, m, n = SimilarityRows(inputs, needs, extra=4), len(embeddings.queries), len(embeddings.references)
 
     def rank(chunk: Tensor, positive: Tensor, negative: Tensor, counts: Tensor) -> RankChunk:
+        similarities, largest = rows.compute(chunk), int(counts.max())
+        if rows.choose_method(largest) is Method.MERGE and not needs.references:
+            keys = make_keys(similarities)
+            keys[:, n:] += 1
+            keys[:, :n] |= ~positive
+            keys[:, :n].masked_fill_(~(positive | negative), LOWEST)
+            is_finite = similarities[:, :n][positive].isfinite().all()
+            above, tied, counts = count_merged(keys)
+            return make_rank_chunk(chunk, counts, None, above, tied, is_finite)
         row, column = positive.nonzero(as_tuple=True)
         position = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
-        index = row.new_zeros(len(chunk), int(counts.max()))
+        index = row.new_zeros(len(chunk), largest)
         is_positive = torch.zeros(index.shape, dtype=torch.bool, device=index.device)
         index[row, position], is_positive[row, position] = column, True
-        similarities = rows.compute(chunk)
-        positives = gather_positives(similarities, index, is_positive)
+        positives = gather_positives(similarities, index, is_positive, needs.references)
         similarities[:, :n].masked_fill_(~negative, -torch.inf)
-        return make_rank_chunk(rows.count_negatives(similarities, positives), positives, chunk)
+        above, tied = count_negatives(similarities, positives, rows, needs)
+        return make_rank_chunk(chunk, counts, positives.positive_index, above, tied, positives.are_finite())
 
     for chunk in track(split_rows(m, rows.fit_queries(0)), "ranks"):
         queries = torch.arange(chunk.start, chunk.stop, device=embeddings.queries.device)

@@ -16,15 +16,15 @@ from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows
 from likewise.metrics.inputs import Groups, MetricInputs
-from likewise.metrics.positives import Positives, RankChunk, gather_positives, make_rank_chunk
+from likewise.metrics.positives import CountNeeds, Positives, RankChunk, gather_positives, make_rank_chunk
 from likewise.metrics.prepared_rows import PreparedRows, multiply, round_up
-from likewise.metrics.progress import track
 from likewise.metrics.threshold_counts import (
     CHUNK_ENTRIES,
     ThresholdCounts,
     count_by_comparing,
     get_comparison_limit,
 )
+from likewise.progress import track
 
 MIN_SIZE, MAX_SIZE, MAX_SIZE_ON_DEVICE = 128, 1024, 8192
 """Rows of a chunk: smaller products are slow; up to the second number a chunk stays in the caches of a CPU; the third
@@ -59,7 +59,7 @@ class Layout:
     cache: bool
 
 
-def plan_layout(inputs: MetricInputs, classes: Groups) -> Layout | None:
+def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Layout | None:
     """Sort the samples by class and plan chunks within the memory; ``None`` if no class is small enough to profit."""
     sizes = classes.sizes[classes.queries]
     order = torch.argsort(sizes * len(classes.sizes) + classes.queries, stable=True)
@@ -67,7 +67,7 @@ def plan_layout(inputs: MetricInputs, classes: Groups) -> Layout | None:
     n, item = len(order), inputs.embeddings.dtype.itemsize
     device = order.device
     boundaries = [*(torch.nonzero(codes[1:] != codes[:-1]).squeeze(1) + 1).tolist(), n]
-    limit = get_comparison_limit(device)
+    limit = get_comparison_limit(device, needs.all_ranks)
     while True:
         small = int((sizes <= limit + 1).sum())
         if not small or int(sizes[small - 1]) < 2:
@@ -121,7 +121,7 @@ class SymmetricSimilarities:
         return multiply(left[0], right[0], self.similarity, self.out)[left[1], right[1]]
 
 
-def rank_symmetrically(inputs: MetricInputs, layout: Layout) -> Iterator[RankChunk]:
+def rank_symmetrically(inputs: MetricInputs, layout: Layout, needs: CountNeeds) -> Iterator[RankChunk]:
     """Rank all queries of small classes that have a positive."""
     similarities = SymmetricSimilarities(inputs, layout)
     small = [chunk for chunk in layout.chunks if chunk[1] <= layout.small]
@@ -130,7 +130,7 @@ def rank_symmetrically(inputs: MetricInputs, layout: Layout) -> Iterator[RankChu
     for j in track(range(len(layout.chunks)), "ranks"):
         right = similarities.take(layout.chunks[j])
         if j < len(small):
-            results.append(_count_on_diagonal(similarities, layout, small[j], largest[j]))
+            results.append(_count_on_diagonal(similarities, layout, small[j], largest[j], needs))
         columns = results[j][0] if j < len(small) else None
         for i in range(min(j, len(small))):
             rows = results[i][0]
@@ -140,11 +140,13 @@ def rank_symmetrically(inputs: MetricInputs, layout: Layout) -> Iterator[RankChu
     # all kernels are launched before the host waits for a result
     for (start, stop), (negatives, positives) in zip(small, results, strict=True):
         samples = layout.order[start:stop]
-        yield make_rank_chunk(negatives, positives, samples, samples)
+        references = None if positives.positive_index is None else samples[positives.positive_index]
+        above, tied, is_finite = negatives.above.long(), negatives.tied, positives.are_finite()
+        yield make_rank_chunk(samples, positives.counts, references, above, tied, is_finite)
 
 
 def _count_on_diagonal(
-    similarities: SymmetricSimilarities, layout: Layout, chunk: tuple[int, int], largest: int
+    similarities: SymmetricSimilarities, layout: Layout, chunk: tuple[int, int], largest: int, needs: CountNeeds
 ) -> tuple[ThresholdCounts, Positives]:
     start, stop = chunk
     samples = similarities.take(chunk)
@@ -153,7 +155,7 @@ def _count_on_diagonal(
     first, sizes = layout.first[start:stop, None] - start, layout.sizes[start:stop, None]
     positions = torch.arange(largest - 1, device=rows.device)
     index = first + positions + (positions >= rows - first).long()  # the members of the class without the sample itself
-    positives = gather_positives(values, index.clamp(max=stop - start - 1), positions < sizes - 1)
+    positives = gather_positives(values, index.clamp(max=stop - start - 1), positions < sizes - 1, needs.references)
     codes = layout.codes[start:stop]
     values.masked_fill_(codes[:, None] == codes, -torch.inf)
     negatives = ThresholdCounts.start(positives.similarities)

@@ -6,7 +6,7 @@ which is faster for queries with few positives.  The cost of `count_by_sorting` 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from likewise.metrics.chunks import fit_rows, split_rows
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 CHUNK_ENTRIES = 2**19
@@ -109,34 +110,58 @@ def count_by_sorting(similarities: Tensor, rows: ThresholdCounts) -> None:
         map_over_cores(lambda values: values.sort(axis=1), similarities)
         ordered = similarities
     thresholds = rows.thresholds.T.contiguous()
-    rows.above.copy_((width - torch.searchsorted(ordered, thresholds, right=True)).T)
-    rows.reached.copy_((width - torch.searchsorted(ordered, thresholds)).T)
+    above = torch.searchsorted(ordered, thresholds, right=True)
+    rows.above.copy_((width - above).T)
+    if similarities.is_cuda or bool((ordered.gather(1, (above - 1).clamp_(min=0)) == thresholds).any()):
+        rows.reached.copy_((width - torch.searchsorted(ordered, thresholds)).T)
+    else:  # nothing ties: a second search would find the same
+        rows.reached.copy_(rows.above)
 
 
 def map_over_cores(function: Callable[[NDArray[Any]], Result], values: Tensor) -> list[Result]:
     """Apply a function to one chunk of a CPU tensor per core; chunks are arrays that share the tensor's memory.
-
-    numpy sorts floats with vector instructions, which torch does not, and releases the interpreter lock meanwhile.
 
     Examples:
         >>> import torch
         >>> sum(map_over_cores(len, torch.zeros(7)))
         7
     """
-    threads = torch.get_num_threads()
+    return call_on_cores(function, np.array_split(values.numpy(), torch.get_num_threads()))
+
+
+def call_on_cores(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Call a function for each item, on as many threads as torch uses.
+
+    numpy sorts floats with vector instructions, which torch does not, and releases the interpreter lock meanwhile.
+
+    Examples:
+        >>> call_on_cores(len, ["a", "bc"])
+        [1, 2]
+    """
+    threads = min(torch.get_num_threads(), len(items))
+    if threads < 2:
+        return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, np.array_split(values.numpy(), threads)))
+        return list(pool.map(function, items))
 
 
-def get_comparison_limit(device: torch.device) -> int:
-    """Return the number of thresholds per row up to which comparing is faster than sorting.
+def get_comparison_limit(device: torch.device, all_ranks: bool = True) -> int:
+    """Return the number of thresholds per row up to which comparing is the fastest way to count.
+
+    Args:
+        device: where the similarities are.
+        all_ranks: whether all ranks are counted, not only the first.
 
     Examples:
         >>> import torch
         >>> get_comparison_limit(torch.device("cpu"))
-        16
+        8
     """
-    return 1024 if device.type == "cuda" and _load_triton_counter() is not None else 16
+    if device.type == "cuda" and _load_triton_counter() is not None:
+        return 1024
+    if device.type != "cpu":
+        return 16
+    return 8 if all_ranks else 4
 
 
 def _load_triton_counter() -> Callable[[Tensor, ThresholdCounts | None, ThresholdCounts | None], None] | None:

@@ -15,8 +15,8 @@ from likewise.metrics.chunks import MEMORY, fit_rows, split_pairs
 from likewise.metrics.inputs import Exclusion, MetricInputs, Relevance, check_inputs
 from likewise.metrics.precision import exact_precision
 from likewise.metrics.prepared_rows import PreparedRows, compute_center, multiply, round_up
-from likewise.metrics.progress import track
 from likewise.metrics.threshold_counts import map_over_cores
+from likewise.progress import track
 
 MAX_GRID = 2**18
 """Thresholds if there are too many genuine pairs for the memory: evenly spaced over all similarities."""

@@ -231,14 +231,12 @@ class TripletMiner(Miner):
             batch = batch_from_embeddings(
                 embeddings, labels, references, reference_labels, None, as_similarity(similarity)
             )
-            chosen = self.choose(WholeRows(batch)).compact(synchronize=True)
+            chosen = self.choose(WholeRows(batch)).compact()
         return chosen.anchors, chosen.positives, chosen.negatives
 
     def _count_triplets(self, rows: WholeRows, relation: Relation) -> Tensor:
         if isinstance(relation, Triplets):
-            return torch.tensor(
-                len(relation.compact(synchronize=True).anchors), dtype=torch.float64, device=relation.device
-            )
+            return torch.tensor(len(relation.compact().anchors), dtype=torch.float64, device=relation.device)
         assert rows.batch.similarity is not None
         # a rule that names its pairs without its triplets is a formula, and has one unit per triplet
         choice = self.choice(rows.batch.similarity)

@@ -135,7 +135,7 @@ class RandomMiner(TripletMiner):
                 for i, (mask, number) in enumerate(zip(chunk.masks(), (positives, negatives), strict=True)):
                     picked = _take_member(mask, here, number[anchors], u[i + 1])
                     chosen[i] = torch.where(inside, picked, chosen[i])
-            return Triplets(anchors, chosen[0], chosen[1], valid, rows.batch.shape).compact()
+            return rows.compact(Triplets(anchors, chosen[0], chosen[1], valid, rows.batch.shape))
 
     def _draw(self, positives: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Anchors, the random numbers that pick their positives and negatives, and whether there are any triplets."""

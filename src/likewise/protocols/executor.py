@@ -33,7 +33,7 @@ class Ended:
     Args:
         trial: which one.
         result: its result; ``None`` if it ended without one.
-        error: why it ended without a result; ``None`` if it was cancelled or stopped.
+        error: why it ended without a result; ``None`` if it was canceled or stopped.
 
     Examples:
         >>> Ended(Trial("contrastive", {}), error="the process of worker 1 ended before the trial").result is None
@@ -46,7 +46,7 @@ class Ended:
 
 
 class TrialCancelled(Exception):  # noqa: N818
-    """Raised inside a trial, by its report, after it was cancelled; executors catch it.
+    """Raised inside a trial, by its report, after it was canceled; executors catch it.
 
     Examples:
         >>> issubclass(TrialCancelled, Exception)
@@ -113,7 +113,7 @@ class SerialExecutor:
     def __init__(self, run: Runner, report: Report) -> None:
         self._run, self._report = run, report
         self._queue: list[Trial] = []
-        self._cancelled: set[str] = set()
+        self._canceled: set[str] = set()
 
     def room(self) -> int:
         """How many more trials can run now."""
@@ -132,12 +132,12 @@ class SerialExecutor:
             ended = run_one(self._run, trial, self._answer)
         finally:
             self._queue.pop(0)
-            self._cancelled.discard(trial.key)
+            self._canceled.discard(trial.key)
         return [ended]
 
     def cancel(self, key: str) -> None:
         """Stop a trial at its next report."""
-        self._cancelled.add(key)
+        self._canceled.add(key)
 
     def running(self) -> Mapping[str, str]:
         """The trials that have not ended."""
@@ -150,7 +150,7 @@ class SerialExecutor:
         return ended
 
     def _answer(self, key: str, step: int, value: float) -> bool | None:
-        return None if key in self._cancelled else self._report(key, step, value)
+        return None if key in self._canceled else self._report(key, step, value)
 
 
 def run_one(run: Runner, trial: Trial, ask: Callable[[str, int, float], bool | None]) -> Ended:
@@ -159,7 +159,7 @@ def run_one(run: Runner, trial: Trial, ask: Callable[[str, int, float], bool | N
     Args:
         run: runs a trial.
         trial: which one.
-        ask: whether to continue, given key, step and value; ``None`` if the trial was cancelled.
+        ask: whether to continue, given key, step and value; ``None`` if the trial was canceled.
 
     Examples:
         >>> run_one(lambda trial, report: Result(trial), Trial("contrastive", {}), lambda *_: True).result.status

@@ -76,7 +76,7 @@ def unfair_differences(conditions: Mapping[str, Conditions | Sequence[Conditions
         if all(each is NOT_RECORDED for several in values.values() for each in several):
             absent += [rule.what] if rule.severity == "unfair" and not rule.is_derived else []
         elif _differ(rule, values):
-            differences.append(Difference(rule.what, _shown(values), rule.why, rule.severity))
+            differences.append(Difference(rule.what, _summarize(values), rule.why, rule.severity))
     differences = _drop_consequences(differences, trainings)
     differences = [_excuse_searched(each, trainings) for each in differences] + _seeds(trainings)
     if absent:
@@ -118,7 +118,7 @@ def _hashable(value: Any) -> Any:
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
-def _shown(values: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _summarize(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     """For each name its value, or a list of its values; of mappings only the keys that differ."""
     every = [each for several in values.values() for each in several]
     if all(isinstance(each, Mapping) for each in every):
@@ -130,12 +130,12 @@ def _shown(values: Mapping[str, list[Any]]) -> dict[str, Any]:
         }
     shown: dict[str, Any] = {}
     for name, several in values.items():
-        distinct = list({_hashable(each): _plain(each) for each in several}.values())
+        distinct = list({_hashable(each): _to_plain(each) for each in several}.values())
         shown[name] = distinct[0] if len(distinct) == 1 else distinct
     return shown
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """A value that JSON can hold."""
     if isinstance(value, ImageSet):
         return str(value)

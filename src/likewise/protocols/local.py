@@ -73,7 +73,7 @@ class LocalExecutor:
         self._events: queue.SimpleQueue[tuple[_Worker, tuple[Any, ...]]] = queue.SimpleQueue()
         self._workers: dict[int, _Worker] = {}
         self._queue: list[Trial] = []
-        self._cancelled: set[str] = set()
+        self._canceled: set[str] = set()
         self._false_starts = 0
         self._stopping = False
 
@@ -104,7 +104,7 @@ class LocalExecutor:
         """Stop a trial at its next report; one that is queued is not started."""
         self._queue = [trial for trial in self._queue if trial.key != key]
         if key in self.running():
-            self._cancelled.add(key)
+            self._canceled.add(key)
 
     def running(self) -> Mapping[str, str]:
         """The trials that have not ended, and the worker of each."""
@@ -149,7 +149,7 @@ class LocalExecutor:
             worker.ready, self._false_starts = True, 0
         elif what == "report" and trial is not None:
             step, value = values
-            worker.send(None if trial.key in self._cancelled else self._report(trial.key, step, value))
+            worker.send(None if trial.key in self._canceled else self._report(trial.key, step, value))
         elif what == "ended":
             return self._ended(worker, values[0])
         elif what == "stopped" and trial is not None:
@@ -160,7 +160,7 @@ class LocalExecutor:
 
     def _ended(self, worker: _Worker, ended: Ended) -> list[Ended]:
         worker.trial = None
-        self._cancelled.discard(ended.trial.key)
+        self._canceled.discard(ended.trial.key)
         return [ended]
 
     def _gone(self, worker: _Worker) -> list[Ended]:

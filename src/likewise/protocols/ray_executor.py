@@ -62,7 +62,7 @@ class RayExecutor:
         self._task = self._ray.remote(**resources, max_retries=0)(_execute)
         self._mailbox = self._ray.remote(num_cpus=0)(_Mailbox).options(max_concurrency=10_000).remote()
         self._trials: dict[Any, Trial] = {}
-        self._cancelled: set[str] = set()
+        self._canceled: set[str] = set()
         self._stopping = False
 
     def room(self) -> int:
@@ -84,7 +84,7 @@ class RayExecutor:
         ends: list[Ended] = []
         while self._trials and not ends:
             for key, step, value in self._ray.get(self._mailbox.take.remote()):
-                answer = None if key in self._cancelled else self._report(key, step, value)
+                answer = None if key in self._canceled else self._report(key, step, value)
                 self._mailbox.answer.remote(key, answer)
             left = max(0.0, until - time.monotonic())
             done, _ = self._ray.wait(list(self._trials), num_returns=len(self._trials), timeout=min(POLL, left))
@@ -95,7 +95,7 @@ class RayExecutor:
 
     def cancel(self, key: str) -> None:
         """Stop a trial at its next report; one that waits for room in the cluster is not started."""
-        self._cancelled.add(key)
+        self._canceled.add(key)
         for task, trial in self._trials.items():
             if trial.key == key and not self._ray.get(self._mailbox.has_begun.remote(key)):
                 self._ray.cancel(task)
@@ -121,8 +121,8 @@ class RayExecutor:
 
     def _ended(self, task: Any) -> Ended:
         trial = self._trials.pop(task)
-        was_cancelled = trial.key in self._cancelled
-        self._cancelled.discard(trial.key)
+        was_canceled = trial.key in self._canceled
+        self._canceled.discard(trial.key)
         errors = self._ray.exceptions
         try:
             result, error = self._ray.get(task)
@@ -131,7 +131,7 @@ class RayExecutor:
         except errors.RayTaskError as fault:  # outside of the trial: the node lacks something
             raise ExecutorBroken(f"the cluster cannot run trials: {' '.join(str(fault.cause).split())}") from fault
         except errors.RayError as fault:
-            reason = None if self._stopping or was_cancelled else f"the task ended before the trial: {_line(fault)}"
+            reason = None if self._stopping or was_canceled else f"the task ended before the trial: {_line(fault)}"
             return Ended(trial, error=reason)
         return Ended(trial, None if result is None else Result.from_dict(result), error)
 

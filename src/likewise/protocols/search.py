@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from likewise.formula import whole_number
 from likewise.protocols.bayes import Bayesian
-from likewise.protocols.space import Point, Space, Tried, at_point, checked_space
+from likewise.protocols.space import Point, Space, Tried, at_point, check_space
 from likewise.protocols.study import Reports, Study, TrialState
 from likewise.protocols.trial import Label, Result, Trial
 
@@ -47,7 +47,7 @@ def next_points(space: Space, history: Sequence[Tried], n: int, method: Method, 
         >>> next_points({"loss.margin": Range(0.0, 1.0, step=0.5)}, [], 2, CoordinateGrid())
         [{'loss.margin': 0.0}, {'loss.margin': 0.5}]
     """
-    return method.ask(checked_space(space), history, whole_number("n", n, 1), whole_number("seed", seed, 0))
+    return method.ask(check_space(space), history, whole_number("n", n, 1), whole_number("seed", seed, 0))
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Search:
     begin: Sequence[Point] = ()
 
     def __post_init__(self) -> None:
-        checked_space(self.space)
+        check_space(self.space)
         whole_number("rounds", self.rounds, 1)
         whole_number("at_once", self.at_once, 1)
         whole_number("seed", self.seed, 0)
@@ -148,7 +148,7 @@ def history(search: Search, study: Study) -> list[Tried]:
 def plan(search: Search, study: Study) -> list[Trial]:
     """Add the trials of the next round to the study, if the last one is over.
 
-    Missing folds of a point that has failed, or was pruned, are cancelled.
+    Missing folds of a point that has failed, or was pruned, are canceled.
 
     Returns:
         The new trials: none while trials of the last round are missing, or if the search `is_over`.
@@ -300,7 +300,7 @@ def _tried(search: Search, part: _Part) -> Tried:
     states = [each.state for each in part.states]
     if "pruned" in states:
         return Tried(part.point, None, means, "pruned")
-    if "failed" in states or "cancelled" in states:
+    if "failed" in states or "canceled" in states:
         return Tried(part.point, None, means, "failed")
     if len(states) < len(search.folds) or set(states) != {"done"}:
         return Tried(part.point, None, means, "running")

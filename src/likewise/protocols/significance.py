@@ -54,10 +54,10 @@ def flip_p(differences: Sequence[float], *, seed: int = 0) -> float:
         for value in values:
             sums = np.concatenate([sums + value, sums - value])
         return float((np.abs(sums) >= observed).mean())
-    chance, draws = np.random.default_rng(seed), 2**ENUMERATED
+    rng, draws = np.random.default_rng(seed), 2**ENUMERATED
     sums = np.zeros(draws)
     for value in values:
-        sums += value * (2 * chance.integers(0, 2, draws) - 1)
+        sums += value * (2 * rng.integers(0, 2, draws) - 1)
     return float(((np.abs(sums) >= observed).sum() + 1) / (draws + 1))
 
 

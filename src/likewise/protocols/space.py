@@ -254,11 +254,11 @@ def at_point(config: Mapping[str, Any], point: Point) -> dict[str, Any]:
     return changed
 
 
-def checked_space(space: Space) -> Space:
+def check_space(space: Space) -> Space:
     """Check that there is something to search, and that every setting is a `Range` or a `Choice`.
 
     Examples:
-        >>> list(checked_space({"loss.margin": Range(0.0, 1.0)}))
+        >>> list(check_space({"loss.margin": Range(0.0, 1.0)}))
         ['loss.margin']
     """
     if not space:

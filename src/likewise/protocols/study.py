@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 
 from likewise.protocols.trial import Result, Trial
 
-StateName = Literal["missing", "done", "failed", "pruned", "cancelled"]
-STATES: tuple[StateName, ...] = ("missing", "done", "failed", "pruned", "cancelled")
+StateName = Literal["missing", "done", "failed", "pruned", "canceled"]
+STATES: tuple[StateName, ...] = ("missing", "done", "failed", "pruned", "canceled")
 
 Reports = dict[int, float]
 """What a trial measured on its way: values by step."""
@@ -48,7 +48,7 @@ class TrialState:
 
     Args:
         trial: which one.
-        state: ``"missing"``, ``"done"``, ``"failed"``, ``"pruned"`` or ``"cancelled"``.
+        state: ``"missing"``, ``"done"``, ``"failed"``, ``"pruned"`` or ``"canceled"``.
         step: the last step that was reported.
         value: what was reported for it.
         error: what went wrong, if the trial failed.
@@ -157,18 +157,18 @@ class Study:
         """Cancel trials that are missing.
 
         Returns:
-            The keys of those that were cancelled.
+            The keys of those that were canceled.
         """
         return self._mark(keys, lambda state: state == "missing", "cancelled = 1")
 
     def retry(self, keys: Iterable[str] | None = None) -> list[str]:
-        """Make trials that failed or were cancelled missing again; by default all of them.
+        """Make trials that failed or were canceled missing again; by default all of them.
 
         Returns:
             The keys of those that are missing again.
         """
         chosen = [trial.key for trial in self.trials()] if keys is None else keys
-        return self._mark(chosen, lambda state: state in ("failed", "cancelled"), "cancelled = 0, result = NULL")
+        return self._mark(chosen, lambda state: state in ("failed", "canceled"), "cancelled = 0, result = NULL")
 
     def merge(self, other: Study, *, take: Callable[[Result], bool] | None = None) -> list[str]:
         """Take over the trials, results and reports of another table, such as that of a shard or of a pack.
@@ -224,7 +224,7 @@ class Study:
         raise ValueError(f"key must be that of a trial of the study, but {key!r} is not")
 
     def missing(self) -> list[Trial]:
-        """The trials that have no result and were not cancelled."""
+        """The trials that have no result and were not canceled."""
         rows = self._rows("key, trial", "result IS NULL AND NOT cancelled")
         return [self._trial(key, text) for key, text in rows]
 
@@ -247,12 +247,12 @@ class Study:
         """The state of each trial, in the order in which they were added."""
         reports = self.reports()
         states = []
-        for key, text, result_text, cancelled in self._rows("key, trial, result, cancelled"):
+        for key, text, result_text, canceled in self._rows("key, trial, result, cancelled"):
             result = None if result_text is None else self._result(key, result_text)
             step = max(reports.get(key, {}), default=None)
             value = None if step is None else reports[key][step]
             error = None if result is None else result.error
-            states.append(TrialState(self._trial(key, text), _state(result, cancelled), step, value, error))
+            states.append(TrialState(self._trial(key, text), _state(result, canceled), step, value, error))
         return states
 
     def counts(self) -> dict[str, int]:
@@ -295,10 +295,10 @@ class Study:
         return self._parsed_results[key][1]
 
 
-def _state(result: Result | None, cancelled: object) -> StateName:
+def _state(result: Result | None, canceled: object) -> StateName:
     if result is not None:
         return result.status
-    return "cancelled" if cancelled else "missing"
+    return "canceled" if canceled else "missing"
 
 
 def in_shard(key: str, shard: tuple[int, int]) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.report.lens import write_lens
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from likewise.report.part import Scores as Scores
     from likewise.report.words import in_words as in_words
 
-_MODULES = {
+_PLACES = {
     "Compared": "part",
     "Part": "part",
     "Study": "study",
@@ -38,14 +39,4 @@ _MODULES = {
     "measure_part": "measure",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name on first use: the lens needs no torch, and opens at once."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """The public names and the loaded ones, for shells and for the API pages."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

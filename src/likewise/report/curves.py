@@ -64,18 +64,18 @@ def weight_charts(runs: Sequence[Run]) -> list[Chart]:
         drawn = {every: lines} if len(runs) == 1 else {name: {name: read} for name, read in lines.items()}
         for name, reads in drawn.items():
             title = words.format(name)
-            shares = _seen(runs, reads)
+            shares = _lens_lines(runs, reads)
             charts.append(
                 line_chart(title[0].upper() + title[1:], shares, note=note, as_percent=True, within=(0.0, 1.0))
             )
-    half = _seen(runs, {"pairs": _getter("half")})
+    half = _lens_lines(runs, {"pairs": _getter("half")})
     charts.append(_by_size("Pairs that carry half of the weight", half, _pairs(runs)))
-    turned = _seen(runs, {"pairs": _getter("below_zero")})
+    turned = _lens_lines(runs, {"pairs": _getter("below_zero")})
     if any(y for line in turned for y in line.ys):
         charts.append(line_chart("Pairs of negative weight", turned, note="percent of all pairs", as_percent=True))
-    charts.append(_by_size("Gradient", _seen(runs, _gradients(runs)), "norm of the tangential gradient"))
-    agreement = _seen(runs, {"cosine": _getter("agreement")})
-    note = f"cosine with the gradient of {' or '.join(_beside(runs))}"
+    charts.append(_by_size("Gradient", _lens_lines(runs, _gradients(runs)), "norm of the tangential gradient"))
+    agreement = _lens_lines(runs, {"cosine": _getter("agreement")})
+    note = f"cosine with the gradient of {' or '.join(_second_losses(runs))}"
     charts.append(line_chart("Agreement", agreement, note=note, within=(0.0, 1.0)))
     return [chart for chart in charts if chart is not None]
 
@@ -149,10 +149,10 @@ def _gradients(runs: Sequence[Run]) -> dict[str, Read]:
     if len(runs) > 1:
         return whole
     whole |= {"largest class": _quantile(4), "median class": _quantile(2)}
-    return whole | {f"all classes, {name}": _of_beside for name in _beside(runs)}
+    return whole | {f"all classes, {name}": _of_beside for name in _second_losses(runs)}
 
 
-def _beside(runs: Sequence[Run]) -> list[str]:
+def _second_losses(runs: Sequence[Run]) -> list[str]:
     """The second losses that were looked at."""
     named = (row.get("compare_with") for _, _, record in runs for row in record.of_kind("lens"))
     return list(dict.fromkeys(str(name) for name in named if name))
@@ -163,7 +163,7 @@ def _of_beside(row: Row) -> object:
     return gradient * ratio if isinstance(gradient, int | float) and isinstance(ratio, int | float) else None
 
 
-def _seen(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
+def _lens_lines(runs: Sequence[Run], what: dict[str, Read]) -> list[Line]:
     """Lines of what a recorder saw: of one run a color each, of several the run's own."""
     if len(runs) > 1:
         return [_line(run, "lens", read) for run in runs for read in what.values()]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise.formula import unit
-from likewise.metrics import track
+from likewise.progress import track
 from likewise.report.part import Part
 
 ENTRIES = 2**23

@@ -316,7 +316,7 @@ def _part(shown: View, number: int) -> list[Section]:
 # ---- records
 
 
-def _known(value: object) -> str:
+def _format_known(value: object) -> str:
     return "–" if value is None else str(value)
 
 
@@ -331,7 +331,7 @@ def _test_set(seal: Seal, record: Record) -> Section:
             [
                 str(number),
                 Cell(moment(each.get("opened", "–")), kind="time"),
-                *(_known(each.get(name, "–")) for name in ("why", "model", "step")),
+                *(_format_known(each.get(name, "–")) for name in ("why", "model", "step")),
                 yes_or_no(each.get("finished")),
             ]
             for number, each in enumerate(record.openings, 1)
@@ -342,7 +342,7 @@ def _test_set(seal: Seal, record: Record) -> Section:
         rows = [
             [
                 Cell(moment(each.get("time", "–")), kind="time"),
-                *(_known(each.get(name)) for name in ("part", "model", "opening")),
+                *(_format_known(each.get(name)) for name in ("part", "model", "opening")),
                 *(_metric(each.get("metrics"), name) for name in ("R@1", "MAP@R")),
             ]
             for each in record.evaluations
@@ -387,5 +387,5 @@ def _recorded(about: Mapping[str, Any], name: str) -> Group:
     if not isinstance(values, Mapping) or not values:
         return Group("", [Text("Not recorded.", "empty")], title=name.capitalize())
     return Group(
-        "", [Definitions([(str(key), _known(value)) for key, value in values.items()])], title=name.capitalize()
+        "", [Definitions([(str(key), _format_known(value)) for key, value in values.items()])], title=name.capitalize()
     )

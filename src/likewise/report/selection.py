@@ -8,7 +8,7 @@ from torch import Tensor
 from likewise.report.part import Part
 
 
-def shown_queries(
+def choose_queries(
     part: Part, rows: Tensor, quality: Tensor, margin: Tensor, *, most: int, seed: int
 ) -> dict[str, list[int]]:
     """Rows of the best, the worst and of random queries, at most one of a class in each.
@@ -27,15 +27,15 @@ def shown_queries(
         >>> import torch
         >>> part = Part("test", torch.eye(4), torch.tensor([0, 0, 1, 1]), ["a", "b"], lambda i: None)
         >>> quality = torch.tensor([1.0, 0.5, 0.0, 1.0])
-        >>> found = shown_queries(part, torch.arange(4), quality, torch.tensor([0.1, 0.0, -0.2, 0.3]), most=2, seed=0)
+        >>> found = choose_queries(part, torch.arange(4), quality, torch.tensor([0.1, 0.0, -0.2, 0.3]), most=2, seed=0)
         >>> found["best"], found["worst"]
         ([3, 0], [2, 1])
     """
     margin = margin.nan_to_num(neginf=-9.0)
     by_margin = margin.argsort(stable=True)
     upward = by_margin[quality[by_margin].argsort(stable=True)]
-    chance = torch.Generator("cpu").manual_seed(seed)
-    shuffled = torch.randperm(len(rows), generator=chance)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    shuffled = torch.randperm(len(rows), generator=generator)
     orders = {"best": upward.flip(0), "worst": upward, "random": shuffled}
     return {kind: _one_of_a_class(part, rows[order], most) for kind, order in orders.items()}
 
@@ -57,25 +57,25 @@ AT_LEAST = 20
 """Images of a class that are shown together on the map, so that a class is seen as a group and not as a dot."""
 
 
-def shown_points(labels: Tensor, most: int, seed: int) -> Tensor:
+def choose_points(labels: Tensor, most: int, seed: int) -> Tensor:
     """Rows for the map, in ascending order: all of them, or as many classes as fit, each with many of its images.
 
     Thousands of classes with one dot each would show nothing.
 
     Examples:
         >>> import torch
-        >>> shown_points(torch.tensor([0, 0, 1, 1]), 10, 0)
+        >>> choose_points(torch.tensor([0, 0, 1, 1]), 10, 0)
         tensor([0, 1, 2, 3])
-        >>> rows = shown_points(torch.arange(1000) // 10, 200, 0)
+        >>> rows = choose_points(torch.arange(1000) // 10, 200, 0)
         >>> len(rows), len(set((rows // 10).tolist()))
         (200, 20)
     """
     if len(labels) <= most:
         return torch.arange(len(labels))
-    chance = torch.Generator("cpu").manual_seed(seed)
+    generator = torch.Generator("cpu").manual_seed(seed)
     classes = torch.unique(labels)
     allowed = max(AT_LEAST, -(-most // len(classes)))
-    order = torch.randperm(len(labels), generator=chance)
+    order = torch.randperm(len(labels), generator=generator)
     # the place of each image among the shuffled ones of its class
     by_class = labels[order].argsort(stable=True)
     sizes = torch.unique(labels, return_counts=True)[1]
@@ -83,5 +83,5 @@ def shown_points(labels: Tensor, most: int, seed: int) -> Tensor:
     rows = order[by_class[place < allowed]]
     # whole classes in a random order, until it is full
     turn = torch.empty(int(classes.max()) + 1, dtype=torch.int64)
-    turn[classes] = torch.randperm(len(classes), generator=chance)
+    turn[classes] = torch.randperm(len(classes), generator=generator)
     return rows[turn[labels[rows]].argsort(stable=True)][:most].sort().values

@@ -38,7 +38,7 @@ def study_verdict(study: Study) -> list[str]:
     if study.is_refused:
         lines = [f"Not ranked: the trainings differ in {_unfair(study)}, not only in the method."]
     elif boards:
-        lines = _ranked(study, boards)
+        lines = _describe_ranks(study, boards)
     elif not study.rows:
         lines = ["Nothing has been trained yet."]
     elif not done:
@@ -60,7 +60,7 @@ def _unfair(study: Study) -> str:
     return join_names([str(each["what"]) for each in study.unfair]) or "more than the method"
 
 
-def _ranked(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[str]:
+def _describe_ranks(study: Study, boards: Mapping[str, Sequence[Row]]) -> list[str]:
     lines = _one(study, next(iter(boards.values()))) if len(boards) == 1 else _several(study, boards)
     if study.unfair or not all(row.get("fair", True) for rows in boards.values() for row in rows):
         lines = [

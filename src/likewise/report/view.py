@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from PIL import Image
 
-from likewise.metrics import track
+from likewise.progress import track
 from likewise.report.embedding_map import Map, draw_map
 from likewise.report.measure import Measured, Similarities, measure_part, similarities
 from likewise.report.neighbors import Confusion, Neighbors, confusions, nearest
 from likewise.report.part import Part
-from likewise.report.selection import shown_points, shown_queries
+from likewise.report.selection import choose_points, choose_queries
 from likewise.report.sprites import Sheet, Tile, fitting_sheets, sprite_sheets, thumbnail
 from likewise.report.words import count, many
 
@@ -164,9 +164,9 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
     queries: dict[str, list[int]] = {}
     if measured is not None:
         margin = neighbors.margin[torch.tensor([at[row] for row in measured.rows.tolist()])]
-        queries = shown_queries(part, measured.rows, measured.quality, margin, most=QUERIES, seed=seed)
+        queries = choose_queries(part, measured.rows, measured.quality, margin, most=QUERIES, seed=seed)
     pairs = confusions(part, neighbors, PAIRS, EXAMPLES)
-    points = shown_points(part.labels, POINTS, seed)
+    points = choose_points(part.labels, POINTS, seed)
 
     large = {row for rows in queries.values() for row in rows}
     large |= {other for row in large for other in neighbors.index[at[row]].tolist()}
@@ -184,7 +184,7 @@ def view(part: Part, *, layout: str, seed: int, budget: int, first: int = 0, num
                 (
                     ShownImage(tiles[row], part.class_name(row)),
                     quality[row],
-                    _shown_neighbors(part, neighbors, at[row], tiles),
+                    _make_neighbors(part, neighbors, at[row], tiles),
                 )
                 for row in rows
             ],
@@ -229,7 +229,7 @@ def _thumbnails(part: Part, rows: list[int]) -> dict[int, Image.Image]:
     return {row: thumbnail(part.image(row), LARGE) for row in track(rows, "thumbnails")}
 
 
-def _shown_neighbors(part: Part, neighbors: Neighbors, place: int, tiles: dict[int, Tile]) -> list[ShownImage]:
+def _make_neighbors(part: Part, neighbors: Neighbors, place: int, tiles: dict[int, Tile]) -> list[ShownImage]:
     own = int(part.labels[neighbors.rows[place]])
     return [
         ShownImage(tiles[row], part.class_name(row), score, int(part.labels[row]) == own)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise._lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.search.calibration import Calibration, calibrate
@@ -114,14 +115,5 @@ _PLACES = {
     "thumbnail": "thumbnails",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name on first use: none of the public ones needs faiss, a web server or a database before it is used."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """The public names and whatever is loaded, for shells and for the API pages."""
-    return sorted({*globals(), *__all__})
+# none of the public names needs faiss, a web server or a database before it is used
+__getattr__, __dir__ = lazy_names(__name__, _PLACES)

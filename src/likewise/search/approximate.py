@@ -1,6 +1,6 @@
 """Approximate search through faiss: a structure proposes candidates, and the index's own vectors decide among them.
 
-HNSW (Malkov and Yashunin 2018) is a graph that is walked towards the query, over vectors of eight bits a number.  IVF-PQ
+HNSW (Malkov and Yashunin 2018) is a graph that is walked toward the query, over vectors of eight bits a number.  IVF-PQ
 (Jégou et al. 2011) looks into the lists of the nearest centers, over vectors of two bits a number.  Scores are those of
 an exact search, because candidates are compared once more by the vectors as they are stored; what is approximate is
 only whether all of the nearest are among them, and that is measured when the structure is built.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import progress
+from likewise.progress import progress
 from likewise.search.card import Structure
 from likewise.search.exact import Best, Doubles, Ints, Part, nearest, recall, similarities
 from likewise.search.vectors import Vectors
@@ -215,12 +215,12 @@ def trial_queries(vectors: Vectors, count: int) -> NDArray[np.float32]:
         >>> trial_queries(Vectors(np.eye(4, dtype=np.float32)), 2).shape
         (2, 4)
     """
-    chance = np.random.default_rng(0)
-    rows = np.sort(chance.choice(len(vectors), min(count, len(vectors)), replace=False))
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.choice(len(vectors), min(count, len(vectors)), replace=False))
     own = vectors.take(rows).astype(np.float64)
     neighbors, scores = nearest(own, [Part(vectors)], 2)
     cosine = np.where(neighbors[:, 0] == rows, scores[:, 1], scores[:, 0]).clip(-1.0, 1.0)[:, None]
-    aside = chance.normal(size=own.shape)
+    aside = rng.normal(size=own.shape)
     aside -= (aside * own).sum(axis=1, keepdims=True) * own
     aside /= np.linalg.norm(aside, axis=1, keepdims=True).clip(1e-12)
     turned: NDArray[np.float32] = (cosine * own + np.sqrt(1.0 - cosine**2) * aside).astype(np.float32)

@@ -125,7 +125,7 @@ def readme(card: Card, transform: EvalTransform, *, name: str | None, facts: Map
         >>> [line for line in text.splitlines() if "| R@1" in line]
         ['| R@1 | 0.9000 |']
     """
-    parts = [_front_matter(card, facts, title), f"# {title}\n", _about(card, transform, facts), _measured(card)]
+    parts = [_front_matter(card, facts, title), f"# {title}\n", _about(card, transform, facts), _format_measured(card)]
     argument = "" if name is None else f", transform={name!r}".replace("'", '"')
     return "\n".join([*parts, _USE, _limits(card), _LOAD.replace("TRANSFORM", argument)])
 
@@ -165,7 +165,7 @@ def _about(card: Card, transform: EvalTransform, facts: Mapping[str, str]) -> st
     return "\n".join([*rows, ""])
 
 
-def _measured(card: Card) -> str:
+def _format_measured(card: Card) -> str:
     if not card.metrics:
         return "## Metrics\n\nNone are kept with the model. Measure it on your own images before you rely on it.\n"
     rows = [f"| {name} | {value:.4f} |" for name, value in card.metrics.items()]

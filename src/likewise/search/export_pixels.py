@@ -86,7 +86,7 @@ class Pixels(nn.Module):
             rows = torch.arange(self.size[axis], dtype=torch.float64)
             weights = _weights(rows, top - start, length / self.size[axis], torch.arange(windows[axis]), end - start)
             pixels = _along(pixels, weights, axis)
-        return self._scaled(pixels.to(torch.float32))
+        return self._scale(pixels.to(torch.float32))
 
     def _boxes(self, stored: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """Where the box begins in the stored image, and its length, along each axis."""
@@ -117,7 +117,7 @@ class Pixels(nn.Module):
         # a canvas is rounded down by up to a pixel, so that the longer side is stretched a little more
         return min(whole, math.ceil(self.crop * self.cache / self.resize * (1.0 + 2.0 / self.resize)) + 2)
 
-    def _scaled(self, pixels: Tensor) -> Tensor:
+    def _scale(self, pixels: Tensor) -> Tensor:
         if self.order == "BGR":
             pixels = pixels.flip(1)
         elif self.order == "L":

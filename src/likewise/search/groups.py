@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.data import progress
 from likewise.formula import whole_number
 from likewise.metrics import exact_precision, kmeans
+from likewise.progress import progress
 from likewise.search.exact import Ints, Part, rounding, similarities
 from likewise.search.vectors import Vectors
 
@@ -40,7 +40,7 @@ def duplicates(parts: Sequence[Part], threshold: float) -> list[Ints]:
     every = np.concatenate(rows) if rows else np.zeros(0, np.int64)
     forest = _Forest(len(every))
     tiles = list(_tiles(parts))
-    with progress("comparing", len(tiles) * (len(tiles) + 1) // 2, "tile", delay=2.0) as advance:
+    with progress("comparing", len(tiles) * (len(tiles) + 1) // 2, "tile") as advance:
         for place, (start, left) in enumerate(tiles):
             for begin, right in tiles[place:]:
                 one, other = _pairs(left(), right(), threshold, same=begin == start)

@@ -129,7 +129,7 @@ class Index:
                 model_name=None if card.model is None else card.model.name,
             )
         if card.calibration is not None:
-            index.calibrated(card.calibration)
+            index.set_calibration(card.calibration)
         return index
 
     @classmethod
@@ -445,7 +445,7 @@ class Index:
         """
         self._store.rebuild(storage=storage, approximate=approximate, queries=whole_number("queries", queries, 1))
 
-    def calibrated(self, calibration: Mapping[str, Any] | None) -> None:
+    def set_calibration(self, calibration: Mapping[str, Any] | None) -> None:
         """Keep with the index from which similarity on two items are the same, as JSON can hold it."""
         self._store.calibrate(calibration)
 

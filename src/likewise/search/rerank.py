@@ -99,7 +99,7 @@ def _reciprocal(order: Ids, k: int) -> Booleans:
 
 
 def expand(query: ArrayLike, neighbors: ArrayLike, scores: ArrayLike, *, alpha: float = 3.0) -> NDArray[np.float64]:
-    r"""A query moved towards its matches: α-weighted query expansion (Radenović et al. 2019).
+    r"""A query moved toward its matches: α-weighted query expansion (Radenović et al. 2019).
 
     $q' = q + \sum_i \max(s_i, 0)^α x_i$, scaled to unit length.
 
@@ -173,10 +173,10 @@ class KReciprocal:
 
 @dataclass(frozen=True)
 class QueryExpansion:
-    """A second search, with the query moved towards the best of the first; see `expand`.
+    """A second search, with the query moved toward the best of the first; see `expand`.
 
     Args:
-        top: towards how many.
+        top: toward how many.
         alpha: how much less a less similar one counts.
 
     Examples:

@@ -27,7 +27,7 @@ REPEATED = 0.05
 class _Moment:
     """What a chunk's embeddings depend on, besides its images and the parameters."""
 
-    chance: dict[str, Tensor]
+    rng_state: dict[str, Tensor]
     generators: list[Tensor]
     buffers: list[Tensor]
     versions: list[int]
@@ -128,7 +128,7 @@ class Chunks:
 
     @torch.no_grad()
     def _return_to(self, moment: _Moment) -> None:
-        load_rng_state(moment.chance)
+        load_rng_state(moment.rng_state)
         for generator, state in zip(self._generators, moment.generators, strict=True):
             generator.set_state(state)
         for buffer, kept, version in zip(self._read, moment.buffers, moment.versions, strict=True):
@@ -144,5 +144,5 @@ def _check_repeated(first: Tensor, again: Tensor) -> None:
     if apart > REPEATED * length:
         raise ValueError(
             "chunk must be None for a model that does not give the same embeddings twice, but these are "
-            f"{apart / max(length, 1e-30):.0%} of their length apart: it draws from a source of chance of its own"
+            f"{apart / max(length, 1e-30):.0%} of their length apart: it draws from another random number generator"
         )

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from likewise.data import progress
 from likewise.metrics import retrieval
+from likewise.progress import progress
 from likewise.train.settings import Precision
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}

@@ -80,9 +80,9 @@ class Looks:
             everyones, their_labels = group.gather(embeddings, rows), group.gather(labels, rows)
         if self.lens is None or not self.main:
             return {}
-        chance = rng_tensors()
+        rng_state = rng_tensors()
         try:
             seen = self.lens(everyones, their_labels)
         finally:
-            load_rng_state(chance)
+            load_rng_state(rng_state)
         return {**seen, "seconds": round(self._took + time.perf_counter() - begin, 4)}

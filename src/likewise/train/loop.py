@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 from likewise.data import BatchLoader
 from likewise.formula import check_values, one_of
+from likewise.progress import Advance
+from likewise.progress import progress as show_progress
 from likewise.train.checkpoint import (
     load_checkpoint,
     load_module,
@@ -137,7 +139,7 @@ def train(
     description = describe(*about, accelerator.device, lens, allowed)
     if (run := _open_run(Path(folder), description, resume, accelerator)).finished:
         return run
-    with run.locked() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
+    with run.lock() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
         made = (model, loss, data, groups, optimizer, schedule, settings, accelerator, run, should_continue, lens)
         training = _Training(*made)
         training.keep_start = keep_start
@@ -187,7 +189,8 @@ class _Training:
         self.average = None if settings.ema is None else Average(model, settings.ema)
         self.judged = model if self.average is None else self.average.model
         self.meter = Meter(device)
-        self.progress = Progress()
+        self.progress, self.advance = Progress(), Advance()
+        self.last_loss: float | None = None
         self.description: dict[str, Any] = {}
         self.values_checked = False
         self.should_continue, self.unwanted, self.keep_start = should_continue, False, True
@@ -210,7 +213,8 @@ class _Training:
         """From where it is to the end."""
         settings, progress = self.settings, self.progress
         validating = self.data.val is not None and settings.validate_every > 0
-        with _bar(settings.epochs * self.steps_per_epoch, progress.step, self.accelerator.is_main_process) as self.bar:
+        total, show = settings.epochs * self.steps_per_epoch, self.accelerator.is_main_process
+        with show_progress("training", total, "step", done=progress.step, show=show) as self.advance:
             if validating and progress.step == 0:
                 self.validate()
             step = self.new_step()
@@ -222,6 +226,7 @@ class _Training:
                 if validating and progress.epoch % settings.validate_every == 0:
                     self.validate()
                     self.ask()
+                self.advance.print_line(f"epoch {progress.epoch} of {settings.epochs}: {self.describe_progress()}")
                 ended = progress.epoch == settings.epochs or self.out_of_patience() or self.unwanted
                 due, stop = self.together(self.affordable(), stop_requested(), now=True)
                 if ended or due or stop:
@@ -278,7 +283,7 @@ class _Training:
                 raise self.not_finite(error, progress.step + 1, batches) from None
             self.values_checked = True
             progress.step += 1
-            self.bar.update(1)
+            self.advance(1)
             if looked_at:
                 self.note("lens", **self.looks.after(embeddings, pairs[-1][1]))
             if progress.step % settings.log_every == 0:
@@ -318,7 +323,7 @@ class _Training:
 
     def look(self, embeddings: Tensor) -> None:
         """Write a line, and stop if the numbers are none or the embeddings all alike."""
-        progress, settings = self.progress, self.settings
+        progress = self.progress
         self.insist_on_numbers()
         spread = spread_of(embeddings, self.accelerator)
         images = self.meter.count * len(embeddings) * self.accelerator.num_processes
@@ -329,12 +334,19 @@ class _Training:
         speed = {"images_per_s": round(images / max(seconds, 1e-9), 1), "seconds": self.seconds()}
         self.note("train", loss=loss, lr=rates, spread=spread, **speed)
         self.logged = time.monotonic()
-        shown = {} if progress.best is None else {f"best {settings.metric}": f"{progress.best:.4f}"}
-        self.bar.set_postfix(loss=f"{loss:.4f}", **shown, refresh=False)
+        self.last_loss = loss
+        self.advance.describe(self.describe_progress())
         if len(embeddings) * self.accelerator.num_processes > 1:
             progress.alike = progress.alike + 1 if spread <= ALIKE else 0
         if progress.alike == ALIKE_CHECKS:
             self.collapsed(spread)
+
+    def describe_progress(self) -> str:
+        """The loss and the best metric, for the bar and for the line of an epoch."""
+        best, name = self.progress.best, self.settings.metric
+        words = [] if self.last_loss is None else [f"loss {self.last_loss:.4f}"]
+        words += [] if best is None else [f"best {name} {best:.4f}"]
+        return ", ".join([*words, f"{self.seconds():.0f} s"])
 
     def collapsed(self, spread: float) -> None:
         """All embeddings of a batch were alike, several times in a row."""
@@ -420,12 +432,12 @@ class _Training:
         if self.accelerator.is_main_process:
             progress.metrics_size, progress.metrics_sha256 = self.run.seal_metrics()
         progress.loader = self.data.train.state_dict() if self.can_resume else None  # type: ignore[attr-defined]
-        chances = gather_object([rng_tensors()])
+        rng_states = gather_object([rng_tensors()])
         if self.accelerator.is_main_process:
             tensors = {name: module.state_dict() for name, module in self.modules().items()}
             tensors["optimizer"] = optimizer_tensors(self.optimizer)
             tensors["generators"] = {str(place): each.get_state() for place, each in enumerate(self.generators())}
-            tensors |= {f"chance {rank}": each for rank, each in enumerate(chances)}
+            tensors |= {f"rng_state {rank}": each for rank, each in enumerate(rng_states)}
             scaler = self.accelerator.scaler
             state = {**asdict(progress), "scaler": None if scaler is None else scaler.state_dict()}
             state["description"] = self.description
@@ -448,9 +460,10 @@ class _Training:
             for place, generator in enumerate(self.generators()):
                 generator.set_state(tensors["generators"][str(place)])
             load_optimizer(self.optimizer, tensors.get("optimizer", {}))
-            chance = tensors.get(f"chance {self.accelerator.process_index}")
-            if chance is not None:
-                load_rng_state(chance)
+            rank = self.accelerator.process_index
+            rng_state = tensors.get(f"rng_state {rank}", tensors.get(f"chance {rank}"))  # in older checkpoints
+            if rng_state is not None:
+                load_rng_state(rng_state)
             scaler = state.pop("scaler")
             if scaler is not None and self.accelerator.scaler is not None:
                 self.accelerator.scaler.load_state_dict(scaler)
@@ -469,7 +482,7 @@ class _Training:
                 self.note("note", message=f"continued, but {each}")
 
     def generators(self) -> list[torch.Generator]:
-        """Sources of chance of the loss's miners and of torch's loaders, besides those of the whole process."""
+        """Random number generators of the loss's miners and of torch's loaders, besides those of the whole process."""
         parts = list(self.loss.modules()) if isinstance(self.loss, nn.Module) else []
         holders = [*(getattr(part, "miner", None) for part in parts), *parts, self.data.train]
         found = [getattr(each, "generator", None) for each in holders]
@@ -571,12 +584,3 @@ def _set_rate(row: dict[str, Any], lr: float) -> None:
         row["lr"].fill_(lr)  # the same tensor: a recorded step reads it
     else:
         row["lr"] = lr
-
-
-@contextmanager
-def _bar(total: int, done: int, shown: bool) -> Iterator[Any]:
-    """A bar on a terminal: steps, the loss, the best metric, the time that is left."""
-    from tqdm import tqdm
-
-    with tqdm(desc="training", total=total, initial=done, unit="step", disable=None if shown else True) as bar:
-        yield bar

@@ -1,4 +1,4 @@
-"""The process that trains: its device, its fellows, its sources of chance, and requests to stop."""
+"""The process that trains: its device, its fellows, its random number generators, and requests to stop."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Run:
         self._append("evaluations.jsonl", line, sync=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the folder while a process trains in it; the system lets go when that process dies."""
         lock = FileLock(self.folder / ".lock")
         try:

@@ -98,7 +98,7 @@ class Average:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Move a little towards the model."""
+        """Move a little toward the model."""
         self._mix(*self._parameters, 0)
         for mine, other in zip(*self._buffers, strict=True):
             mine.copy_(other)
@@ -244,7 +244,7 @@ class RecordedStep:
             f"the device is {device.type}, not cuda": device.type != "cuda",
             "there are several processes": processes > 1,
             "gradients are accumulated": accumulate > 1,
-            "a batch goes through the model in chunks, with states of chance in between": chunk is not None,
+            "a batch goes through the model in chunks, with rng states restored in between": chunk is not None,
             "float16 scales its gradients by what it sees": precision == "fp16",
             "the model is compiled": compiled,
         }
@@ -282,18 +282,18 @@ class RecordedStep:
         self._images = images.clone(memory_format=torch.preserve_format)
         self._labels = labels.clone()
         self.step.optimizer.zero_grad(set_to_none=True)
-        graph, chance = torch.cuda.CUDAGraph(), torch.cuda.get_rng_state(images.device)
+        graph, rng_state = torch.cuda.CUDAGraph(), torch.cuda.get_rng_state(images.device)
         try:
             with torch.cuda.graph(graph):
                 self._embeddings = self.step.backward(self._images, self._labels)
                 self.step.update()
         except RuntimeError as error:
-            _renew_chance(images.device, chance)
+            _renew_rng_state(images.device, rng_state)
             raise Unrecordable(f"the step cannot be recorded: {str(error).splitlines()[0]}") from error
         self._graph = graph
 
 
-def _renew_chance(device: torch.device, state: Tensor) -> None:
+def _renew_rng_state(device: torch.device, state: Tensor) -> None:
     """Give a device's generator a new inside: a recording that failed leaves the old one waiting for its end for ever."""
     index = torch.cuda.current_device() if device.index is None else device.index
     fresh = torch.Generator(device=torch.device("cuda", index))

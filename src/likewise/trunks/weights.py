@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.data import atomic_write
+from likewise.progress import is_quiet
 from likewise.trunks.preprocessing import Preprocessing
 from likewise.trunks.trunk import Trunk
 
@@ -84,7 +85,7 @@ class FromUrl:
         if path.is_file() and _sha256(path) == self.sha256.lower():
             return path
         folder.mkdir(parents=True, exist_ok=True)
-        bar = sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
+        bar = not is_quiet() and sys.stderr.isatty() and importlib.util.find_spec("tqdm") is not None
         with atomic_write(path) as part:
             try:
                 pooch.HTTPDownloader(progressbar=bar)(self.url, str(part), None)
@@ -269,8 +270,8 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], *, skip: tuple[st
     wanted = module.state_dict()
     given = {key: value for key, value in state.items() if not key.startswith(skip)}
     faults = [
-        _listed((key for key in wanted if key not in given and not key.endswith("num_batches_tracked")), "missing"),
-        _listed((key for key in given if key not in wanted), "unexpected"),
+        _join_keys((key for key in wanted if key not in given and not key.endswith("num_batches_tracked")), "missing"),
+        _join_keys((key for key in given if key not in wanted), "unexpected"),
     ]
     for key, value in given.items():
         if key in wanted and value.shape != wanted[key].shape:
@@ -284,7 +285,7 @@ def load_state(module: nn.Module, state: Mapping[str, Tensor], *, skip: tuple[st
     module.load_state_dict(given, strict=False)
 
 
-def _listed(keys: Iterable[str], fault: str) -> str:
+def _join_keys(keys: Iterable[str], fault: str) -> str:
     """The first of several keys, and how many more there are."""
     names = list(keys)
     if not names:

@@ -177,7 +177,7 @@ def test_verify_says_what_was_calibrated(tmp_path: Path):
     learned = Calibration(
         (Point(0.1, 0.2, 0.9), Point(0.001, float("inf"), 0.0)), (-1.0, 1.0), (0.0, 1.0), 10, 100, None
     )
-    index.calibrated(learned.as_dict())
+    index.set_calibration(learned.as_dict())
     with TestClient(make_app(index), base_url=LOCAL) as client:
         told = client.post("/api/verify", json={"first": 1, "second": 1}).json()
         assert told["probability"] == pytest.approx(1.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from likewise.search.serve.limits import FORMATS, Limits, Refused, checked_image, kind_by_content, place_below
+from likewise.search.serve.limits import FORMATS, Limits, Refused, kind_by_content, place_below, read_upload
 from tests.search.serve.conftest import as_file, draw
 
 
@@ -32,7 +32,7 @@ def test_images_are_known_by_their_bytes(kind: str):
     data = as_file(draw("disc", "teal", 1), kind)
     assert kind_by_content(data) == kind
     assert kind in FORMATS
-    image = checked_image(data, Limits())
+    image = read_upload(data, Limits())
     assert image.mode == "RGB"
     assert image.size == (120, 90)
 
@@ -40,7 +40,7 @@ def test_images_are_known_by_their_bytes(kind: str):
 @pytest.mark.parametrize("kind", ["ICO", "PPM", "TGA", "PCX", "JPEG2000"])
 def test_other_types_are_refused_though_pillow_could(kind: str):
     with pytest.raises(Refused, match="must be a JPEG, PNG") as refused:
-        checked_image(as_file(draw("disc", "teal", 1), kind), Limits())
+        read_upload(as_file(draw("disc", "teal", 1), kind), Limits())
     assert refused.value.status == 415
 
 
@@ -63,7 +63,7 @@ def test_other_types_are_refused_though_pillow_could(kind: str):
 )
 def test_what_is_no_image(data: bytes, status: int):
     with pytest.raises(Refused) as refused:
-        checked_image(data, Limits())
+        read_upload(data, Limits())
     assert refused.value.status == status
     assert "\n" not in str(refused.value)
 
@@ -73,7 +73,7 @@ def test_what_is_no_image(data: bytes, status: int):
 def test_truncated(kind: str, share: float):
     data = as_file(draw("ring", "crimson", 2, (300, 200)), kind)
     with pytest.raises(Refused) as refused:
-        checked_image(data[: int(len(data) * share)], Limits())
+        read_upload(data[: int(len(data) * share)], Limits())
     assert refused.value.status in (413, 422)
 
 
@@ -83,7 +83,7 @@ def test_a_bomb_is_refused_before_it_is_decoded(size: tuple[int, int]):
     tracemalloc.start()
     try:
         with pytest.raises(Refused) as refused:
-            checked_image(data, Limits())
+            read_upload(data, Limits())
         assert tracemalloc.get_traced_memory()[1] < 2e6
     finally:
         tracemalloc.stop()
@@ -92,16 +92,16 @@ def test_a_bomb_is_refused_before_it_is_decoded(size: tuple[int, int]):
 
 def test_pixels_at_the_limit_pass():
     data = as_file(Image.new("L", (100, 50)))
-    assert checked_image(data, Limits(pixels=5000)).size == (100, 50)
+    assert read_upload(data, Limits(pixels=5000)).size == (100, 50)
     with pytest.raises(Refused, match="at most 4,999 pixels, but it has 100 x 50"):
-        checked_image(data, Limits(pixels=4999))
+        read_upload(data, Limits(pixels=4999))
 
 
 def test_a_polyglot_is_an_image_and_nothing_else():
     """What follows an image is neither looked at nor handed on."""
     data = as_file(draw("square", "orange", 4), "JPEG")
-    image = checked_image(data + b"<script>alert(1)</script>PK\x03\x04", Limits())
-    assert image.tobytes() == checked_image(data, Limits()).tobytes()
+    image = read_upload(data + b"<script>alert(1)</script>PK\x03\x04", Limits())
+    assert image.tobytes() == read_upload(data, Limits()).tobytes()
     assert image.info == {}
 
 

@@ -138,13 +138,13 @@ def _application(index: Index, limits: Limits, layout: str, files: bool = True) 
         add(router, service)
         app.include_router(router)
     _files(app)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _elsewhere)
-    app.add_exception_handler(Refused, _refused)
-    away = _away()
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
+    app.add_exception_handler(HTTPException, _answer_http_error)
+    app.add_exception_handler(Refused, _answer_refused)
+    away = _make_unreachable_handler()
     for kind in UNREACHABLE:
         app.add_exception_handler(kind, away)
-    app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(Exception, _answer_failed)
     return app, service
 
 
@@ -154,11 +154,11 @@ def _application(index: Index, limits: Limits, layout: str, files: bool = True) 
 def _about(router: APIRouter, service: Service) -> None:
     @router.get("/about", response_model=shapes.About, summary="What is served")
     def about() -> Response:
-        return _json(_told(service))
+        return _json(_describe_service(service))
 
     @router.get("/map", response_model=shapes.MapShape, summary="Where items lie on a plane")
     async def embedding_map() -> Response:
-        return _json(await service.beside(lambda: _map_shape(service)))
+        return _json(await service.run_in_thread(lambda: _map_shape(service)))
 
 
 def _look_ups(router: APIRouter, service: Service) -> None:
@@ -198,7 +198,7 @@ def _look_ups(router: APIRouter, service: Service) -> None:
     def image(number: Number) -> Response:
         place, kind = service.file(number)
         if kind is None:
-            return Response(service.converted(place), media_type="image/webp", headers={"cache-control": "no-cache"})
+            return Response(service.convert(place), media_type="image/webp", headers={"cache-control": "no-cache"})
         return FileResponse(place, media_type=kind, headers={"cache-control": "no-cache"})
 
     @router.get("/items/{number}/neighbors", response_model=shapes.Answers, summary="What is most like an item")
@@ -211,7 +211,7 @@ def _look_ups(router: APIRouter, service: Service) -> None:
         place: bool = False,
     ) -> Response:
         how = shapes.How(k=k, where=where, exact=exact, rerank=rerank, place=place)
-        return await _searched(service, how, item=number)
+        return await _answer_search(service, how, item=number)
 
 
 def _searching(router: APIRouter, service: Service) -> None:
@@ -223,15 +223,15 @@ def _searching(router: APIRouter, service: Service) -> None:
     )
     async def search(request: Request) -> Response:
         if not _is_form(request):
-            asked = _validated(shapes.Search, await request.body())
+            asked = _validate(shapes.Search, await request.body())
             if asked.id is not None:
-                return await _searched(service, asked, item=asked.id)
+                return await _answer_search(service, asked, item=asked.id)
             given = asked.vectors or [asked.vector or []]
-            return await _searched(service, asked, vectors=_matrix(given, service.limits.vectors))
+            return await _answer_search(service, asked, vectors=_matrix(given, service.limits.vectors))
         files, fields = await _read_form(request, ("image",))
-        how = _validated(shapes.How, fields)
+        how = _validate(shapes.How, fields)
         begun = time.perf_counter()
-        return await _searched(service, how, vectors=await service.embed(files), begun=begun)
+        return await _answer_search(service, how, vectors=await service.embed(files), begun=begun)
 
 
 def _comparing(router: APIRouter, service: Service) -> None:
@@ -246,10 +246,10 @@ def _comparing(router: APIRouter, service: Service) -> None:
             files, _ = await _read_form(request, ("first", "second"))
             vectors = await service.embed(files)
         else:
-            pair = _validated(shapes.Pair, await request.body())
-            vectors = await service.beside(lambda: service.pair(pair.first, pair.second))
+            pair = _validate(shapes.Pair, await request.body())
+            vectors = await service.run_in_thread(lambda: service.pair(pair.first, pair.second))
         similarity = float(vectors[0].astype(np.float64) @ vectors[1].astype(np.float64))
-        return _json(_verdict(await service.beside(lambda: calibration_of(service.index)), similarity))
+        return _json(_verdict(await service.run_in_thread(lambda: calibration_of(service.index)), similarity))
 
     query = {"image": {"type": "string", "format": "binary"}, "item": {"type": "integer", "minimum": 0}}
     body = _either(shapes.Why, _form(query, None, ("image", "item")))
@@ -260,12 +260,12 @@ def _comparing(router: APIRouter, service: Service) -> None:
     async def why(request: Request) -> Response:
         if _is_form(request):
             [(name, data)], fields = await _read_form(request, ("image",))
-            item = _validated(shapes.Why, {"query": 0, **fields}).item
-            await service.beside(lambda: service.item(item))
+            item = _validate(shapes.Why, {"query": 0, **fields}).item
+            await service.run_in_thread(lambda: service.item(item))
             heats = await service.why(await service.image(data, name), item)
         else:
-            pair = _validated(shapes.Why, await request.body())
-            await service.beside(lambda: [service.item(each) for each in (pair.query, pair.item)])
+            pair = _validate(shapes.Why, await request.body())
+            await service.run_in_thread(lambda: [service.item(each) for each in (pair.query, pair.item)])
             heats = await service.why(pair.query, pair.item)
         shown = {"query": _heat(heats[0]), "item": _heat(heats[1])}
         return _json({"similarity": heats[0].similarity, **shown})
@@ -314,11 +314,11 @@ async def _read_form(request: Request, names: Sequence[str]) -> tuple[list[tuple
     return files, {name: value for name, value in fields.items() if value != ""}
 
 
-def _validated(shape: type[Shape], given: bytes | dict[str, Any]) -> Shape:
+def _validate(shape: type[Shape], given: bytes | dict[str, Any]) -> Shape:
     try:
         return shape.model_validate_json(given) if isinstance(given, bytes) else shape.model_validate(given)
     except ValidationError as error:
-        raise Refused(422, _spoken(error.errors(include_url=False, include_context=False))) from None
+        raise Refused(422, _describe_fault(error.errors(include_url=False, include_context=False))) from None
 
 
 def _matrix(vectors: Sequence[Sequence[float]], most: int) -> Floats:
@@ -334,7 +334,7 @@ def _matrix(vectors: Sequence[Sequence[float]], most: int) -> Floats:
     return (matrix / np.where(largest > 0.0, largest, 1.0)).astype(np.float32)  # the length of a vector means nothing
 
 
-def _spoken(errors: Sequence[Any]) -> str:
+def _describe_fault(errors: Sequence[Any]) -> str:
     """The first of several faults, in words."""
     first = errors[0]
     place = ".".join(str(each) for each in first["loc"] if each not in ("body", "query", "path"))
@@ -348,7 +348,7 @@ def _spoken(errors: Sequence[Any]) -> str:
 # ------------------------------------------------------------------------------------------------ to answers
 
 
-async def _searched(
+async def _answer_search(
     service: Service,
     how: shapes.How,
     *,
@@ -363,7 +363,7 @@ async def _searched(
     reply: Reply = await service.search(Asked(settings, vectors, item))
     places: list[Any] = [None] * len(reply.found)
     if how.place:
-        drawn = await service.beside(service.map)
+        drawn = await service.run_in_thread(service.map)
         places = drawn.place(reply.vectors).astype(np.float64).round(5).tolist()
     answers = [
         {"found": [{**_item(each), "score": round(score, 6)} for each, score in found], "place": place}
@@ -373,19 +373,19 @@ async def _searched(
 
 
 def _item(item: Item) -> dict[str, Any]:
-    return {"id": item.id, "path": item.path, "label": item.label, "metadata": _plain(dict(item.metadata))}
+    return {"id": item.id, "path": item.path, "label": item.label, "metadata": _to_plain(dict(item.metadata))}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """What JSON can hold: a number that is none is nothing."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _to_plain(each) for key, each in value.items()}
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
-def _told(service: Service) -> dict[str, Any]:
+def _describe_service(service: Service) -> dict[str, Any]:
     limits = service.limits
     with service.index.still() as index:
         near, model = index.near, index.model
@@ -445,7 +445,7 @@ def _json(content: Any, status: int = 200) -> Response:
     return Response(body.encode("utf-8", "surrogatepass"), status_code=status, media_type="application/json")
 
 
-async def _refused(_request: Request, refused: Exception) -> Response:
+async def _answer_refused(_request: Request, refused: Exception) -> Response:
     assert isinstance(refused, Refused)
     answer = _json({"error": str(refused)}, refused.status)
     if refused.retry is not None:
@@ -453,7 +453,7 @@ async def _refused(_request: Request, refused: Exception) -> Response:
     return answer
 
 
-def _away() -> Callable[[Request, Exception], Awaitable[Response]]:
+def _make_unreachable_handler() -> Callable[[Request, Exception], Awaitable[Response]]:
     """The answer while an index cannot be read.  Why it cannot is for whoever runs the server, and now and then alone."""
     told: dict[str, float] = {}
 
@@ -470,16 +470,16 @@ def _away() -> Callable[[Request, Exception], Awaitable[Response]]:
     return away
 
 
-async def _failed(_request: Request, _error: Exception) -> Response:
+async def _answer_failed(_request: Request, _error: Exception) -> Response:
     return _json({"error": FAILED}, 500)
 
 
-async def _invalid(_request: Request, error: Exception) -> Response:
+async def _answer_invalid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return _json({"error": _spoken(error.errors())}, 422)
+    return _json({"error": _describe_fault(error.errors())}, 422)
 
 
-async def _elsewhere(request: Request, error: Exception) -> Response:
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     said = {404: f"there is nothing at {request.url.path}", 405: f"{request.url.path} cannot be asked like that"}
     answer = _json({"error": said.get(error.status_code, str(error.detail))}, error.status_code)

@@ -111,11 +111,11 @@ class Guard:
         answer = _Answer(send)
         try:
             headers = _headers(scope)
-            self._checked(scope, headers)
+            self._check(scope, headers)
             with _Counted(self, scope, headers):
                 body = _Body(receive, headers, self._limits.upload)
                 async with asyncio.timeout(self._limits.seconds):
-                    await body.checked()
+                    await body.check()
                     await self._app(scope, body, answer)
         except Refused as refused:
             await answer.refuse(refused)
@@ -126,7 +126,7 @@ class Guard:
             traceback.print_exc(file=sys.stderr)
             await answer.refuse(Refused(500, FAILED))
 
-    def _checked(self, scope: Scope, headers: dict[str, str]) -> None:
+    def _check(self, scope: Scope, headers: dict[str, str]) -> None:
         if self._loopback and not is_loopback(host_of(headers.get("host", ""))):
             raise Refused(421, "this server answers to localhost and 127.0.0.1 alone")
         if not scope["path"].startswith("/api"):
@@ -166,7 +166,7 @@ class _Body:
         said = headers.get("content-length", "0")
         self._said = int(said) if said.isascii() and said.isdigit() and len(said) < 20 else 0
 
-    async def checked(self) -> None:
+    async def check(self) -> None:
         """Refuse by what the header says, before anything is kept."""
         if self._said > self._limit:
             await self._refuse()

@@ -116,9 +116,7 @@ def kind_by_content(head: bytes) -> str | None:
     return None
 
 
-def checked_image(
-    data: bytes, limits: Limits, name: str = "the image", decoders: Decoders | None = None
-) -> Image.Image:
+def read_upload(data: bytes, limits: Limits, name: str = "the image", decoders: Decoders | None = None) -> Image.Image:
     """An uploaded image, upright and in RGB, or one sentence that says why not.
 
     Its type is known by its first bytes, and its size is read from its header: nothing is decoded that is too large.
@@ -130,7 +128,7 @@ def checked_image(
         decoders: the processes that decode it; ``None``: this process does.
 
     Examples:
-        >>> checked_image(b"%PDF-1.7", Limits())
+        >>> read_upload(b"%PDF-1.7", Limits())
         Traceback (most recent call last):
         likewise.search.serve.limits.Refused: the image must be a JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF file, but it is none of these
     """

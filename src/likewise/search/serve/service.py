@@ -21,7 +21,7 @@ from likewise.search.calibration import Calibration
 from likewise.search.matches import Floats, Ids, Item, Matches
 from likewise.search.rerank import KReciprocal, QueryExpansion
 from likewise.search.serve.decoders import Decoders
-from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, checked_image, kind_by_content, place_below
+from likewise.search.serve.limits import HEAD, TYPES, Limits, Refused, kind_by_content, place_below, read_upload
 from likewise.search.serve.map import Map, map_of
 from likewise.search.serve.queue import Batches
 from likewise.search.serve.why import Heat, explain
@@ -183,11 +183,11 @@ class Service:
                 raise Refused(
                     409, f"{self.index.name} has no model that could look at images: search it by vectors or items"
                 )
-            return checked_image(data, self.limits, name, self._decoders)
+            return read_upload(data, self.limits, name, self._decoders)
 
-        return await self.beside(work)
+        return await self.run_in_thread(work)
 
-    async def beside(self, call: Callable[[], Result]) -> Result:
+    async def run_in_thread(self, call: Callable[[], Result]) -> Result:
         """Something that takes a moment, in another thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
@@ -212,7 +212,7 @@ class Service:
                     replies[place] = _refusal(mistake)
         for settings, places in groups.items():
             try:
-                found = self._found(np.concatenate([vectors[place] for place in places]), settings)
+                found = self._search_vectors(np.concatenate([vectors[place] for place in places]), settings)
             except MISTAKES as mistake:
                 for place in places:
                     replies[place] = _refusal(mistake)
@@ -224,7 +224,7 @@ class Service:
                 replies[place], start = Reply(rows, vectors[place]), stop
         return replies
 
-    def _found(self, vectors: Floats, settings: Settings) -> list[list[tuple[Item, float]]]:
+    def _search_vectors(self, vectors: Floats, settings: Settings) -> list[list[tuple[Item, float]]]:
         """Items and scores for each vector; what is known of items is looked up for all at once."""
         rerank = None if settings.rerank is None else RERANKS[settings.rerank]
         with self.index.still() as now:
@@ -254,7 +254,7 @@ class Service:
         """Some of the items that pass a filter, in row order or spread over all of them, and how many there are."""
         try:
             with self.index.still() as now:
-                ids = self._passing(now, where)
+                ids = self._find_passing(now, where)
                 offset = min(offset, len(ids))
                 some = ids[offset : offset + limit]
                 if spread and len(ids):
@@ -263,7 +263,7 @@ class Service:
         except MISTAKES as mistake:
             raise _refusal(mistake) from mistake
 
-    def _passing(self, now: Index, where: str | None) -> Ids:
+    def _find_passing(self, now: Index, where: str | None) -> Ids:
         """The numbers of items that pass a filter; looked up once for each version of the index."""
         key = now.version, where
         ids = self._listed.get(key)
@@ -300,7 +300,7 @@ class Service:
             raise Refused(404, f"the file of item {number}, {Path(item.path).name}, cannot be opened") from None
         return place, None if kind is None else TYPES.get(kind)
 
-    def converted(self, place: Path) -> bytes:
+    def convert(self, place: Path) -> bytes:
         """An image as WebP, for browsers that would not show it as it is."""
         image = self._picture(place)
         image.thumbnail((SHOWN, SHOWN))
@@ -313,7 +313,7 @@ class Service:
         try:
             if place.stat().st_size > 16 * self.limits.upload:
                 raise Refused(413, f"{place.name} is too large to be read here")
-            return checked_image(place.read_bytes(), self.limits, place.name, self._decoders)
+            return read_upload(place.read_bytes(), self.limits, place.name, self._decoders)
         except OSError:
             raise Refused(404, f"{place.name} cannot be opened") from None
 

@@ -1,4 +1,4 @@
-"""Chance: random numbers that are the same on every machine and under every release of numpy, and decks of cards."""
+"""Random numbers that are the same on every machine and under every release of numpy, and decks of cards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def whole_number(name: str, value: object, least: int) -> int:
     return int(value)
 
 
-class Chance:
+class RandomSource:
     """A source of random whole numbers, known by a seed and a key.
 
     Only raw words of PCG64 are used, which numpy promises not to change; how its generators make permutations and
@@ -34,7 +34,7 @@ class Chance:
         key: more whole numbers, such as an epoch; different keys give independent sources.
 
     Examples:
-        >>> Chance(0, 1).order(5).tolist(), Chance(0, 2).order(5).tolist()
+        >>> RandomSource(0, 1).order(5).tolist(), RandomSource(0, 2).order(5).tolist()
         ([1, 3, 2, 0, 4], [1, 4, 2, 3, 0])
     """
 
@@ -60,18 +60,18 @@ class Deck:
 
     Args:
         cards: what to deal.
-        chance: shuffles.
+        source: shuffles.
 
     Examples:
-        >>> deck = Deck(np.arange(5), Chance(0))
+        >>> deck = Deck(np.arange(5), RandomSource(0))
         >>> first, second = deck.deal(3), deck.deal(3)
         >>> sorted(first + second[:2]), len(set(second))
         ([0, 1, 2, 3, 4], 3)
     """
 
-    def __init__(self, cards: Array, chance: Chance):
+    def __init__(self, cards: Array, source: RandomSource):
         self.cards = cards
-        self._chance = chance
+        self._source = source
         self._left = cards[:0]
 
     def deal(self, count: int) -> list[int]:
@@ -79,9 +79,9 @@ class Deck:
         if count <= len(self._left):
             dealt, self._left = self._left[:count], self._left[count:]
             return [*dealt.tolist()]
-        dealt, fresh = self._left, self.cards[self._chance.order(len(self.cards))]
+        dealt, fresh = self._left, self.cards[self._source.order(len(self.cards))]
         if count > len(self.cards):
-            again = self.cards[self._chance.below(len(self.cards), count - len(self.cards))]
+            again = self.cards[self._source.below(len(self.cards), count - len(self.cards))]
             self._left = self._left[:0]
             return [*fresh.tolist(), *again.tolist()]
         # what is in hand already stays in the fresh deck for later
@@ -94,19 +94,19 @@ class Decks:
     """A deck of images for each class, shuffled when it is first dealt from.
 
     Examples:
-        >>> decks = Decks(np.array([7, 5, 7]), Chance(0))
+        >>> decks = Decks(np.array([7, 5, 7]), RandomSource(0))
         >>> decks.classes.tolist(), decks.sizes.tolist(), sorted(decks.deal(1, 2))
         ([5, 7], [1, 2], [0, 2])
     """
 
-    def __init__(self, labels: Array, chance: Chance):
+    def __init__(self, labels: Array, source: RandomSource):
         self.classes, self.sizes = np.unique(labels, return_counts=True)
         self._images = np.split(np.argsort(labels, kind="stable"), np.cumsum(self.sizes)[:-1])
         self._decks: dict[int, Deck] = {}
-        self._chance = chance
+        self._source = source
 
     def deal(self, number: int, count: int) -> list[int]:
         """So many images of the class at this place in ``classes``."""
         if number not in self._decks:
-            self._decks[number] = Deck(self._images[number], self._chance)
+            self._decks[number] = Deck(self._images[number], self._source)
         return self._decks[number].deal(count)

@@ -1,0 +1,160 @@
+"""Retrieval metrics on a CPU, in the same process as faiss: by samples, by positives per query, by class sizes.
+
+    python -m benchmarks.evaluation.neighbors               writes results/neighbors-cpu.json, cell by cell; run again to go on
+    python -m benchmarks.evaluation.neighbors --page        writes the tables of docs/benchmarks-evaluation.md
+    python -m benchmarks.evaluation.neighbors --quick       small sizes; prints, and writes nothing
+
+faiss searches an ``IndexFlatIP`` for as many neighbors as a query has positives, and the query itself; numpy computes
+MAP@R from them.  Contenders take turns on the same number of threads, and each time is the shortest of its turns: wall
+time where the machine does nothing else, CPU time (``--clock cpu``, one thread) where it does.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.harness import DOCS, fill, machine, make_parser, number, result_path, resume, versions, write
+from likewise.metrics import retrieval
+
+PAGE = DOCS / "benchmarks-evaluation.md"
+SIZES, POSITIVES, DIM = (5_000, 20_000, 60_000), (4, 19, 59, 199), 128
+FIRST = ("R@1", "RP", "MAP@R")
+CLASSES = {
+    "classes of 10": [10] * 400,
+    "classes of 100": [100] * 40,
+    "classes of 800": [800] * 5,
+    "two of 2,000": [2000, 2000],
+    "one of 2,000, others of 10": [2000, *[10] * 200],
+    "one of 3,999": [3999, 1],
+}
+"""Sizes of all classes: four thousand samples each."""
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+Call = Callable[[], float]
+
+
+def make(sizes: list[int]) -> tuple[Tensor, Tensor]:
+    """Unit vectors around class centers, in random order."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.repeat_interleave(torch.tensor(sizes))
+    points = torch.randn(len(labels), DIM, generator=generator)
+    points += 0.3 * torch.randn(len(sizes), DIM, generator=generator)[labels]
+    order = torch.randperm(len(labels), generator=generator)
+    return torch.nn.functional.normalize(points[order]), labels[order]
+
+
+def search_with_faiss(embeddings: Tensor, labels: Tensor, positives: int) -> float:
+    """MAP@R of classes of equal size, from the nearest neighbors."""
+    import faiss
+
+    faiss.omp_set_num_threads(torch.get_num_threads())
+    x, y = embeddings.numpy(), labels.numpy()
+    index = faiss.IndexFlatIP(x.shape[1])
+    index.add(x)
+    _, found = index.search(x, positives + 1)
+    itself = found == np.arange(len(x))[:, None]
+    itself[:, -1] |= ~itself.any(axis=1)
+    hits = y[found[~itself].reshape(len(x), positives)] == y[:, None]
+    precisions = hits.cumsum(axis=1) / np.arange(1, positives + 1)
+    return float((precisions * hits).sum(axis=1).mean() / positives)
+
+
+def make_calls(embeddings: Tensor, labels: Tensor, positives: int | None) -> dict[str, Call]:
+    """The contenders; each returns MAP@R."""
+    calls: dict[str, Call] = {
+        "first": lambda: retrieval(embeddings, labels, metrics=FIRST)["MAP@R"],
+        "all": lambda: retrieval(embeddings, labels)["MAP@R"],
+    }
+    if positives is not None:
+        calls["faiss"] = lambda: search_with_faiss(embeddings, labels, positives)
+    return calls
+
+
+def time_calls(calls: dict[str, Call], turns: int, clock: str) -> dict[str, Any]:
+    """The shortest time of each contender in so many turns."""
+    now, seconds, scores = CLOCKS[clock], {name: [] for name in calls}, {}
+    for _ in range(turns):
+        for name, call in calls.items():
+            start = now()
+            scores[name] = call()
+            seconds[name].append(now() - start)
+    return {"seconds": {name: min(times) for name, times in seconds.items()}, "MAP@R": scores, "turns": turns}
+
+
+def list_cells(options: Namespace) -> dict[str, tuple[list[int], int | None]]:
+    """The class sizes and the positives per query of every cell, by key."""
+    cells: dict[str, tuple[list[int], int | None]] = {}
+    for n in options.sizes:
+        for positives in POSITIVES:
+            cells[f"{n}/{positives}"] = ([positives + 1] * (n // (positives + 1)), positives)
+    for name, sizes in CLASSES.items():
+        cells[name] = ([max(1, size // 10) for size in sizes] if options.quick else sizes, None)
+    return cells
+
+
+def main() -> None:
+    """Measure the cells that are missing, and write each as it comes."""
+    parser = make_parser(__doc__, quick="a tenth of the sizes", out="neighbors")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="numbers of samples")
+    parser.add_argument("--turns", type=int, default=3, help="calls of each contender per cell")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="what is measured; cpu implies one thread")
+    parser.add_argument("--page", action="store_true", help="write the tables of the page from the results")
+    options = parser.parse_args()
+    options.device = "cpu"
+    path = result_path("neighbors", options)
+    if options.page:
+        assert path is not None
+        fill(PAGE, make_tables(json.loads(path.read_text())))
+        return
+    if options.quick:
+        options.sizes = [n // 10 for n in options.sizes]
+    if options.clock == "cpu":
+        torch.set_num_threads(1)
+    facts = {**machine("cpu"), **versions("torch", "numpy", "faiss-cpu"), "clock": options.clock}
+    head = {"machine": {**facts, "threads": torch.get_num_threads()}}
+    report = resume(path, head) or {**head, "cells": {}}
+    for key, (sizes, positives) in list_cells(options).items():
+        if key in report["cells"]:
+            continue
+        cell = time_calls(make_calls(*make(sizes), positives), options.turns, options.clock)
+        report["cells"][key] = cell
+        print(key, {name: round(value, 3) for name, value in cell["seconds"].items()}, flush=True)
+        write(report, path)
+
+
+def make_tables(report: dict[str, Any]) -> dict[str, str]:
+    """The machine, the table beside faiss, and the table of class sizes."""
+    facts, cells = report["machine"], report["cells"]
+    clock = "wall time" if facts["clock"] == "wall" else "CPU time, because the machine was shared"
+    packages = ", ".join(f"{name} {facts[name]}" for name in ("torch", "numpy", "faiss-cpu"))
+    how = f"{facts['cpu']}, {facts['threads']} thread(s); {packages}; {clock}."
+    lines = [
+        "| samples | positives | faiss | first neighbors | over faiss | all metrics | over faiss |",
+        "| --: | --: | --: | --: | --: | --: | --: |",
+    ]
+    for key, cell in cells.items():
+        if "faiss" not in cell["seconds"]:
+            continue
+        n, positives = key.split("/")
+        base, first, everything = (cell["seconds"][name] for name in ("faiss", "first", "all"))
+        values = f"{number(base)} s | {number(first)} s | {first / base:.2f} | {number(everything)} s"
+        lines.append(f"| {int(n):,} | {positives} | {values} | {everything / base:.2f} |")
+    rows = ["| 4,000 samples | first neighbors | all metrics |", "| :-- | --: | --: |"]
+    tens = cells["classes of 10"]["seconds"]
+    for name in CLASSES:
+        taken = cells[name]["seconds"]
+        shown = (f"{number(taken[way])} s, {taken[way] / tens[way]:.1f}×" for way in ("first", "all"))
+        rows.append(f"| {name} | " + " | ".join(shown) + " |")
+    return {"neighbors-machine": how, "neighbors-table": "\n".join(lines), "neighbors-classes": "\n".join(rows)}
+
+
+if __name__ == "__main__":
+    main()

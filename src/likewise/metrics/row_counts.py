@@ -1,0 +1,123 @@
+"""How the negatives of full rows are counted: one place that chooses, and what it chooses from."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from likewise.metrics.chunks import split_rows
+from likewise.metrics.merged_counts import LOWEST, count_merged, make_keys
+from likewise.metrics.positives import CountNeeds, Positives
+from likewise.metrics.threshold_counts import (
+    ThresholdCounts,
+    count_by_comparing,
+    count_by_sorting,
+    get_comparison_limit,
+    map_over_cores,
+)
+
+if TYPE_CHECKING:
+    from likewise.metrics.similarity_rows import SimilarityRows
+
+
+class Method(Enum):
+    """A way to count the negatives above each positive of full rows."""
+
+    COMPARE = auto()
+    """Compare the row with each positive: for few positives."""
+    SELECT = auto()
+    """Select the first negatives: for metrics of the first neighbors."""
+    SORT = auto()
+    """Sort the negatives and search for each positive: for all ranks."""
+    MERGE = auto()
+    """Sort negatives and positives together: for so many positives that searching costs more than sorting."""
+
+
+MERGE_PART, SELECT_PART = 24, 8
+"""Rows are merged if one reference in so many is a positive; the first negatives are selected if at most one in so many
+is needed.  Measured on two cores."""
+
+
+def choose_method(width: int, positives: int, neighbors: int | None, device: torch.device) -> Method:
+    """Choose how to count for queries with so many positives among ``width`` references.
+
+    Args:
+        width: the number of references.
+        positives: the largest number of positives of a query.
+        neighbors: how many negatives decide; ``None`` for all.
+        device: where the rows are.
+
+    Examples:
+        >>> import torch
+        >>> cpu = torch.device("cpu")
+        >>> choose_method(20_000, 19, 19, cpu).name, choose_method(20_000, 19, None, cpu).name
+        ('SELECT', 'SORT')
+        >>> choose_method(4_000, 3_998, None, cpu).name
+        'MERGE'
+    """
+    limit = get_comparison_limit(device, neighbors is None)
+    if device.type != "cpu":
+        return Method.COMPARE if positives <= limit else Method.SORT
+    if positives * MERGE_PART > width:
+        return Method.MERGE
+    if neighbors is not None and neighbors * SELECT_PART <= width:
+        return Method.SELECT
+    return Method.COMPARE if positives <= limit // 2 else Method.SORT
+
+
+def count_negatives(
+    similarities: Tensor, positives: Positives, rows: SimilarityRows, needs: CountNeeds
+) -> tuple[Tensor, Tensor | None]:
+    """Count the negatives above and tied with each positive, ``(k, q)``; ties are ``None`` if there are none.
+
+    Args:
+        similarities: rows in which everything but negatives is −∞; they are overwritten.
+        positives: the positives of these rows.
+        rows: what computed the similarities.
+        needs: which counts are needed.
+    """
+    method = rows.choose_method(len(positives.similarities))
+    if method is Method.SELECT:
+        neighbors = needs.count_neighbors(len(positives.similarities))
+        assert neighbors is not None
+        return _select(similarities, positives, neighbors)
+    if method is Method.MERGE:
+        return _merge(similarities, positives)
+    counts = ThresholdCounts.start(positives.similarities)
+    if method is Method.SORT:
+        count_by_sorting(similarities, counts)
+    else:
+        count_by_comparing(similarities, counts, None, rows.scratch)
+    return counts.above.long(), counts.tied
+
+
+def _merge(negatives: Tensor, positives: Positives) -> tuple[Tensor, Tensor | None]:
+    """Sort positives and negatives together."""
+    thresholds = positives.similarities.T
+    keys = make_keys(torch.cat([thresholds, negatives], dim=1))
+    width = thresholds.shape[1]
+    keys[:, width:] += 1
+    keys[:, :width].masked_fill_(torch.arange(width) >= positives.counts[:, None], LOWEST)
+    above, tied, _ = count_merged(keys)
+    return above, tied
+
+
+def _select(similarities: Tensor, positives: Positives, neighbors: int) -> tuple[Tensor, Tensor | None]:
+    """Count in the first negatives of each row only; a positive below all of them has that many above, or more."""
+    start = similarities.shape[1] - neighbors
+    map_over_cores(lambda rows: rows.partition(start, axis=1), similarities)
+    above, tied = _merge(similarities[:, start:], positives)
+    # more negatives than were selected may tie with the last of them
+    last = similarities[:, start]
+    at_last = positives.similarities == last  # padding is +∞, and a row without so many negatives ends with −∞
+    with_last = at_last.any(dim=0).nonzero().squeeze(1)
+    if len(with_last):
+        tied = torch.zeros_like(above) if tied is None else tied
+        for chunk in split_rows(len(with_last), 64):
+            row = with_last[chunk]
+            count = (similarities[row] == last[row, None]).sum(dim=1)
+            tied[:, row] = torch.where(at_last[: len(tied), row], count, tied[:, row])
+    return above, tied

@@ -1,0 +1,120 @@
+"""Full rows of similarities, a few queries at a time, within a memory budget."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from likewise.metrics.chunks import fit_rows, split_rows
+from likewise.metrics.inputs import MetricInputs
+from likewise.metrics.merged_counts import MERGED_BYTES, MERGED_BYTES_PER_POSITIVE
+from likewise.metrics.positives import BYTES_PER_POSITIVE, CountNeeds
+from likewise.metrics.prepared_rows import (
+    PreparedRows,
+    compute_center,
+    fit_prepared_rows,
+    get_row_multiple,
+    multiply,
+    round_up,
+)
+from likewise.metrics.row_counts import Method, choose_method
+from likewise.metrics.threshold_counts import CHUNK_ENTRIES
+
+CACHE_ENTRIES = 2**22
+"""Similarities of a chunk on a CPU: more rows make products no faster, and counting slower."""
+
+
+class SimilarityRows:
+    """Full rows of similarities to all references.
+
+    Args:
+        inputs: queries, references and their similarity.
+        needs: which counts the rows are for.
+        order: the reference in each column, ``(n,)``; without it, the order of the references.
+        extra: bytes per entry of a row that the caller needs in addition to the similarity.
+    """
+
+    def __init__(self, inputs: MetricInputs, needs: CountNeeds, order: Tensor | None = None, extra: int = 0) -> None:
+        embeddings, similarity = inputs.embeddings, inputs.similarity
+        dtype, device, width = embeddings.dtype, embeddings.queries.device, embeddings.queries.shape[1]
+        center = compute_center(embeddings.references, similarity, dtype)
+        self.queries = PreparedRows(embeddings.queries, None, similarity, dtype, center)
+        self.references = PreparedRows(embeddings.references, order, similarity, dtype, center)
+        self.needs, self.memory, self.device, self.dtype = needs, inputs.memory, device, dtype
+        self.row_multiple = get_row_multiple(device)
+        # the references are prepared once if half of the memory holds them
+        if 2 * self.references.nbytes <= self.memory:
+            self.references.cache()
+            self.memory -= self.references.nbytes
+        # a similarity and the temporaries of its link; a query and the temporaries of its preparation
+        entry_bytes = dtype.itemsize * (4 if similarity.uses_squares else 1) + extra
+        self.row_bytes = len(self.references) * entry_bytes + width * 4 * dtype.itemsize
+        # numpy sorts in place; torch sorts into a copy, with indices
+        self.sort_bytes = len(self.references) * 2 * (dtype.itemsize + 8) if device.type != "cpu" else 0
+        # references that are not cached are prepared a few at a time
+        self.reference_chunk = min(
+            4 * fit_prepared_rows(embeddings.references),
+            max(self.row_multiple, fit_rows(self.memory, per_row=64 * dtype.itemsize * width)),
+        )
+        self.scratch = embeddings.queries.new_empty(
+            max(CHUNK_ENTRIES, round_up(len(self.references), device)), dtype=torch.float32
+        )
+        self.buffer = embeddings.queries.new_empty(0, dtype=dtype)
+
+    def choose_method(self, positives: int) -> Method:
+        """Choose how to count for queries with at most so many positives."""
+        return choose_method(len(self.references), positives, self.needs.count_neighbors(positives), self.device)
+
+    def fit_queries(self, positives: int) -> int:
+        """Return how many queries with this many positives fit the memory; a row multiple if there are enough."""
+        method = self.choose_method(positives)
+        row_bytes = self.row_bytes + BYTES_PER_POSITIVE * positives
+        if method is Method.SORT:
+            row_bytes += self.sort_bytes
+        elif method is Method.MERGE:
+            row_bytes += MERGED_BYTES * len(self.references)
+            if not self.needs.references:
+                row_bytes -= (BYTES_PER_POSITIVE - MERGED_BYTES_PER_POSITIVE) * positives
+        # a merge leaves space for the masks of a relation, which the caller holds meanwhile
+        share = 0.5 if method is Method.MERGE else 0.8
+        rows = fit_rows(int(share * self.memory), per_row=row_bytes)
+        if self.device.type == "cpu":
+            entries = CACHE_ENTRIES // (4 if method is Method.MERGE else 1)
+            rows = min(rows, max(self.row_multiple, fit_rows(entries, per_row=len(self.references))))
+        return rows - rows % self.row_multiple if rows > self.row_multiple else rows
+
+    def split_queries(self, positives: list[int]) -> list[slice]:
+        """Split queries, in ascending order of their numbers of positives, into chunks that fit the memory."""
+        chunks, start = [], 0
+        while start < len(positives):
+            stop = min(start + self.fit_queries(positives[start]), len(positives))
+            stop = min(stop, start + self.fit_queries(positives[stop - 1]))
+            chunks.append(slice(start, stop))
+            start = stop
+        return chunks
+
+    def compute(self, queries: Tensor) -> Tensor:
+        """Compute the similarities of some queries, ``(q, n)``, followed by a few columns of −∞.
+
+        The next call overwrites them: a new matrix for each chunk would spend its time on new pages of memory.
+        """
+        rows, width = len(queries), len(self.references)
+        left = torch.nn.functional.pad(self.queries.select(queries), (0, 0, 0, -rows % self.row_multiple))
+        shape = (rows, round_up(width, left.device))
+        if self.buffer.numel() < shape[0] * shape[1]:
+            self.buffer = left.new_empty(shape[0] * shape[1])
+        similarities = self.buffer[: shape[0] * shape[1]].view(shape)
+        step = similarities.shape[1]
+        if not self.references.is_cached:
+            step = min(step, round_up(self.reference_chunk, left.device))
+        has_padding = rows % self.row_multiple != 0
+        if has_padding:  # a product with padded rows does not fit the result
+            step = min(step, round_up(CHUNK_ENTRIES // self.row_multiple, left.device))
+        buffer = left.new_empty(len(left), step) if has_padding else None
+        for chunk in split_rows(similarities.shape[1], step):
+            out = similarities[:, chunk] if buffer is None else buffer[:, : chunk.stop - chunk.start]
+            multiply(left, self.references.take(chunk.start, chunk.stop), self.queries.similarity, out)
+            if buffer is not None:
+                similarities[:, chunk] = out[:rows]
+        similarities[:, width:] = -torch.inf
+        return similarities
