@@ -6,7 +6,7 @@
     python -m benchmarks.kills --page              fills the table of docs/reliability.md
 
 A command starts in a folder of its own, is killed (SIGKILL) at a seeded random moment, and is started again; after some kills
-it may finish. Half of the moments are random, half are the first after it at which a file is half written. `driver`, `worker`
+it may finish. Half of the kills wait from then on for a file that is half written. `driver`, `worker`
 and `both` say which processes of a study are killed. A result that differs from that of the undisturbed command, bit for
 bit, an index with a damaged file or a server that does not answer is counted as lost; a restart that ends with an error as
 refused, unless the killed command had written everything. Recovery is the time from a restart until it writes or ends.
@@ -69,7 +69,6 @@ class Round:
     Args:
         case: its name.
         kills: how often it was killed.
-        writing: how often a file was half written then.
         lost: how often something was lost.
         refused: how often a restart ended with an error.
         recovery: the longest time from a restart until it wrote or ended, in seconds.
@@ -77,7 +76,6 @@ class Round:
 
     case: str
     kills: int = 0
-    writing: int = 0
     lost: int = 0
     refused: int = 0
     recovery: float = 0.0
@@ -104,7 +102,7 @@ class Process:
     def __init__(self, case: Case, folder: Path) -> None:
         self.case, self.folder, self.port = case, folder, free_port()
         self.child = CONTEXT.Process(target=run_words, args=(case.command(folder, self.port), str(folder)))
-        self.before, self.begin = scan(folder)[0], time.monotonic()
+        (self.before, self.left), self.begin = scan(folder), time.monotonic()
         self.child.start()
 
     def seconds(self) -> float:
@@ -156,20 +154,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def scan(folder: Path | str) -> tuple[int, bool]:
-    """When something in a folder changed last, and whether something is half written; inputs and the log do not count."""
-    newest, writing = 0, False
+def scan(folder: Path | str) -> tuple[int, set[str]]:
+    """When something in a folder changed last, and what is half written; inputs and the log do not count."""
+    newest, parts = 0, set()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name in ("log.txt", "photos"):
                 continue
             with suppress(OSError):
                 newest = max(newest, entry.stat().st_mtime_ns)
-                writing |= entry.name.endswith((".part", ".next", ".db-journal", ".db-wal", ".chunks"))
+                if entry.name.endswith((".part", ".next", ".db-journal", ".db-wal", ".chunks")):
+                    parts.add(entry.path)
                 if entry.is_dir():
                     below = scan(entry.path)
-                    newest, writing = max(newest, below[0]), writing or below[1]
-    return newest, writing
+                    newest, parts = max(newest, below[0]), parts | below[1]
+    return newest, parts
 
 
 def disturb(process: Process, chance: random.Random, expected: float, outcome: Round, *, restarted: bool) -> bool:
@@ -177,15 +176,15 @@ def disturb(process: Process, chance: random.Random, expected: float, outcome: R
     moment, wait = chance.uniform(0.0, 0.8 * expected), chance.random() < 0.5
     recovered = not restarted
     while not process.is_over():
-        newest, writing = scan(process.folder)
+        newest, parts = scan(process.folder)
         seconds = process.seconds()
         if not recovered and newest > process.before:
             outcome.recovery, recovered = max(outcome.recovery, seconds), True
         if seconds > PATIENCE:
             return False
-        now = writing or not wait or seconds > 0.9 * expected
+        now = parts - process.left or not wait or seconds > 0.9 * expected
         if seconds >= moment and now and process.kill(process.case.victim):
-            outcome.kills, outcome.writing = outcome.kills + 1, outcome.writing + writing
+            outcome.kills += 1
             return True
         time.sleep(0.01)
     if not recovered:
@@ -314,8 +313,8 @@ def rows_of(rounds: Sequence[dict[str, Any]]) -> list[list[str]]:
     named = {case.name: [row for row in rounds if row["case"] == case.name] for case in CASES}
     lines = []
     for name, some in [*named.items(), ("all", list(rounds))]:
-        counts = [sum(row[key] for row in some) for key in ("kills", "writing", "lost", "refused")]
-        slowest = f"{max((row['recovery'] for row in some), default=0.0):.1f} s"
+        counts = [sum(row[key] for row in some) for key in ("kills", "lost", "refused")]
+        slowest = f"{max(row['recovery'] for row in some):.1f} s" if counts[0] else "–"
         lines.append([name if name == "all" else f"`{name}`", *map(str, counts), slowest])
     return lines
 
@@ -323,7 +322,7 @@ def rows_of(rounds: Sequence[dict[str, Any]]) -> list[list[str]]:
 def write_page() -> None:
     """Fill the table of the page."""
     report = json.loads(RESULT.read_text())
-    head = ["command", "tried", "while writing", "lost", "refused", "slowest recovery"]
+    head = ["command", "tried", "lost", "refused", "slowest recovery"]
     fill(PAGE, {"kills": table(head, rows_of(report["rounds"]))})
 
 
