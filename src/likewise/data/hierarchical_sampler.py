@@ -57,7 +57,7 @@ class HierarchicalSampler(ResumableSampler):
         rank: int = 0,
         world_size: int = 1,
     ):
-        counts = (groups,) if isinstance(groups, int) else tuple(groups)
+        counts = tuple(groups) if isinstance(groups, Sequence) else (groups,)
         self.groups = tuple(whole_number("groups", each, 1) for each in counts)
         self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
         levels = _level_arrays(categories)
