@@ -33,7 +33,7 @@ from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.guard import Guard
-from likewise.search.serve.limits import Limits, Refused, checked_image
+from likewise.search.serve.limits import Limits, Refused, read_upload
 from likewise.search.serve.service import Service
 from likewise.train import Run
 from likewise.train.run import command_line
@@ -88,7 +88,7 @@ def test_scans_and_tiles_are_counted_before_they_are_decoded():
     with pytest.raises(TooLarge, match="tiles of 20,000 x 20,000 pixels are larger than the image"):
         decode(tiff_of_tile(16, 20_000), name="a.tif")
     with pytest.raises(Refused) as refused:
-        checked_image(jpeg_of_scans(64, 5000), Limits())
+        read_upload(jpeg_of_scans(64, 5000), Limits())
     assert refused.value.status == 413
 
 
