@@ -21,6 +21,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from likewise import app
+from likewise.app.build import make_model
 from likewise.app.embedding_options import ImageOptions
 from likewise.app.images import find_images, read_columns
 from likewise.app.index_places import is_near
@@ -181,7 +182,7 @@ def test_a_pickle_is_not_executed(here: Path):
     with pytest.raises(ValueError, match="reading those could run code"):
         read_state("weights.pt")
     with pytest.raises(app.UserError):
-        app.make_model({"trunk": "convnet", "weights": "weights.pt", "dim": 4, "in_channels": None})
+        make_model({"trunk": "convnet", "weights": "weights.pt", "dim": 4, "in_channels": None})
     assert not (here / "PWNED").exists()
 
 
