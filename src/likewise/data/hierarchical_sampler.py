@@ -79,8 +79,9 @@ class HierarchicalSampler(ResumableSampler):
             raise ValueError(
                 f"groups must have one number for each of the {len(levels)} levels of categories, but it has {len(self.groups)}"
             )
-        for finer, coarser in zip((self.classes, *self.groups), self.groups, strict=False):
-            divisible("groups" if finer != self.classes else "classes", finer, "groups", coarser)
+        for level, coarser in enumerate(self.groups):
+            name, finer = ("classes", self.classes) if level == 0 else ("groups", self.groups[level - 1])
+            divisible(name, finer, "groups", coarser)
         divisible("classes", classes, "world_size", world_size)
         self._families = self._large_families(levels)
 

@@ -104,7 +104,7 @@ def count_by_sorting(similarities: Tensor, rows: ThresholdCounts) -> None:
         rows: thresholds of the m rows.
     """
     width = similarities.shape[1]
-    if similarities.is_cuda:
+    if similarities.device.type != "cpu":
         ordered = similarities.sort(dim=1).values
     else:
         map_over_cores(lambda values: values.sort(axis=1), similarities)
