@@ -68,8 +68,10 @@ def hide_passwords(text: str) -> str:
         'there is no postgres://me:***@host/photos?sslpassword=***#birds'
         >>> hide_passwords("there is no folder postgres:/me:sesame@host")  # as a path is printed
         'there is no folder postgres:/me:***@host'
+        >>> hide_passwords("see http://localhost:8000/docs or write to me@example.org")  # a port is not a secret
+        'see http://localhost:8000/docs or write to me@example.org'
     """
-    text = re.sub(r"(:/+[^/\s:@#]*):[^@\n]*(?:@[^\s@]*)*@", r"\1:***@", text)
+    text = re.sub(r"(:/+[^/\s:@#]*):(?!\d+(?:[/\s]|$))[^@\n]*(?:@[^\s@]*)*@", r"\1:***@", text)
     return re.sub(r"\b(\w*(?:password|token)=)[^&#\s]*", r"\1***", text, flags=re.IGNORECASE)
 
 

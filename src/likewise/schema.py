@@ -69,6 +69,10 @@ CHANGES = (
 ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_embeddings": True}}
 """Arguments that schema 1 did not have, by class, with the values that it implied."""
 
+IMPLIED: Mapping[str, Mapping[str, Any]] = {"model": {"freeze": None}}
+"""Settings that joined schema 2 later, with the values that a description without them implies; keys of trials leave
+them out at these values, so that a new setting changes no key."""
+
 PACKAGES = {"core": "formula", "losses": "losses", "miners": "miners", "data": "data"}
 """Packages whose classes a configuration may name, by their names in schema 1: a path through one of their modules becomes
 the path through the package."""
@@ -78,6 +82,22 @@ DISTANCES = ("euclidean", "squared_euclidean", "snr", "Euclidean", "SquaredEucli
 
 ON_DISTANCES = ("FastAPLoss", "LiftedStructureLoss", "MarginLoss", "NCALoss", "SNRContrastiveLoss")
 """Losses whose similarity is such a one unless they are told otherwise."""
+
+
+def omit_implied(config: Mapping[str, Any]) -> Tree:
+    """The configuration without settings of `IMPLIED` at their implied values.
+
+    Examples:
+        >>> omit_implied({"model": {"dim": 64, "freeze": None}, "seed": 0})
+        {'model': {'dim': 64}, 'seed': 0}
+    """
+    result = dict(config)
+    for part, settings in IMPLIED.items():
+        if isinstance(result.get(part), Mapping):
+            result[part] = {
+                name: value for name, value in result[part].items() if name not in settings or value != settings[name]
+            }
+    return result
 
 
 def upgrade(config: Mapping[str, Any]) -> Tree:

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.harness import table
 from likewise.protocols.pairs import compare
 from studies.birds.claims import METRIC
+from studies.birds.recent import METHODS
 from studies.birds.record import SEARCHED_SEED, part_of
 from studies.birds.verdict import DIMS, METRICS
 
@@ -31,12 +32,14 @@ def words(recent: Row, verdict: Row) -> str:
     duel = compare(rows, leader, before, METRIC)
     pays = {"better": "pays", "worse": "does not pay", "not distinguishable": "makes no difference that can be seen"}
     found = {row["method"]: row for row in recent["table"] if row["dim"] == DIMS[0]}
-    listed = "; ".join(f"{each}: {', '.join(names)}" for each, names in counts.items() if names)
+    listed = "; ".join(f"{each}: {', '.join(f'*{name}*' for name in names)}" for each, names in counts.items() if names)
+    others = len(METHODS) - len(found)
+    planned = f" ({others} more losses are planned and were not trained yet)" if others else ""
     return (
         f"{len(found)} losses joined later, in italics in the tables: the same ten settings, five seeds and classes. "
-        f"{len(family)} of them are a smooth version of the metric itself. Against the contrastive loss they are, paired by seed "
-        f"and after Holm's correction for {len(recent['against'])} losses, {listed}. The best of them on validation classes, {leader}, "
-        f"reaches MAP@R {percent(found[leader]['MAP@R'])} and R@1 {percent(found[leader]['R@1'])} on the test classes. {duel} "
+        f"{'All' if len(family) == len(found) else len(family)} of them are a smooth version of the metric itself{planned}. "
+        f"Against the contrastive loss they are, paired by seed and after Holm's correction for {len(recent['against'])} losses, {listed}. The best of them on validation classes, {leader}, "
+        f"reaches MAP@R {percent(found[leader]['MAP@R'])} and R@1 {percent(found[leader]['R@1'])} on the test classes. {duel}. "
         f"**On these birds, in batches of 128, optimizing the metric {pays[duel.verdict]}** beside the best of the "
         f"{len({row['method'] for row in verdict['table']})} older methods."
     )

@@ -145,7 +145,7 @@ METHODS: dict[str, Method] = {
 def study(
     root: str,
     weights: str,
-    methods: Mapping[str, Method] = METHODS,
+    methods: Mapping[str, Method] | None = None,
     name: str = NAME,
     allow: tuple[str, ...] = (),
 ) -> StudyFile:
@@ -157,7 +157,7 @@ def study(
     base["model"]["weights"] = weights
     changes: dict[str, Tree] = {
         each: {"loss": method.config(), **({"model": dict(method.model)} if method.model else {})}
-        for each, method in methods.items()
+        for each, method in (METHODS if methods is None else methods).items()
     }
     return StudyFile(name, methods=changes, base=base, protocol="fixed-validation", allow=allow)
 
@@ -168,11 +168,11 @@ def configurations(described: str) -> dict[str, Tree]:
     return {trial.method: dict(trial.config) for trial in StudyFile(**json.loads(described)).trials()}
 
 
-def searches(chosen: StudyFile, methods: Mapping[str, Method] = METHODS) -> dict[str, Search]:
+def searches(chosen: StudyFile, methods: Mapping[str, Method] | None = None) -> dict[str, Search]:
     """A search for each method, all alike."""
-    made = {}
+    made, known = {}, METHODS if methods is None else methods
     for method, found in configurations(json.dumps(asdict(chosen))).items():
-        config, space = copy.deepcopy(found), methods[method].space()
+        config, space = copy.deepcopy(found), known[method].space()
         made[method] = Search(
             method,
             config,

@@ -185,7 +185,7 @@ def test_shards_merge_to_the_whole(run: Path, capsys: pytest.CaptureFixture[str]
         assert main(["index", "run", "photos", "-o", f"{part}.index", "--shard", f"{part}/3"]) == 0
     assert "24 in photos, shard 3/3" in capsys.readouterr().out
     for part in (1, 2, 3):
-        Index.open(f"{part}.index").calibrated({"threshold": 0.5})
+        Index.open(f"{part}.index").set_calibration({"threshold": 0.5})
     assert main(["index", "--merge", "1.index", "2.index", "3.index", "-o", "all.index"]) == 0
     assert "all.index: 3 indexes merged" in capsys.readouterr().out
     whole, merged = Index.open("whole.index"), Index.open("all.index")

@@ -168,6 +168,8 @@ def test_no_setting_of_a_configuration_slips_through(path: str):
     place[path.rpartition(".")[2]] = "other" if old is None or isinstance(old, str | list) else old * 2 + 3
     if short.startswith("split.validation"):
         place["validation"] = 0.3
+    if short == "model.freeze":
+        place["freeze"] = "trunk"
     told = found(one, other)
     told.pop(NOT_RECORDED, None)
     ignored = path.startswith(IGNORED) or short in UNUSED or short in {f"train.{each}" for each in ENGINE}

@@ -430,7 +430,7 @@ def test_what_changes_an_index_needs_one_connection(url: str, monkeypatch: pytes
     assert database.remove(where="year == 1") == 1
     assert database.remove([0]) == 1
     database.rebuild(approximate="auto")
-    database.calibrated(None)
+    database.set_calibration(None)
     assert database.duplicates(0.999) == []
     assert len(database.search(np.eye(32)[:1], 3, where="id > 2").of(0)) == 3
 

@@ -21,6 +21,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from likewise import app
+from likewise.app.build import make_model
 from likewise.app.embedding_options import ImageOptions
 from likewise.app.images import find_images, read_columns
 from likewise.app.index_places import is_near
@@ -33,7 +34,7 @@ from likewise.sanitize import hide_secrets
 from likewise.search import Encoder, Index, Shot, draw_contact_sheet
 from likewise.search.serve.decoders import Decoders
 from likewise.search.serve.guard import Guard
-from likewise.search.serve.limits import Limits, Refused, checked_image
+from likewise.search.serve.limits import Limits, Refused, read_upload
 from likewise.search.serve.service import Service
 from likewise.train import Run
 from likewise.train.run import command_line
@@ -88,7 +89,7 @@ def test_scans_and_tiles_are_counted_before_they_are_decoded():
     with pytest.raises(TooLarge, match="tiles of 20,000 x 20,000 pixels are larger than the image"):
         decode(tiff_of_tile(16, 20_000), name="a.tif")
     with pytest.raises(Refused) as refused:
-        checked_image(jpeg_of_scans(64, 5000), Limits())
+        read_upload(jpeg_of_scans(64, 5000), Limits())
     assert refused.value.status == 413
 
 
@@ -181,7 +182,7 @@ def test_a_pickle_is_not_executed(here: Path):
     with pytest.raises(ValueError, match="reading those could run code"):
         read_state("weights.pt")
     with pytest.raises(app.UserError):
-        app.make_model({"trunk": "convnet", "weights": "weights.pt", "dim": 4, "in_channels": None})
+        make_model({"trunk": "convnet", "weights": "weights.pt", "dim": 4, "in_channels": None})
     assert not (here / "PWNED").exists()
 
 

@@ -34,7 +34,7 @@ def scripts() -> Any:
 @pytest.fixture(scope="module")
 def results() -> Any:
     return SimpleNamespace(
-        **{name: json.loads((RESULTS / f"{name}.json").read_text()) for name in ("verdict", "parity")}
+        **{name: json.loads((RESULTS / f"{name}.json").read_text()) for name in ("verdict", "parity", "recent")}
     )
 
 
@@ -44,7 +44,7 @@ def test_the_page_says_what_the_results_say(scripts: Any, results: Any):
         scripts.findings.findings(results.verdict, results.parity),
         scripts.findings.moved(results.verdict, results.parity),
         scripts.verdict.verdict_words(results.verdict, results.parity),
-        scripts.verdict.verdict_table(results.verdict, 512),
+        scripts.verdict.verdict_table(results.verdict, 512, results.recent),
         scripts.verdict.further_table(results.verdict),
         scripts.verdict.claims(results.verdict),
         scripts.birds.words(results.parity),

@@ -137,7 +137,7 @@ def _write_missing_report(run: Run, machine: Machine, allow: Collection[str]) ->
     """Write the report of a run whose report is missing or older than its record: it was killed before it wrote it."""
     has_model = any((run.folder / f"{name}.safetensors").exists() for name in ("best", "model"))
     page, record = run.folder / "report.html", run.folder / "metrics.jsonl"
-    is_new = page.exists() and page.stat().st_mtime_ns >= record.stat().st_mtime_ns
+    is_new = page.exists() and record.exists() and page.stat().st_mtime_ns >= record.stat().st_mtime_ns
     if machine.main and has_model and not is_new:
         from likewise.app.evaluation import report_on  # the report needs packages that a training does not
 

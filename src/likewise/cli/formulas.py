@@ -32,7 +32,7 @@ class Described:
     Examples:
         >>> from likewise.losses import EmbeddingNorm
         >>> describe(EmbeddingNorm).paragraphs
-        ('The mean length of the embeddings, as a loss: keeps raw embeddings from growing.',)
+        ('The mean length of the embeddings, mean ‖x‖: keeps raw embeddings from growing.',)
     """
 
     paragraphs: tuple[str, ...]

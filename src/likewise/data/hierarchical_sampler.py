@@ -57,7 +57,7 @@ class HierarchicalSampler(ResumableSampler):
         rank: int = 0,
         world_size: int = 1,
     ):
-        counts = (groups,) if isinstance(groups, int) else tuple(groups)
+        counts = tuple(groups) if isinstance(groups, Sequence) else (groups,)
         self.groups = tuple(whole_number("groups", each, 1) for each in counts)
         self.classes, self.per_class = whole_number("classes", classes, 1), whole_number("per_class", per_class, 1)
         levels = _level_arrays(categories)
@@ -79,8 +79,9 @@ class HierarchicalSampler(ResumableSampler):
             raise ValueError(
                 f"groups must have one number for each of the {len(levels)} levels of categories, but it has {len(self.groups)}"
             )
-        for finer, coarser in zip((self.classes, *self.groups), self.groups, strict=False):
-            divisible("groups" if finer != self.classes else "classes", finer, "groups", coarser)
+        for level, coarser in enumerate(self.groups):
+            name, finer = ("classes", self.classes) if level == 0 else ("groups", self.groups[level - 1])
+            divisible(name, finer, "groups", coarser)
         divisible("classes", classes, "world_size", world_size)
         self._families = self._large_families(levels)
 

@@ -38,7 +38,7 @@ LEAST_ROWS = 16
 
 
 def plan_chunks(
-    rows: int, columns: int, like: Tensor, together: int = 1, *, copies: int = COPIES, least: int = LEAST_ROWS
+    rows: int, columns: int, like: Tensor, together: int = 1, *, copies: int | None = None, least: int | None = None
 ) -> list[slice]:
     """Chunks of the rows of a matrix, of equal size, as large as the budget of the device allows.
 
@@ -47,8 +47,8 @@ def plan_chunks(
         columns: the number of entries that a row has.
         like: a tensor of the matrix's device and dtype.
         together: rows that must not be separated, such as the centers of one class.
-        copies: matrices of a chunk's size that are alive at once.
-        least: the least number of rows of a chunk.
+        copies: matrices of a chunk's size that are alive at once; by default as many as a formula needs.
+        least: the least number of rows of a chunk; by default what keeps a product fast.
 
     Examples:
         >>> import torch
@@ -57,6 +57,7 @@ def plan_chunks(
     """
     budget = BUDGET.get(like.device.type, BUDGET["cuda"])
     units = rows // together
+    copies, least = COPIES if copies is None else copies, LEAST_ROWS if least is None else least
     height = max(least, budget // (copies * max(columns, 1) * together * like.dtype.itemsize))
     number = max(1, -(-units // height))
     height = max(1, -(-units // number))

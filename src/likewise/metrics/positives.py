@@ -109,7 +109,7 @@ def gather_positives(
     """
     values = similarities.gather(1, candidates)
     counts = is_positive.sum(dim=1)
-    if with_index or values.is_cuda:
+    if with_index or values.device.type != "cpu":
         values, order = values.masked_fill_(~is_positive, -torch.inf).sort(dim=1, descending=True, stable=True)
         index = candidates.gather(1, order).T.contiguous()
     else:  # numpy sorts values much faster than torch sorts pairs

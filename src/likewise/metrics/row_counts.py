@@ -58,14 +58,13 @@ def choose_method(width: int, positives: int, neighbors: int | None, device: tor
         >>> choose_method(4_000, 3_998, None, cpu).name
         'MERGE'
     """
-    limit = get_comparison_limit(device, neighbors is None)
     if device.type != "cpu":
-        return Method.COMPARE if positives <= limit else Method.SORT
+        return Method.COMPARE if positives <= get_comparison_limit(device, 0) else Method.SORT
     if positives * MERGE_PART > width:
         return Method.MERGE
     if neighbors is not None and neighbors * SELECT_PART <= width:
         return Method.SELECT
-    return Method.COMPARE if positives <= limit // 2 else Method.SORT
+    return Method.COMPARE if positives <= 2 else Method.SORT
 
 
 def count_negatives(

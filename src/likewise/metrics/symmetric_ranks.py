@@ -67,7 +67,7 @@ def plan_layout(inputs: MetricInputs, classes: Groups, needs: CountNeeds) -> Lay
     n, item = len(order), inputs.embeddings.dtype.itemsize
     device = order.device
     boundaries = [*(torch.nonzero(codes[1:] != codes[:-1]).squeeze(1) + 1).tolist(), n]
-    limit = get_comparison_limit(device, needs.all_ranks)
+    limit = get_comparison_limit(device, inputs.embeddings.queries.shape[1], needs.all_ranks)
     while True:
         small = int((sizes <= limit + 1).sum())
         if not small or int(sizes[small - 1]) < 2:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from likewise.formula import one_of, whole_number
-from likewise.schema import schema_of, upgrade, upgrade_label
+from likewise.schema import omit_implied, schema_of, upgrade, upgrade_label
 
 Stage = Literal["search", "final"]
 Status = Literal["done", "failed", "pruned"]
@@ -65,6 +65,7 @@ class Trial:
         """A checksum of all of it: the same trial has the same key, on every machine."""
         # not `to_dict`, which copies the whole configuration
         content = {each.name: getattr(self, each.name) for each in fields(self)}
+        content["config"] = omit_implied(self.config)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

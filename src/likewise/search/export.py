@@ -124,9 +124,9 @@ def export_model(
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("*.part"):  # by an export that was killed
-        if re.search(r"\.\d+-[0-9a-f]{8}\.part$", left.name):
-            left.unlink()
+    for left in folder.glob("*.part"):  # by an export that was killed; the files of others may be in the making
+        if re.sub(r"\.\d+-[0-9a-f]{8}\.part$", "", left.name) in ("model.onnx", "model.pt2", "export.json", *_HUB):
+            left.unlink(missing_ok=True)
     graph = _Graph(embedder, resolved, preprocessing)
     done = []
     for each in dict.fromkeys(formats):
