@@ -109,7 +109,7 @@ def main() -> None:
     items = 20_000 if given.quick else given.items
     place = Path(tempfile.mkdtemp(prefix="likewise-updates-"))
     try:
-        report = {
+        report: dict[str, Any] = {
             "machine": machine("cpu"),
             "versions": versions("likewise", "numpy", "pyarrow"),
             "update": update(place / "a.index", items, given.dim),
