@@ -84,7 +84,7 @@ def test_a_recipe_and_its_run(name: str, here: Path, answer: Answers):
     "text",
     [
         "loss: &a [*a]",
-        "loss: " + "[" * 1500,
+        "loss: " + "[" * 700,
         "loss: 2021-99-99",
         "a: &a [0, 0]\n"
         + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in itertools.pairwise("abcdefghijklmnopqrstuv")),
