@@ -56,8 +56,7 @@ def retrieval(
         labels: their labels, ``(m,)``, any integers (`encode_labels` converts names).
         references: the searched embeddings, ``(n, d)``; a query meets all of them.  Without it, all other queries.
         reference_labels: their labels, ``(n,)``.
-        ks: the numbers that the k of ``"R@k"`` stands for; beside metrics of all ranks, as by default,
-            a large k costs no more than a small one.
+        ks: the numbers that the k of ``"R@k"`` stands for; with metrics of all ranks, a large k costs no more.
         metrics: names such as ``"P@10"``, or ``"P@k"`` for each of ``ks``; by default ``R@k, P@1, RP, MAP@R, MRR, mAP``.
         similarity: ``"cosine"``, ``"dot"``, ``"euclidean"``, ``"squared_euclidean"``, ``"snr"``,
             ``"poincare"`` or an object.
