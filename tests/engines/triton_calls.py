@@ -51,7 +51,7 @@ def make_leaf(embeddings: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------ graphs
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["sorted"])
 def test_without_a_graph(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     embeddings, labels = batch(19)
@@ -65,8 +65,7 @@ def test_without_a_graph(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert torch.equal(loss(embeddings, labels), expected.detach())
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(("way", "side"), [("general", 0), ("sorted", 1)])
 def test_one_side_learns(way: str, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     (anchors, labels), (references, theirs) = batch(19), batch(23, seed=1)
@@ -95,7 +94,7 @@ def test_back_twice_and_never_again(name: str, way: str, monkeypatch: pytest.Mon
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["general"])
 def test_changed_embeddings_are_noticed(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the dense engine: the gradient at changed embeddings would be silently wrong."""
     take(monkeypatch, way)
@@ -108,7 +107,7 @@ def test_changed_embeddings_are_noticed(way: str, monkeypatch: pytest.MonkeyPatc
             value.backward()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["general"])
 def test_autocast_changes_nothing(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     embeddings, labels = batch(19)
@@ -164,7 +163,7 @@ def test_a_search_compiles_once(way: str, m: int, monkeypatch: pytest.MonkeyPatc
         check(partial(Hinge, margin, scale), embeddings, labels)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["sorted"])
 def test_a_changed_attribute_counts(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     take(monkeypatch, way)
     embeddings, labels = batch(19)
@@ -175,7 +174,7 @@ def test_a_changed_attribute_counts(way: str, monkeypatch: pytest.MonkeyPatch) -
         torch.testing.assert_close(loss(embeddings, labels), dense(embeddings, labels))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["general"])
 def test_a_number_that_loss_and_miner_share(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One object in two places is one argument; the next loss of that structure may have two."""
     take(monkeypatch, way)

@@ -35,10 +35,8 @@ ONE_HUB = "lambda i, j: (i[:, None] // 2 == j // 2) | ((i[:, None] == 0) & (j < 
     ("call", "per_class"),
     [
         ("retrieval(embeddings, labels, memory={memory})", 4),
-        ("retrieval(embeddings, labels, memory={memory})", 100),
         ("retrieval(embeddings, labels, memory={memory})", 2500),
         ("retrieval(embeddings[:1], labels[:1], gallery, gallery_labels, memory={memory})", 10),
-        ("retrieval(embeddings[:500], labels[:500], gallery, gallery_labels, memory={memory})", 10),
         (f"retrieval(embeddings[:3000], relevant={ONE_HUB}, memory={{memory}})", 4),
         ("verification(embeddings, labels, memory={memory})", 100),
     ],
