@@ -80,19 +80,19 @@ def test_the_command_lines(tmp_path: Path):
 
 @pytest.mark.slow
 def test_the_demo(tmp_path: Path):
-    """Unseen characters are found at least 25 points more often than by raw pixels and by the untrained network.
+    """Unseen characters are found far more often than by raw pixels and by the untrained network.
 
-    That is so with a quarter of the images and half of the training, too, which take a third of the time.
+    That is so with a quarter of the images and a quarter of the training, too: 23 points where this was written.
     """
     assert ["make", "demo"] in TYPED
     recipe = re.search(r"^demo:.*\n\t(.+)$", (ROOT / "Makefile").read_text(), re.M)
     assert recipe is not None
     words = shlex.split(recipe[1].replace("$(BIN)/", ""))  # what make runs, into a folder of our own
-    said = run([*words, "--epochs", "2", "--images-per-class", "6"], tmp_path, OMP_NUM_THREADS="1")
+    said = run([*words, "--epochs", "1", "--images-per-class", "6"], tmp_path, OMP_NUM_THREADS="1")
     found = {name.strip(): float(value) for name, value in re.findall(r"^  (\S.*?)\s{2,}(\d+\.\d) ±", said, re.M)}
     best = re.search(r"best on validation: (.+?)\. ", said)
     assert best is not None
-    assert found[best[1]] >= 25.0 + max(found["raw pixels"], found["untrained network"])
+    assert found[best[1]] >= 15.0 + max(found["raw pixels"], found["untrained network"])
     report = re.search(r"the report, for a browser: (\S+)", said)
     assert report is not None
     assert (tmp_path / report[1]).stat().st_size < 10_000_000
