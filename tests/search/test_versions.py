@@ -93,7 +93,7 @@ def test_killed_at_many_moments(tmp_path: Path):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        for _ in range(25):
+        for number in range(100):
             process.stdin.write("go\n")
             process.stdin.flush()
             child = int(process.stdout.readline())
@@ -102,6 +102,10 @@ def test_killed_at_many_moments(tmp_path: Path):
             assert process.stdout.readline() == "dead\n"
             between += (folder / ".next").exists()
             seen.append(whole(folder))
+            if number >= 24 and between > 3 and len(set(seen)) > 3:
+                break
+            if seen[-5:] == 5 * [seen[-1]]:  # the machine is slower than it was: nothing ends in time
+                round_s *= 1.5
         process.stdin.close()
     assert seen == sorted(seen)
     assert between > 3  # it was killed in the middle of something
