@@ -154,7 +154,8 @@ def begin_study(folder: Path, study: StudyFile, shard: tuple[int, int] | None = 
             table = stack.enter_context(drive_study(folder))
         else:
             table = stack.enter_context(drive_shard(folder, shard))
-            trials = [trial for trial in trials if in_shard(trial.key, shard) and trial.key not in _done_keys(folder)]
+            done = _find_done(folder)
+            trials = [trial for trial in trials if in_shard(trial.key, shard) and trial.key not in done]
         known = {trial.upgrade().key for trial in table.trials()}  # a trial of an older schema has another key
         table.add([trial for trial in trials if trial.key not in known])
         table.retry([result.key for result in table.results() if result.status == "failed"])
@@ -176,8 +177,8 @@ def drive_shard(folder: Path, shard: tuple[int, int]) -> Iterator[Study]:
         yield table
 
 
-def _done_keys(folder: Path) -> set[str]:
-    """The trials of a study's table that are done."""
+def _find_done(folder: Path) -> set[str]:
+    """The keys of the trials of a study's table that are done."""
     file = folder / STUDY_DATABASE
     return {each.key for each in open_table(file).results() if each.status == "done"} if file.exists() else set()
 

@@ -32,7 +32,7 @@ class RankChunk:
     Args:
         queries: indices of the queries, ``(q,)``.
         counts: the number of positives of each query, ``(q,)``; entries below are padding.
-        references: the reference that each positive is, most similar first, ``(k, q)``; ``None`` if nobody asked.
+        references: the reference that each positive is, most similar first, ``(k, q)``; ``None`` if it is not needed.
         above: the number of negatives that are more similar than the positive, ``(k, q)`` int64.
         tied: the number of negatives that are exactly as similar, ``(k, q)`` int64; ``None`` if no negative ties.
     """
@@ -74,7 +74,7 @@ class Positives:
 
     Args:
         similarities: ``(k, q)``; infinity in the padding.
-        positive_index: their columns in the similarities, ``(k, q)``; ``None`` if nobody asked.
+        positive_index: their columns in the similarities, ``(k, q)``; ``None`` if it is not needed.
         counts: the number of positives of each row, ``(q,)``.
     """
 
