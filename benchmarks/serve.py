@@ -6,13 +6,15 @@ python -m benchmarks.serve --page                               writes the table
 python -m benchmarks.serve --items 10000 --seconds 5 --print    prints, and writes nothing
 
 ``likewise serve`` runs in a process of its own, as a user starts it; the clients are another process, on the
-same cores.  Each client has its own connection and asks again as soon as it is answered.  Vectors are
-random: nothing about them is easy.  The first seconds are left out of the times, and not out of the errors.
+same cores.  Each client has its own connection.  Two loads are measured.  In the first, 50 queries arrive each second,
+evenly, and a time counts from the moment a query was due, so that waiting behind another one counts too.  In the second,
+each client asks again as soon as it is answered, which shows the most that the server can do.  Vectors are random:
+nothing about them is easy.  The first seconds are left out of the times, and not out of the errors.  A loop that only
+reads the clock shows how long the machine itself stands still, which no server can answer sooner than.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
@@ -34,6 +36,8 @@ from likewise.search import Index
 RESULT = RESULTS / "serve-cpu.json"
 PAGE = DOCS / "serve.md"
 DIM, CLIENTS, K, WARM = 512, 16, 10, 3.0
+RATE = 50.0
+"""Queries a second of the first load."""
 BODIES = 512
 """Different queries; each client goes through them from a place of its own."""
 
@@ -62,17 +66,35 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         index = build(Path(folder) / "load.index", options.items)
+        stalls = measure_stalls()
         process, port = started(index)
         try:
-            seen = asyncio.run(load(port, process.pid, options.clients, options.seconds))
+            loads = {
+                name: summary(
+                    asyncio.run(load(port, process.pid, options.clients, options.seconds, rate)), options.seconds
+                )
+                for name, rate in (("steady", RATE), ("saturated", None))
+            }
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(20)
-    report = summary(seen, options)
+    report = {"items": options.items, "dim": DIM, "clients": options.clients, "rate": RATE, **stalls, **loads}
     print(json.dumps(report, indent=1))
     if not options.print:
         write({"machine": {**machine("cpu"), **versions("torch", "numpy", "fastapi", "uvicorn")}, **report}, RESULT)
         fill(PAGE, {"serve": table(report)})
+
+
+def measure_stalls(seconds: float = 10.0) -> dict[str, float]:
+    """Gaps between two readings of the clock: the longest, and the share of the time in gaps over a millisecond."""
+    last = begun = time.perf_counter()
+    gaps = []
+    while last < begun + seconds:
+        now = time.perf_counter()
+        if now - last > 1e-3:
+            gaps.append(now - last)
+        last = now
+    return {"longest_stall_ms": round(1e3 * max(gaps, default=0.0), 1), "stalled_share": round(sum(gaps) / seconds, 4)}
 
 
 def build(place: Path, items: int) -> Path:
@@ -98,8 +120,8 @@ def started(index: Path) -> tuple[subprocess.Popen[str], int]:
     return process, int(found[1])
 
 
-async def load(port: int, server: int, clients: int, seconds: float) -> Seen:
-    """Ask until the time is over."""
+async def load(port: int, server: int, clients: int, seconds: float, rate: float | None) -> Seen:
+    """Ask until the time is over, `rate` times a second or as often as there are answers."""
     queries = np.random.default_rng(1).normal(size=(BODIES, DIM))
     bodies = [json.dumps({"vector": query.round(6).tolist(), "k": K}).encode() for query in queries]
     head = (
@@ -109,17 +131,27 @@ async def load(port: int, server: int, clients: int, seconds: float) -> Seen:
     seen, begun = Seen(), time.perf_counter()
     end = begun + WARM + seconds
     watched = asyncio.create_task(watch(server, begun, end, seen))
-    each = [client(port, requests[number * 31 % BODIES :] + requests, begun, end, seen) for number in range(clients)]
+    pauses = [None if rate is None else (begun + number / rate, clients / rate) for number in range(clients)]
+    each = [
+        client(port, requests[number * 31 % BODIES :] + requests, begun, end, seen, pause)
+        for number, pause in enumerate(pauses)
+    ]
     await asyncio.gather(*each)
     await watched
     return seen
 
 
-async def client(port: int, requests: list[bytes], begun: float, end: float, seen: Seen) -> None:
-    """One after the other, over one connection; plain sockets, so that little of the cores' time is the clients'."""
+async def client(
+    port: int, requests: list[bytes], begun: float, end: float, seen: Seen, pause: tuple[float, float] | None
+) -> None:
+    """One after the other, over one connection; plain sockets, so that little of the cores' time is the clients'.
+
+    `pause` is when the first query is due and how long after it the next one.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     number = 0
-    while (asked := time.perf_counter()) < end:
+    while (asked := time.perf_counter() if pause is None else pause[0] + number * pause[1]) < end:
+        await asyncio.sleep(max(0.0, asked - time.perf_counter()))
         writer.write(requests[number % len(requests)])
         number += 1
         try:
@@ -147,18 +179,15 @@ async def watch(server: int, begun: float, end: float, seen: Seen) -> None:
         await asyncio.sleep(1.0)
 
 
-def summary(seen: Seen, options: argparse.Namespace) -> dict[str, Any]:
+def summary(seen: Seen, seconds: float) -> dict[str, Any]:
     """The numbers that matter."""
     times = 1e3 * np.array(seen.times)
     settled = [size for moment, size in seen.memory if moment > WARM]
     tenth = max(1, len(settled) // 10)
     return {
-        "items": options.items,
-        "dim": DIM,
-        "clients": options.clients,
-        "seconds": options.seconds,
+        "seconds": seconds,
         "queries": len(times),
-        "queries_per_second": round(len(times) / options.seconds, 1),
+        "queries_per_second": round(len(times) / seconds, 1),
         "p50_ms": round(float(np.percentile(times, 50)), 2),
         "p99_ms": round(float(np.percentile(times, 99)), 2),
         "longest_ms": round(float(times.max()), 2),
@@ -171,15 +200,34 @@ def summary(seen: Seen, options: argparse.Namespace) -> dict[str, Any]:
 
 def table(report: dict[str, Any]) -> str:
     """The lines of the page."""
-    names = ("queries a second", "half are answered in", "99 of 100 in", "errors", "memory, first and last tenth")
-    cells = (
-        f"{report['queries_per_second']:.0f}",
-        f"{report['p50_ms']:.0f} ms",
-        f"{report['p99_ms']:.0f} ms",
-        f"{report['errors']} in {report['queries']:,} queries, {report['seconds']:.0f} s",
-        f"{report['memory_mib_first']:.0f}, {report['memory_mib_last']:.0f} MiB",
+    names = (
+        "load",
+        "queries a second",
+        "half are answered in",
+        "99 of 100 in",
+        "errors",
+        "memory, first and last tenth",
     )
-    return "\n".join(("| " + " | ".join(names) + " |", "| --- " * 5 + "|", "| " + " | ".join(cells) + " |"))
+    lines = ["| " + " | ".join(names) + " |", "| --- | --: | --: | --: | --- | --- |"]
+    for load, name in (
+        ("steady", f"{report['rate']:.0f} queries arrive each second"),
+        ("saturated", f"{report['clients']} clients, without a pause"),
+    ):
+        row = report[load]
+        cells = (
+            name,
+            f"{row['queries_per_second']:.0f}",
+            f"{row['p50_ms']:.0f} ms",
+            f"{row['p99_ms']:.0f} ms",
+            f"{row['errors']} in {row['queries']:,} queries, {row['seconds']:.0f} s",
+            f"{row['memory_mib_first']:.0f}, {row['memory_mib_last']:.0f} MiB",
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    note = (
+        f"While nothing else ran, this machine stood still for up to {report['longest_stall_ms']:.0f} ms at a time "
+        f"({100 * report['stalled_share']:.0f}% of the time)."
+    )
+    return "\n".join([*lines, "", note])
 
 
 if __name__ == "__main__":

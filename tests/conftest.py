@@ -1,15 +1,24 @@
-"""The order of all tests, and the seconds that each package of them takes."""
+"""The order of all tests, their seed, and the seconds that each package of them takes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import PurePosixPath
 
+import numpy as np
 import pytest
+import torch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seconds", action="store_true", help="print the seconds of each package of tests as a table")
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """Draw the same numbers in every run, whichever worker a test lands on."""
+    torch.manual_seed(0)
+    np.random.seed(0)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
