@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 
 MAY_IMPORT = {
     "schema": set(),
+    "text": set(),
     "progress": {"tqdm"},
     "_lazy": set(),
     "sanitize": {"yaml"},
@@ -47,11 +48,12 @@ MAY_IMPORT = {
         "accelerate",
         "safetensors",
         "yaml",
-        "filelock",
     },
     "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
     "report": {
+        "data",
         "formula",
+        "text",
         "metrics",
         "progress",
         "sanitize",
@@ -64,12 +66,12 @@ MAY_IMPORT = {
         "yaml",
     },
     "search": {
-        *("formula", "metrics", "progress", "data", "trunks"),
-        *("torch", "numpy", "PIL", "pyarrow", "safetensors", "filelock"),
+        *("formula", "metrics", "progress", "data", "trunks", "report"),
+        *("torch", "numpy", "PIL", "pyarrow", "safetensors"),
     },
     "protocols": {
-        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema"),
-        *("torch", "numpy", "yaml", "filelock"),
+        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema", "text"),
+        *("torch", "numpy", "yaml"),
     },
     "app": {
         *("formula", "losses", "metrics", "data", "trunks", "train", "analysis", "report", "protocols", "schema"),
@@ -78,7 +80,7 @@ MAY_IMPORT = {
     },
     "cli": {
         *("app", "distributed", "formula", "engines", "losses", "miners", "metrics", "data", "trunks", "train"),
-        *("analysis", "progress", "report", "protocols", "sanitize", "schema", "search"),
+        *("analysis", "progress", "report", "protocols", "sanitize", "schema", "search", "text"),
         *(
             "torch",
             "numpy",
@@ -110,7 +112,6 @@ INSIDE = {
     "search/postgres_server.py": {"psycopg"},
     "search/serve/app.py": {"fastapi", "starlette", "pydantic"},
     "search/serve/shapes.py": {"pydantic"},
-    "search/serve/map.py": {"sklearn", "threadpoolctl"},
     "app/serving.py": {"fastapi", "uvicorn", "python_multipart"},
 }
 """What one file of a room may import and no other."""

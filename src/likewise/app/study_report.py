@@ -13,9 +13,8 @@ import yaml
 
 from likewise.app.conditions import read_conditions
 from likewise.app.study_file import StudyFile
-from likewise.app.study_io import write_text
 from likewise.app.study_page import write_study_page
-from likewise.data import atomic_write
+from likewise.data import atomic_write, write_text
 from likewise.protocols import (
     Comparisons,
     Difference,

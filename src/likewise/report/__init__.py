@@ -16,6 +16,7 @@ __all__ = ["Compared", "Part", "Study", "StudyFigure", "StudyTable", "write_lens
 
 # Used by other packages of the library, not part of the public API.
 if TYPE_CHECKING:
+    from likewise.report.layout import lay_out as lay_out
     from likewise.report.lens import add_losses as add_losses
     from likewise.report.lens import loss_names as loss_names
     from likewise.report.measure import measure_part as measure_part
@@ -34,6 +35,7 @@ _PLACES = {
     # used by other packages
     "Scores": "part",
     "in_words": "words",
+    "lay_out": "layout",
     "add_losses": "lens",
     "loss_names": "lens",
     "measure_part": "measure",

@@ -22,7 +22,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from likewise.data import atomic_write
+from likewise.data import atomic_write, write_text
 from likewise.formula import one_of
 from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export_card import write_hub
@@ -293,5 +293,4 @@ def _remember(folder: Path, done: ExportedModel, transform: EvalTransform) -> No
         "takes": describe(transform, inside=done.levels is not None),
         "torch": str(torch.__version__),
     }
-    with atomic_write(place) as part:
-        part.write_text(json.dumps({**known, done.format: entry}, indent=2) + "\n")
+    write_text(place, json.dumps({**known, done.format: entry}, indent=2) + "\n")

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from likewise.data import CenterCrop, atomic_write
+from likewise.data import CenterCrop, write_text
 from likewise.search.embedding import EvalTransform
 from likewise.trunks import Card
 
@@ -48,8 +48,7 @@ def write_hub(
         "README.md": readme(card, transform, name=name, facts=facts, title=title),
     }
     for file, text in texts.items():
-        with atomic_write(folder / file) as part:
-            part.write_text(text, encoding="utf-8")
+        write_text(folder / file, text)
 
 
 def config(card: Card) -> dict[str, Any]:
