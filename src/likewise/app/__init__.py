@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from likewise.app.objects import resolve as resolve
     from likewise.app.runs import open_run as open_run
     from likewise.app.search_output import MEMBERS as MEMBERS
-    from likewise.app.search_output import TABLE_FORMATS as TABLE_FORMATS
     from likewise.app.search_output import (
         answer_rows,
         answer_shots,
@@ -72,7 +71,6 @@ if TYPE_CHECKING:
         cluster_shots,
         group_rows,
         group_shots,
-        write_rows,
         write_sheet,
     )
     from likewise.app.search_output import check_outputs as check_outputs
@@ -97,6 +95,8 @@ if TYPE_CHECKING:
     from likewise.app.study_report import StudyReport
     from likewise.app.study_table import view_study as view_study
     from likewise.app.study_transfer import export_study, merge_study, pack_study, run_planned
+    from likewise.app.tables import TABLE_FORMATS as TABLE_FORMATS
+    from likewise.app.tables import write_rows
     from likewise.app.training import resume, train
     from likewise.app.trust import NotAllowed
     from likewise.app.trust import allow_flags as allow_flags
@@ -176,7 +176,7 @@ _PLACES = {
     "RERANKS": "searching",
     "SERVER_TOKEN": "serving",
     "SERVING_MODEL": "serving",
-    "TABLE_FORMATS": "search_output",
+    "TABLE_FORMATS": "tables",
     "Answer": "searching",
     "CalibratedModel": "calibration",
     "Check": "integrity",
@@ -277,7 +277,7 @@ _PLACES = {
     "url_of": "serving",
     "verify": "calibration",
     "view_study": "study_table",
-    "write_rows": "search_output",
+    "write_rows": "tables",
     "write_sheet": "search_output",
     "writing": "errors",
 }
