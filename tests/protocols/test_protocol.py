@@ -10,6 +10,7 @@ import pytest
 from likewise.app.errors import UserError
 from likewise.app.parts import read_parts
 from likewise.protocols.protocol import PROTOCOLS, fixed_share, k_fold
+from likewise.testing import loop_over
 from tests.train.small import draw
 
 FOLDED = {"k": k_fold(3), "contiguous": k_fold(3, contiguous=True), "seeded": k_fold(3, seed=5)}
@@ -61,15 +62,13 @@ def test_each_says_of_itself_what_it_does():
     assert len(set(said.values())) == len(said)
 
 
-@pytest.mark.parametrize("share", [0, 0.0, 1.0, 2, -0.1, True, "a"])
+@loop_over("share", [0, 0.0, 1.0, 2, -0.1, True, "a"])
 def test_a_share_is_between_none_and_all(share: Any):
     with pytest.raises(ValueError, match="share must be a number in"):
         fixed_share(share)
 
 
-@pytest.mark.parametrize(
-    ("given", "what"), [({"folds": 1}, "folds"), ({"folds": 2.0}, "folds"), ({"seed": -1}, "seed")]
-)
+@loop_over("given, what", [({"folds": 1}, "folds"), ({"folds": 2.0}, "folds"), ({"seed": -1}, "seed")])
 def test_strange_folds_are_refused(given: dict[str, Any], what: str):
     with pytest.raises(ValueError, match=f"{what} must be a whole number"):
         k_fold(**given)

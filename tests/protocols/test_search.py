@@ -29,6 +29,7 @@ from likewise.protocols.search import Search, best, history, hopeless, is_over, 
 from likewise.protocols.space import Choice, Range, Tried, at_point, space_of
 from likewise.protocols.study import Study
 from likewise.protocols.trial import Result, Trial
+from likewise.testing import loop_over
 
 SPACE = {"loss.a": Range(1e-4, 1.0, log=True), "loss.b": Range(0.0, 10.0), "loss.c": Range(1, 50, whole=True)}
 CONFIG: dict[str, Any] = {"loss": {"class_path": "A", "init_args": {"a": 1.0, "b": 1.0, "c": 1}}, "split": {"seed": 3}}
@@ -61,7 +62,7 @@ class TestSpace:
             "loss.miner.epsilon": Range(0.0, 1.0, step=0.1, default=0.1),
         }
 
-    @pytest.mark.parametrize("room", [likewise.losses, likewise.miners])
+    @loop_over("room", [likewise.losses, likewise.miners])
     def test_every_point_of_every_space_is_inside_the_limits(self, room):
         seen = 0
         for name in room.__all__:
@@ -88,8 +89,8 @@ class TestSpace:
             assert point["loss.scale"] == 8.0
             assert point["loss.margin"] in (2, 3)
 
-    @pytest.mark.parametrize(
-        ("extra", "said"),
+    @loop_over(
+        "extra, said",
         [
             ({"loss.margin": Range(0, 4)}, "loss.margin must be a whole number ≥ 1 and ≤ 8, but 0 is not"),
             ({"loss.margin": 2.5}, "loss.margin must be a whole number ≥ 1 and ≤ 8, but 2.5 is not"),
@@ -101,8 +102,8 @@ class TestSpace:
         with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
             space_of(SphereFaceLoss, extra=extra)
 
-    @pytest.mark.parametrize(
-        ("make", "said"),
+    @loop_over(
+        "make, said",
         [
             (lambda: Range(1.0, 1.0), "low must be a number < high"),
             (lambda: Range(0.0, 1.0, log=True), "low must be > 0 on a logarithmic scale, but it is 0.0"),
@@ -139,7 +140,7 @@ class TestSpace:
 
 
 class TestWays:
-    @pytest.mark.parametrize("method", [Random(), Bayesian(startup=3)])
+    @loop_over("method", [Random(), Bayesian(startup=3)])
     def test_the_same_history_and_seed_give_the_same_points(self, method):
         tried: list[Tried] = []
         for _ in range(4):
@@ -175,7 +176,7 @@ print([next_points(space, tried, 2, method, 1) for method in (Random(), Bayesian
         ]
         assert below == pytest.approx([0.5, 0.5, 0.5], abs=0.09)  # 3.6 standard deviations of a fair coin
 
-    @pytest.mark.parametrize("method", [Random(), Bayesian(startup=2)])
+    @loop_over("method", [Random(), Bayesian(startup=2)])
     def test_a_small_space_is_used_up(self, method):
         space = {"a": Range(1, 3, whole=True), "b": Choice(("x", "y"))}
         tried: list[Tried] = []

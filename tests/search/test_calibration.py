@@ -22,6 +22,7 @@ from likewise.search.calibration import (
     isotonic,
     monotone_map,
 )
+from likewise.testing import loop_over
 from likewise.trunks import Card, Embedder, read_card
 
 
@@ -155,8 +156,8 @@ def test_few_pairs_claim_little():
     assert found.error is None
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "labels", "said"),
+@loop_over(
+    "embeddings, labels, said",
     [
         (torch.zeros(3), [1, 1, 2], r"embeddings must be finite numbers \(n, d\), but the shape is \(3,\)"),
         (torch.full((2, 2), torch.nan), [1, 1], r"embeddings must be finite"),

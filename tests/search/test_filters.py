@@ -15,6 +15,7 @@ from likewise.search import Index
 from likewise.search.columns import filterable_fields, kinds_of, make_table, number_rows
 from likewise.search.conditions import to_arrow
 from likewise.search.filters import parse
+from likewise.testing import loop_over
 
 ROWS: list[dict[str, Any]] = [
     {"label": "wren", "path": "a/1.jpg", "year": 2019, "weight": 9.5, "good": True, 'odd "name"': "x"},
@@ -177,7 +178,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "sentence"), REFUSED)
+@loop_over("text, sentence", REFUSED)
 def test_refusals_are_one_sentence(text: str, sentence: str):
     with pytest.raises(ValueError, match=sentence) as refused:
         parse(text, FIELDS)

@@ -20,7 +20,7 @@ from likewise.cli.commands import COMMANDS
 from likewise.cli.packages import Package, find_package, missing_packages
 from likewise.cli.screen import bold, columns
 from likewise.progress import quiet
-from likewise.sanitize import hide_passwords, hide_secrets
+from likewise.sanitize import hide_in, hide_passwords, hide_secrets
 
 EXAMPLES = (
     "likewise demo",
@@ -70,13 +70,13 @@ def main(words: Sequence[str] | None = None) -> int:
     except NotAllowed as mistake:
         if debug:
             traceback.print_exc()
-        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
+        print(f"likewise: {hide_in(str(mistake), words)}", file=sys.stderr)
         print(f"if you trust it: {_command([*words, *mistake.flags])}", file=sys.stderr)
         return 2
     except UserError as mistake:
         if debug:
             traceback.print_exc()
-        print(f"likewise: {hide_passwords(str(mistake))}", file=sys.stderr)
+        print(f"likewise: {hide_in(str(mistake), words)}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno not in NO_ROOM or error.filename is None:

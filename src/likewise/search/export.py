@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,6 +36,9 @@ EXPORT_FORMATS = ("onnx", "torch", "hub")
 
 TOLERANCE = 1e-4
 """How far an exported model's embeddings may be from torch's, for embeddings of length one."""
+
+ABANDONED = 3600.0
+"""Seconds after which a file that was not finished is taken for one of an export that was killed."""
 
 BATCHES = (1, 2, 5)
 """Sizes of the batches that are compared."""
@@ -124,8 +128,9 @@ def export_model(
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("*.part"):  # by an export that was killed; the files of others may be in the making
-        if re.sub(r"\.\d+-[0-9a-f]{8}\.part$", "", left.name) in ("model.onnx", "model.pt2", "export.json", *_HUB):
+    for left in folder.glob("*.part"):  # by an export that was killed; a younger file may be in the making
+        ours = re.sub(r"\.\d+-[0-9a-f]{8}\.part$", "", left.name) in ("model.onnx", "model.pt2", "export.json", *_HUB)
+        if ours and left.stat().st_mtime < time.time() - ABANDONED:
             left.unlink(missing_ok=True)
     graph = _Graph(embedder, resolved, preprocessing)
     done = []

@@ -95,8 +95,12 @@ class Run:
             content = read_yaml(text)
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
-        if not isinstance(content, dict) or not text.endswith("\n"):  # half a line may be YAML, too
+        if not isinstance(content, dict):
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
+        if not text.endswith("\n"):  # half a line may be YAML, too
+            raise ValueError(
+                f"{file} must end with a line break, but it does not: it is cut, or an editor removed it; add one if it is whole"
+            )
         try:
             return upgrade_description(content)
         except ValueError as error:

@@ -43,7 +43,7 @@ HEADERS = (
 FAILED = "the server failed at this; its terminal says where"
 
 DRAINED = 4
-"""A body that is too large is read and thrown away up to so many times the limit, so that its sender hears why."""
+"""A body that is refused is read and thrown away up to so many times the limit, so that its sender hears why."""
 
 
 def is_loopback(host: str) -> bool:
@@ -185,18 +185,27 @@ class _Body:
     async def __call__(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
-            self._read += len(message.get("body", b""))
+            body, more = message.get("body", b""), message.get("more_body", False)
+            self._read += len(body)
             if self._read > self._limit:
-                await self._refuse(message.get("more_body", False))
-            self._hold(len(message.get("body", b"")))
+                await self._refuse(more)
+            try:
+                self._hold(len(body))
+            except Refused:
+                await self._drain(more)
+                raise
         return message
 
     async def _refuse(self, more: bool = True) -> None:
+        await self._drain(more)
+        raise Refused(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
+
+    async def _drain(self, more: bool) -> None:
+        """Read the rest and throw it away, so that the sender reads why it is refused."""
         while more and self._read <= DRAINED * self._limit:
             message = await self._receive()
             more = message["type"] == "http.request" and message.get("more_body", False)
             self._read += len(message.get("body", b""))
-        raise Refused(413, f"a request must have at most {self._limit / 1e6:g} MB, but this one has more")
 
 
 class _Answer:
