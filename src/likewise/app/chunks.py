@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from likewise.app.errors import Note, UserError
 from likewise.app.images import ImageList
-from likewise.data import Broken, atomic_write, cores, hold_lock, write_text
+from likewise.data import Broken, cores
+from likewise.files import atomic_write, hold_lock, write_text
 from likewise.progress import progress
 from likewise.search import Embedding, embed_batches, thumbnail
 

@@ -13,7 +13,8 @@ from likewise.app.errors import writing
 from likewise.app.index_places import is_near
 from likewise.app.searching import Answer, Cluster
 from likewise.app.tables import TABLE_FORMATS, check_file
-from likewise.data import BrokenImage, atomic_write
+from likewise.data import BrokenImage
+from likewise.files import atomic_write
 from likewise.search import Index, Item, Shot, draw_contact_sheet, pixels, place_below
 
 SHEET_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}

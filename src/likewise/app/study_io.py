@@ -13,7 +13,7 @@ import yaml
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.study_file import KEYS, StudyFile
-from likewise.data import write_text
+from likewise.files import write_text
 from likewise.sanitize import read_yaml
 from likewise.schema import schema_of, upgrade_part, upgrade_setting
 

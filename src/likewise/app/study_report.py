@@ -14,7 +14,7 @@ from likewise.app.conditions import read_conditions
 from likewise.app.study_file import StudyFile
 from likewise.app.study_page import write_study_page
 from likewise.app.tables import write_rows
-from likewise.data import write_text
+from likewise.files import write_text
 from likewise.protocols import (
     Comparisons,
     Difference,

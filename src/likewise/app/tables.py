@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.app.errors import UserError, writing
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.sanitize import escape_formula
 
 TABLE_FORMATS = (".csv", ".parquet", ".jsonl")

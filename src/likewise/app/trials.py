@@ -25,7 +25,7 @@ from likewise.app.errors import UserError, sentence
 from likewise.app.evaluation import Opening, model_file, parts_of
 from likewise.app.parts import read_parts
 from likewise.app.trust import check_names
-from likewise.data import atomic_write, write_text
+from likewise.files import atomic_write, write_text
 from likewise.protocols import TEST_SET_FILE, Result, Trial, at_point
 from likewise.train import Collapsed, Embedded, NotFinite, Run, evaluate
 

@@ -16,8 +16,8 @@ from numbers import Integral, Real
 from pathlib import Path
 
 from likewise.data.dataset import ImageDataset
-from likewise.data.files import write_text
 from likewise.data.random_source import RandomSource, whole_number
+from likewise.files import write_text
 
 _FORMAT = "likewise split 1"
 

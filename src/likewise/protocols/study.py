@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from likewise.data import hold_lock
+from likewise.files import hold_lock
 from likewise.protocols.trial import Result, Trial
 
 StateName = Literal["missing", "done", "failed", "pruned", "canceled"]

@@ -13,8 +13,8 @@ import jinja2
 from markupsafe import Markup
 
 from likewise import __version__
-from likewise.data import write_text
-from likewise.report.words import moment
+from likewise.files import write_text
+from likewise.text import moment
 
 
 @cache

@@ -23,7 +23,7 @@ from PIL import Image
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from likewise.data import atomic_write, write_text
+from likewise.files import atomic_write, write_text
 from likewise.formula import one_of
 from likewise.search.embedding import EvalTransform, eval_transform
 from likewise.search.export_card import write_hub

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from likewise.data import CenterCrop, write_text
+from likewise.data import CenterCrop
+from likewise.files import write_text
 from likewise.search.embedding import EvalTransform
 from likewise.trunks import Card
 

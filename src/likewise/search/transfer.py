@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.search.columns import RESERVED, arrow
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from likewise.data import hold_lock
+from likewise.files import hold_lock
 from likewise.search.card import CARD_FILE, FileEntry, IndexCard, read_index_card
 
 WAIT = 30.0

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import yaml
 
-from likewise.data import hold_lock, write_text
+from likewise.files import hold_lock, write_text
 from likewise.formula import one_of
 from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description

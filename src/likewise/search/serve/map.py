@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.formula import one_of
 from likewise.report import lay_out as report_places
 from likewise.search.matches import Floats, Ids
