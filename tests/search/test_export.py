@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -151,12 +150,12 @@ def test_a_program_for_torch_alone_and_a_wrong_one_that_is_not_left(
     """What differs goes, the old file stays, and so does a file that another export is writing."""
     out = tmp_path / "out"
     out.mkdir()
-    for name, age in (("model.pt2.1-00000000.part", 2 * room.ABANDONED), ("model.pt2.2-00000000.part", 0.0)):
-        (out / name).touch()
-        os.utime(out / name, (time.time() - age,) * 2)
+    mine, dead = (out / f"model.pt2.{process}-00000000.part" for process in (os.getpid(), 2**22 + 1))
+    mine.touch()
+    dead.touch()
     [done] = export_model(model, out, formats=["torch"], transform="glyphs")
-    assert [each.name for each in out.glob("*.part")] == ["model.pt2.2-00000000.part"]
-    (out / "model.pt2.2-00000000.part").unlink()
+    assert [*out.glob("*.part")] == [mine]
+    mine.unlink()
     assert done.difference <= done.tolerance
     texts = {"likewise": ""}
     program = torch.export.load(out / "model.pt2", extra_files=texts)

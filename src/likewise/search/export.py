@@ -7,11 +7,12 @@ random images and batches of several sizes; ``export.json`` says how closely.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,6 @@ EXPORT_FORMATS = ("onnx", "torch", "hub")
 
 TOLERANCE = 1e-4
 """How far an exported model's embeddings may be from torch's, for embeddings of length one."""
-
-ABANDONED = 3600.0
-"""Seconds after which a file that was not finished is taken for one of an export that was killed."""
 
 BATCHES = (1, 2, 5)
 """Sizes of the batches that are compared."""
@@ -128,10 +126,11 @@ def export_model(
     embedder, card, folder = Embedder.load(model), read_card(model), Path(folder)
     resolved = eval_transform(embedder, transform)
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob("*.part"):  # by an export that was killed; a younger file may be in the making
-        ours = re.sub(r"\.\d+-[0-9a-f]{8}\.part$", "", left.name) in ("model.onnx", "model.pt2", "export.json", *_HUB)
-        if ours and left.stat().st_mtime < time.time() - ABANDONED:
-            left.unlink(missing_ok=True)
+    for left in folder.glob("*.part"):
+        match = PART.fullmatch(left.name)
+        if match is not None and not _is_running(int(match[2])):  # by an export that was killed
+            with suppress(PermissionError):
+                left.unlink(missing_ok=True)
     graph = _Graph(embedder, resolved, preprocessing)
     done = []
     for each in dict.fromkeys(formats):
@@ -145,7 +144,22 @@ def export_model(
     return done
 
 
+def _is_running(process: int) -> bool:
+    """Whether this machine has a process of this number."""
+    if os.name != "posix":
+        return False  # a file that is being written cannot be removed there
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 _HUB = ("model.safetensors", "config.json", "preprocessor_config.json", "README.md")
+PART = re.compile(rf"(model\.onnx|model\.pt2|export\.json|{'|'.join(map(re.escape, _HUB))})\.(\d+)-[0-9a-f]{{8}}\.part")
+"""The name of a file that is not finished, see `likewise.files.atomic_write`, with the process that writes it."""
 
 
 class _Graph:
