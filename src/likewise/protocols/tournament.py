@@ -151,7 +151,7 @@ def tournament(
     the experiments that all methods have.
 
     Equal scores share the mean of their ranks (1, 2.5, 2.5, 4) or, with ``"min"``, the best of them (1, 2, 2, 4).
-    Medals always go by the latter: two that win both get gold, and nobody gets silver.
+    Medals always go by the latter: two that win both get gold, and there is no silver.
 
     Args:
         rows: results.  Rows without the metric, or that are not done, are left out and counted.

@@ -23,7 +23,7 @@ def write_lens(path: Path | str, losses: Sequence[str] | None = None, scripts: s
 
     Args:
         path: the file.
-        losses: names of losses: the first is shown at once, the second beside it, and all stand first in the list.
+        losses: names of losses: the first is shown at once, the second next to it, and all come first in the list.
         scripts: the losses as JavaScript, as ``likewise.analysis.script_of`` prints them; those of the library without it.
 
     Returns:

@@ -91,7 +91,7 @@ def export_model(
     """Write a model for other programs, and compare what was written with the model.
 
     - ``"onnx"``: ``model.onnx``, for onnxruntime and everything else that reads ONNX;
-    - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has torch alone;
+    - ``"torch"``: ``model.pt2``, for ``torch.export.load`` on a machine that has only torch;
     - ``"hub"``: ``model.safetensors``, ``config.json``, ``preprocessor_config.json`` and a model card, ``README.md``.
 
     Graphs take batches of any size.  Without preprocessing they take ``images`` ``(B, C, h, w)`` in float32, of the size

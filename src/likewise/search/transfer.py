@@ -30,7 +30,7 @@ ABOUT = (
     "broken_paths",
     "broken_reasons",
 )
-"""Arrays with a meaning of their own; every other one is a column of metadata."""
+"""Arrays with a fixed meaning; every other one is a column of metadata."""
 
 
 @dataclass(frozen=True, eq=False)

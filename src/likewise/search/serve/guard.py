@@ -47,7 +47,7 @@ DRAINED = 4
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone.
+    """Whether a host is this machine, which no other one reaches.
 
     Examples:
         >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
@@ -122,7 +122,7 @@ class Guard:
         except TimeoutError:
             await answer.refuse(Refused(503, f"this took longer than {self._limits.seconds:g} seconds", retry=5))
         except Exception:
-            # a fault of ours: its place is for whoever runs the server, not for whoever asked
+            # an error of the server: the traceback goes to its terminal, not to the client
             traceback.print_exc(file=sys.stderr)
             await answer.refuse(Refused(500, FAILED))
 
@@ -138,7 +138,7 @@ class Guard:
 
 
 class _Counted:
-    """Bodies that are being read and worked on, and their bytes; one too many is told to come back."""
+    """Counts the bodies that are read and processed, and their bytes; one too many is refused."""
 
     def __init__(self, guard: Guard, scope: Scope, headers: dict[str, str]) -> None:
         self._guard = guard

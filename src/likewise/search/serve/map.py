@@ -39,7 +39,7 @@ class Map:
         layout: ``"pca"`` or ``"tsne"``.
         ids: which items; all, or an even sample.
         places: ``(n, 2)`` in [0, 1]².
-        vectors: of these items, ``(n, d)``; needed for t-SNE alone.
+        vectors: of these items, ``(n, d)``; needed only for t-SNE.
         center: ``(d,)``, what is taken off a vector before it is projected.
         directions: ``(d, 2)``, with the scale to [0, 1]² in it.
         origin: ``(2,)``, of the square in projected coordinates.
@@ -63,7 +63,7 @@ class Map:
     total: int = field(default=0, kw_only=True)
 
     def place(self, queries: Floats) -> Floats:
-        """Where vectors of unit length lie, ``(m, 2)``; beside the map's edge at most a little."""
+        """Where vectors of unit length lie, ``(m, 2)``; at most a little beyond the edge of the map."""
         if not len(self.ids):
             return np.full((len(queries), 2), 0.5, np.float32)
         if self.layout == "pca":
