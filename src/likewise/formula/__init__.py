@@ -70,7 +70,6 @@ from likewise.formula.batch import class_values as class_values
 from likewise.formula.batch import half_of_products as half_of_products
 from likewise.formula.batch import has_similarity_hook as has_similarity_hook
 from likewise.formula.batch import make_labels as make_labels
-from likewise.formula.batch import round_table as round_table
 from likewise.formula.batch import similarity_hook as similarity_hook
 from likewise.formula.checks import can_read_values as can_read_values
 from likewise.formula.checks import check_squared_norms as check_squared_norms

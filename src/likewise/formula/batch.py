@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from likewise._compat import is_transformed
 from likewise.distributed import SINGLE_PROCESS, ProcessGroup, RowPartition
 from likewise.formula.checks import autocast_is_on, can_read_values, embeddings_of, labels_of, same_device
 from likewise.formula.graded import LabelRows, Levels
@@ -73,7 +74,7 @@ class PairBatch:
         group: the processes that the anchors are distributed over; the anchors here are this rank's.
         local_rows: where this rank's anchors are among the references, where these are the anchors of all ranks.
         shards: the processes that hold a shard of the references each; every rank then holds all anchors.
-        half: the half-precision dtype of both anchors and references as the caller gave them; ``None`` otherwise.
+        half: the half-precision dtype in which anchors and references are multiplied; ``None``: the batch's dtype.
         labels: the labels of the anchors, where the batch has labels; kept when a miner replaces the relation, and read
             for values per class only: the relation decides which pairs are positive or negative.
         between: what is compared with what, in words.
@@ -195,8 +196,21 @@ class PairBatch:
             return self.factors
         if self.similarity is None or self.anchors is None:
             raise TypeError("a batch needs either embeddings and a similarity, or a matrix of similarities")
-        anchors, references = self.anchors.to(self.dtype), self.references
-        return self.similarity.factors(anchors, None if references is None else references.to(self.dtype))
+        return self.similarity.factors(*self.both_sides())
+
+    def both_sides(self) -> tuple[Tensor, Tensor | None]:
+        """Anchors and references in the dtype of the batch, a table of parameters as `from_table` makes it."""
+        assert self.anchors is not None
+        if self.table == "anchors":
+            return self.from_table(self.anchors), self.references
+        if self.table == "references" and self.references is not None:
+            return self.anchors, self.from_table(self.references)
+        references = None if self.references is None else self.references.to(self.dtype)
+        return self.anchors.to(self.dtype), references
+
+    def from_table(self, rows: Tensor) -> Tensor:
+        """Some rows of the table in the dtype of the batch, with the values that they have in the products' dtype."""
+        return round_to(rows, self.half).to(self.dtype)
 
     def prepare(self) -> PairBatch:
         """This batch with its factors."""
@@ -316,7 +330,7 @@ def half_of_products(embeddings: Tensor, table: Tensor) -> torch.dtype | None:
     """The half-precision dtype in which embeddings are multiplied with a table of parameters; ``None`` for the batch's dtype.
 
     It is the dtype that both have.  Under autocast, bfloat16 embeddings are multiplied with a float32 table in bfloat16, as
-    `torch.nn.Linear` does it; `round_table` then rounds the table.
+    `torch.nn.Linear` does it; `PairBatch.from_table` then rounds the table.
 
     Examples:
         >>> import torch
@@ -331,23 +345,37 @@ def half_of_products(embeddings: Tensor, table: Tensor) -> torch.dtype | None:
     return torch.bfloat16 if mixed and autocast_is_on(embeddings) else same_half(embeddings, table)
 
 
-def round_table(table: Tensor, half: torch.dtype | None) -> Tensor:
-    """A float32 table with the values that it has in half precision, and the gradient of the table itself.
+def round_to(rows: Tensor, half: torch.dtype | None) -> Tensor:
+    """Rows of a float32 table with the values that they have in half precision, and the gradient of the rows themselves.
 
     Args:
-        table: parameters.
-        half: the dtype of the products, from `half_of_products`; a table that has it, and ``None``, round nothing.
+        rows: parameters.
+        half: the dtype of the products, from `half_of_products`; rows that have it, and ``None``, are not rounded.
 
     Examples:
         >>> import torch
-        >>> round_table(torch.tensor([1.001]), torch.bfloat16), round_table(torch.tensor([1.001]), None)
+        >>> round_to(torch.tensor([1.001]), torch.bfloat16), round_to(torch.tensor([1.001]), None)
         (tensor([1.]), tensor([1.0010]))
     """
-    if half is None or table.dtype == half:
-        return table
-    rounded = table.detach().to(half).to(table.dtype)
-    # the difference of a number and its nearest neighbor is exact, so the sum is the neighbor
-    return table + (rounded - table.detach())
+    if half is None or rows.dtype == half:
+        return rows
+    if is_transformed():
+        # the difference of a number and its nearest neighbor is exact, so the sum is the neighbor
+        return rows + (rows.detach().to(half).to(rows.dtype) - rows.detach())
+    rounded: Tensor = _Round.apply(rows, half)  # type: ignore[no-untyped-call]
+    return rounded
+
+
+class _Round(torch.autograd.Function):
+    """Rounding whose derivative is one; torch's would round the gradient as well."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, half: torch.dtype) -> Tensor:
+        return rows.to(half).to(rows.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
 
 
 def _gather_references(

@@ -39,7 +39,6 @@ from likewise.formula import (
     one_of,
     option,
     per_anchor,
-    round_table,
     same_device,
     softplus,
     unit,
@@ -71,8 +70,6 @@ class Between(Enum):
     PROXIES_PROXIES = "proxies against proxies"
     SAMPLES_SAMPLES = "samples against samples"
 
-
-SAMPLES_FIRST = (Between.SAMPLES_PROXIES, Between.SAMPLES_CLASSES)
 
 _PROXIES = frozenset({"proxies"})
 
@@ -351,7 +348,7 @@ class ProxyLoss(nn.Module):
             relation,
             Pooled(similarity, table.centers, self.pool) if pooled else similarity,
             anchors=samples,
-            references=round_table(table.rows, half),
+            references=table.rows,
             group=group if self.shard is None else SINGLE_PROCESS,
             shards=table.shards or SINGLE_PROCESS,
             half=half,
@@ -378,7 +375,7 @@ class ProxyLoss(nn.Module):
         return PairBatch(
             Labels(table.owners(), labels, valid=valid),
             as_similarity(self.similarity),
-            anchors=round_table(table.rows, half),
+            anchors=table.rows,
             references=samples,
             group=group,
             half=half,

@@ -397,6 +397,6 @@ def _target_cosines(batch: PairBatch) -> Tensor:
     assert batch.anchors is not None
     assert batch.references is not None
     index = relation.positives.index[:, 0]  # −1 where the proxy of a class is not here
-    own = batch.references[index.clamp_min(0)].to(batch.dtype)
+    own = batch.from_table(batch.references[index.clamp_min(0)])
     cosines = (unit(batch.anchors) * unit(own)).sum(dim=1)
     return batch.shards.total(torch.where(index >= 0, cosines, 0.0))

@@ -200,7 +200,7 @@ def embedding_norm(batch: PairBatch) -> Tensor:
 
 def _proxy_norm(batch: PairBatch) -> Tensor:
     assert batch.references is not None
-    norm: Tensor = torch.linalg.vector_norm(batch.references.to(batch.dtype), dim=1)
+    norm: Tensor = torch.linalg.vector_norm(batch.from_table(batch.references), dim=1)
     return norm
 
 
