@@ -14,7 +14,6 @@ from likewise.formula import (
     POSITIVES,
     Choice,
     Formula,
-    Masks,
     Mined,
     Number,
     PerPair,
@@ -179,11 +178,10 @@ class BatchEasyHardMiner(TripletMiner):
         """The pairs of the triplets; where a side is all, the triplets are not enumerated."""
         if "all" not in (self.positives, self.negatives):
             return self.choose(rows)
-        if not rows.large:
-            with torch.no_grad():
-                [whole] = rows.chunks()
-                return Masks(*self._keep(whole.similarities, *self._masks(whole)))
-        return Mined(rows.batch.relation, *self._conditions(rows))
+        return rows.keep_pairs(
+            lambda chunk: self._keep(chunk.similarities, *self._masks(chunk)),
+            lambda: Mined(rows.batch.relation, *self._conditions(rows)),
+        )
 
     def _ranges(self, similarity: Similarity) -> tuple[Formula | None, Formula | None]:
         return _within(self.positive_range, similarity), _within(self.negative_range, similarity)
