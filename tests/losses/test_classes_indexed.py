@@ -31,8 +31,9 @@ from likewise.formula import (
     softplus,
 )
 from likewise.formula.batch import similarity_hook
-from likewise.formula.expressions import Number, PerAnchor, PerReference, walk
+from likewise.formula.expressions import Number, PerAnchor, PerReference
 from likewise.formula.folds import Count, Mean, Sum
+from likewise.formula.traversal import walk
 from likewise.losses.centers import blend_centers, nearest_center
 from tests.losses.test_classes import MAKERS, C, D, batch, make, value_and_gradients
 
