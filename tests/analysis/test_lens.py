@@ -36,8 +36,17 @@ from likewise.formula import (
     sigmoid,
     softplus,
 )
-from likewise.losses import MarginLoss, PairLoss, ProxyLoss, ProxyRepulsionLoss, RAWLoss, SoftmaxLoss, TripletLoss
-from likewise.losses.proxy_base import Between, cross_entropy
+from likewise.losses import (
+    Between,
+    MarginLoss,
+    PairLoss,
+    ProxyLoss,
+    ProxyRepulsionLoss,
+    RAWLoss,
+    SoftmaxLoss,
+    TripletLoss,
+    cross_entropy,
+)
 from likewise.miners import (
     BatchEasyHardMiner,
     DistanceWeightedMiner,

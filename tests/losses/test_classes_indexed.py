@@ -13,7 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from likewise import losses
 from likewise.engines import DenseEngine, recompute
-from likewise.engines.indexed import PositiveColumns, fold_positives, start_others, start_positives
+from likewise.engines.indexed import fold_positives, start_others, start_positives
+from likewise.engines.positive_columns import PositiveColumns
 from likewise.formula import (
     BOTH,
     NEGATIVES,

@@ -16,10 +16,13 @@ import torch
 from torch import Tensor
 
 from likewise.engines.dense import DenseEngine, last_uses
-from likewise.engines.indexed import IndexedEngine, IndexedMatrix, PositiveColumns, collect_numbers, start_others
+from likewise.engines.indexed import IndexedEngine, IndexedMatrix, collect_numbers, start_others
 from likewise.engines.pair_numbers import PairNumbers, cut_rows
-from likewise.engines.recompute import Results, RowChunks, TableChunks, plan_chunks
+from likewise.engines.positive_columns import PositiveColumns
+from likewise.engines.recompute import Results, plan_chunks
+from likewise.engines.row_chunks import RowChunks
 from likewise.engines.schedule import Engine, compute_folds
+from likewise.engines.table_chunks import TableChunks
 from likewise.formula import (
     Count,
     Folded,

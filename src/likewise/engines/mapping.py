@@ -13,7 +13,7 @@ from likewise.engines.dense import DenseEngine, dense_masks
 from likewise.engines.pair_numbers import cut_rows
 from likewise.engines.positive_index import find_positive_index
 from likewise.engines.positives import find_candidates
-from likewise.engines.recompute import RowChunks
+from likewise.engines.row_chunks import RowChunks
 from likewise.engines.schedule import compute_folds
 from likewise.engines.synchronization import compact, cut_batch
 from likewise.formula import (

@@ -23,7 +23,8 @@ from likewise.formula import (
 )
 from likewise.losses.base import PairLoss, collect_groups
 from likewise.losses.proxies import Queue
-from likewise.losses.proxy_base import Between, ProxyLoss
+from likewise.losses.proxy_base import ProxyLoss
+from likewise.losses.proxy_batches import Between
 from likewise.miners import Miner
 
 LabeledRows: TypeAlias = tuple[Tensor, Tensor]

@@ -31,7 +31,8 @@ from likewise.formula import (
     where,
 )
 from likewise.losses.proxies import Queue
-from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import ProxyLoss, cross_entropy
+from likewise.losses.proxy_batches import Between
 from likewise.losses.softmax import embedding_norm
 
 LARGEST_COSINE, SMALLEST_ANGLE = 1.0 - 0.001, 0.001
