@@ -105,26 +105,12 @@ def train(
     check_settings(settings, groups, data)
     accelerator = make_accelerator(settings, Path(folder), device)
     can_record(settings, accelerator, data)  # errors come before there is a folder
-    description = describe(
-        model, loss, data, groups, optimizer, schedule, settings, seed, config, accelerator.device, lens, allowed
-    )
+    parts = (model, loss, data, groups, optimizer, schedule, settings)
+    description = describe(*parts, seed, config, accelerator.device, lens, allowed)
     if (run := _open_run(Path(folder), description, resume, accelerator)).finished:
         return run
     with run.lock() if accelerator.is_main_process else nullcontext(), stop_requests() as stop_requested:
-        training = _Training(
-            model,
-            loss,
-            data,
-            groups,
-            optimizer,
-            schedule,
-            settings,
-            accelerator,
-            run,
-            should_continue=should_continue,
-            lens=lens,
-            keep_start=keep_start,
-        )
+        training = _Training(*parts, accelerator, run, should_continue, lens, keep_start)
         seed_everything(seed + accelerator.process_index)
         training.restore(description, resume, allow_changes)
         training.run_to_end(stop_requested)
@@ -146,7 +132,6 @@ class _Training:
         settings: TrainConfig,
         accelerator: Accelerator,
         run: Run,
-        *,
         should_continue: Callable[[Mapping[str, Any]], bool] | None,
         lens: Lens | None,
         keep_start: bool,
