@@ -97,7 +97,14 @@ class StudyFile:
         cells = list(itertools.product(itertools.product(*self.vary.values()), enumerate(folds)))
         configs = [self._configs(values, fold) for values, (_, fold) in cells]
         return [
-            Trial(method, {**copy.deepcopy(config), "seed": seed}, seed, fold, "final", _labels(config) | self._varied(values))
+            Trial(
+                method,
+                {**copy.deepcopy(config), "seed": seed},
+                seed,
+                fold,
+                "final",
+                _labels(config) | self._varied(values),
+            )
             for seed in self.seeds
             for (values, (fold, _)), methods in zip(cells, configs, strict=True)
             for method, config in methods.items()
