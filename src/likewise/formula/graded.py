@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from likewise.distributed import ProcessGroup, RowPartition
-from likewise.formula.checks import can_read_values
+from likewise.formula.checks import can_read_values, same_device
 from likewise.formula.label_rows import Levels
 from likewise.formula.relations import (
     ALL,
@@ -125,6 +125,8 @@ class GradedPairs(Relation):
                 f"{len(references)} and {tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__}"
             )
         _check_scores("scores", scores)
+        same_device("references", references, anchors.device, "anchors")
+        same_device("scores", scores, anchors.device, "anchors")
         store_fields(self, anchors=anchors, references=references)
 
     @property
@@ -145,10 +147,16 @@ class GradedPairs(Relation):
         """Convert the table to a matrix."""
         check_range("anchors of relation", self.anchors, anchors, "anchors")
         check_range("references of relation", self.references, references, "references")
+        places = self.anchors * references + self.references
+        if can_read_values(places):
+            listed, times = places.unique(return_counts=True)  # type: ignore[no-untyped-call]
+            if len(listed) < len(places):
+                pair = divmod(int(listed[times > 1][0]), references)
+                raise ValueError(
+                    f"relation must list each pair once, but it has that of anchor and reference {pair} twice"
+                )
         matrix = self.scores.new_full((anchors * references,), torch.nan)
-        return Grades(
-            matrix.index_copy(0, self.anchors * references + self.references, self.scores).view(anchors, references)
-        )
+        return Grades(matrix.index_copy(0, places, self.scores).view(anchors, references))
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,7 +147,7 @@ def _labels(
         present, missing = (
             ("reference_labels", "references") if references is None else ("references", "reference_labels")
         )
-        raise ValueError(f"{missing} must be given together with {present}")
+        raise ValueError(f"{missing} must be given together with {present}, but they are None")
     if reference_labels is None:
         return make_labels(labels)
     others = check_labels("reference_labels", reference_labels, shape[1], device, "references", levels=levels)
@@ -165,7 +165,7 @@ def _labels_for_classes(
     """The labels of the anchors where a relation decides the pairs; the references' are checked, and not read."""
     if reference_labels is not None:
         if references is None:
-            raise ValueError("references must be given together with reference_labels")
+            raise ValueError("references must be given together with reference_labels, but they are None")
         check_labels("reference_labels", reference_labels, shape[1], device, "references", levels=levels)
     return None if labels is None else check_labels("labels", labels, shape[0], device, "embeddings", levels=levels)
 

@@ -124,7 +124,7 @@ class CrossBatchMemory(nn.Module):
         if references is not None or reference_labels is not None or relation is not None:
             raise ValueError("CrossBatchMemory compares with its queue and takes no references or relation")
         if labels is None:
-            raise TypeError("labels must be given, because the queue stores them")
+            raise TypeError("labels must be given, because the queue stores them, but they are None")
         with full_precision(embeddings):
             anchors = embeddings_of("embeddings", embeddings)
             levels = self.loss.label_kind == "levels"

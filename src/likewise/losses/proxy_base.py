@@ -259,7 +259,7 @@ class ProxyLoss(nn.Module):
         """Check embeddings and class indices; half precision is widened."""
         samples = self.samples(embeddings)
         if labels is None:
-            raise TypeError("labels must be given as class indices from 0")
+            raise TypeError("labels must be given as class indices from 0, but they are None")
         levels = self.label_kind == "levels"
         labels = check_labels("labels", labels, len(samples), samples.device, "embeddings", levels=levels)
         check_classes(labels if labels.ndim == 1 else labels[:, 0], self.num_classes, "proxy")
