@@ -29,7 +29,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
         part.touch()
         mode = part.stat().st_mode
         yield part
-        part.chmod(mode)  # that of any new file, whatever a library has made of it
+        part.chmod(mode)  # that of any new file; a library may have set another
         with part.open("rb") as file:
             os.fsync(file.fileno())
         part.replace(path)

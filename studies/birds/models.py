@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from benchmarks.harness import MIB, machine, make_parser, versions
 from likewise.analysis.stage import real_stage, show
 from likewise.files import atomic_write
-from likewise.formula.similarities import unit
+from likewise.formula import unit
 from likewise.metrics import geometry
 from likewise.protocols.combine import TEST_SET_FILE
 from likewise.protocols.repeats import summarize

@@ -1,4 +1,4 @@
-"""The folder of a run: what it is, what was measured on the way, and how often its test set was opened."""
+"""The folder of a run: its description, its measurements, and the openings of its test set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from likewise.train.checkpoint import read_step
 Line = dict[str, Any]
 
 FILES = ("run.yaml", "metrics.jsonl", "openings.jsonl", "evaluations.jsonl")
-"""The records; models and reports lie beside them."""
+"""The records; models and reports are in the same folder."""
 
 PENDING = ".opening.json"
 """The opening of the test set whose evaluation has not ended."""
@@ -64,10 +64,10 @@ class Run:
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str], description: Mapping[str, Any]) -> Run:
-        """Begin a run in a folder that has none yet.
+        """Create a run in a folder that has none.
 
         Args:
-            folder: is made if it does not exist.
+            folder: created if it does not exist.
             description: what is written to ``run.yaml``.
         """
         place = Path(folder)
@@ -88,7 +88,7 @@ class Run:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What ``run.yaml`` says, in the present schema."""
+        """The content of ``run.yaml``, in the present schema."""
         file = self.folder / "run.yaml"
         try:
             text = file.read_text(encoding="utf-8")
@@ -112,26 +112,26 @@ class Run:
 
     @property
     def chosen(self) -> Line | None:
-        """The validation of the model that was kept as the best; ``None`` before the first one, and without any."""
+        """The validation of the best model; ``None`` before the first validation."""
         best = [line for line in self.metrics("val") if line["best"]]
         return best[-1] if best else None
 
     def openings(self) -> list[Line]:
-        """Every time that the test set was opened."""
+        """The openings of the test set."""
         return self._lines("openings.jsonl")
 
     def evaluations(self) -> list[Line]:
-        """Every evaluation after the training."""
+        """The evaluations after the training."""
         return self._lines("evaluations.jsonl")
 
     @property
     def finished(self) -> bool:
-        """Whether the training has come to its end."""
+        """Whether the training has ended."""
         return bool(self.metrics("end"))
 
     @property
     def checkpoint_step(self) -> int | None:
-        """The step at which the training would go on; ``None`` without a checkpoint."""
+        """The step from which the training would continue; ``None`` without a checkpoint."""
         return read_step(self.folder / "last.safetensors")
 
     def log(self, kind: str, **values: Any) -> None:
@@ -139,11 +139,11 @@ class Run:
         self._append("metrics.jsonl", {"kind": kind, **values})
 
     def record_opening(self, why: str, model: str, *, evaluating: bool = False) -> None:
-        """Append a line to ``openings.jsonl``, and make sure that it is on the disk.
+        """Append a line to ``openings.jsonl``, and sync it to disk.
 
         Args:
             why: the reason, in words.
-            model: which model is looked at.
+            model: the evaluated model.
             evaluating: the opening belongs to an evaluation that ends with `close_opening`: where that was killed, the
                 same evaluation of the same model continues the opening, and it is counted once.
         """
@@ -170,7 +170,7 @@ class Run:
         self._append("openings.jsonl", line, sync=True)
 
     def close_opening(self) -> None:
-        """Say that an evaluation for which the test set was opened has ended: the next opening is another one."""
+        """Record that the evaluation of the last opening has ended: the next opening is a new one."""
         (self.folder / PENDING).unlink(missing_ok=True)
 
     def _pending_opening(self) -> Line | None:
@@ -200,7 +200,7 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder while a process trains in it; the system lets go when that process dies."""
+        """Lock the folder while a process trains in it; the system releases the lock when that process ends."""
         refusal = RuntimeError(f"{self.folder} must be trained by one process, but another one is at it")
         with hold_lock(self.folder / ".lock", refusal):
             for left in self.folder.glob("*.part"):  # by a process that was killed
@@ -270,10 +270,10 @@ class Run:
 
 
 def surroundings(device: torch.device | None = None) -> dict[str, Any]:
-    """What a run's numbers may depend on besides its settings: versions, hardware, the commit of the current folder.
+    """The environment of a run: versions, hardware, the commit of the current folder.
 
     Args:
-        device: what is computed on; ``None``: a GPU where there is one.
+        device: the device of the computation; ``None``: a GPU where there is one.
 
     Examples:
         >>> sorted(surroundings())
@@ -338,7 +338,7 @@ def now() -> str:
 
 
 def plain(value: Any) -> Any:
-    """The same in the words of YAML and JSON: mappings, lists, numbers, strings.
+    """Convert a value to what YAML and JSON represent: mappings, lists, numbers, strings.
 
     Examples:
         >>> plain({"betas": (0.9, 0.999), "root": Path("photos")})
@@ -361,7 +361,7 @@ def plain(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """The same without what JSON has no words for."""
+    """Replace numbers that JSON does not represent."""
     if isinstance(value, dict):
         return {key: _finite(each) for key, each in value.items()}
     if isinstance(value, list):
