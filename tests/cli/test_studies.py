@@ -217,7 +217,7 @@ def test_the_presets_can_be_planned():
 
 
 def test_an_empty_key_says_nothing():
-    assert planned(vary=None, protocol=None, board=None) == planned()
+    assert planned(vary=None, protocol=None) == planned()
 
 
 def test_trials_are_complete_and_go_seed_by_seed():

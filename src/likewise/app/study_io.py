@@ -62,12 +62,11 @@ def make_study(tree: Any, *, name: str = "study") -> StudyFile:
     """
     if not isinstance(tree, Mapping):
         raise UserError(f"must have keys such as name and methods, but it is a {type(tree).__name__}")
-    tree = {key: value for key, value in tree.items() if key != "board" or value is not None}  # of earlier versions
     for key in tree:
         if key not in (*KEYS, "schema"):
             raise UserError(f"there is no key {key} in a study{nearest(str(key), KEYS)}")
     try:
-        arguments = {"name": name, "methods": {}, **_upgrade_study(tree)}
+        arguments = {"name": name, "methods": {}, **_upgrade_study(dict(tree))}
     except ValueError as error:
         raise UserError(str(error)) from error
     return StudyFile(**arguments)
