@@ -25,7 +25,7 @@ from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from likewise.data.decode import Broken, BrokenImage
-from likewise.data.files import atomic_write
+from likewise.files import atomic_write
 from likewise.progress import progress
 
 IMAGES = 256

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.checksums import check_checksums, checksums
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 
 FORMAT = 1
 """Raised whenever an older checkpoint cannot be read any more."""

@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from likewise.checksums import check_checksums, checksums
-from likewise.data import Augment, Batch, BatchLoader, ImageCache, atomic_write, free_memory
+from likewise.data import Augment, Batch, BatchLoader, ImageCache, free_memory
+from likewise.files import atomic_write
 from likewise.progress import progress
 from likewise.train.embedding import DTYPES, device_of
 from likewise.train.settings import Precision

@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.train.processes import from_all
 
 

@@ -20,9 +20,8 @@ from typing import Any
 
 import torch
 import yaml
-from filelock import FileLock, Timeout
 
-from likewise.data import atomic_write
+from likewise.files import hold_lock, write_text
 from likewise.formula import one_of
 from likewise.sanitize import hide_secrets, read_yaml
 from likewise.schema import upgrade_description
@@ -81,8 +80,7 @@ class Run:
                 raise FileExistsError(f"folder must not hold a part of a run, but {place} has {name}: choose another")
         place.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(plain(description), sort_keys=False, allow_unicode=True, width=120)
-        with atomic_write(place / "run.yaml") as part:
-            part.write_text(text, encoding="utf-8")
+        write_text(place / "run.yaml", text)
         return cls(place)
 
     def __repr__(self) -> str:
@@ -97,8 +95,12 @@ class Run:
             content = read_yaml(text)
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise ValueError(f"{file} must be the description of a run, but it is no YAML: it is damaged") from error
-        if not isinstance(content, dict) or not text.endswith("\n"):  # half a line may be YAML, too
+        if not isinstance(content, dict):
             raise ValueError(f"{file} must be the description of a run, but it is cut or empty")
+        if not text.endswith("\n"):  # half a line may be YAML, too
+            raise ValueError(
+                f"{file} must end with a line break, but it does not: it is cut, or an editor removed it; add one if it is whole"
+            )
         try:
             return upgrade_description(content)
         except ValueError as error:
@@ -155,8 +157,7 @@ class Run:
             if known.items() >= {**pending, "opening": count}.items():
                 return
             counts = {"opening": count + 1, "evaluations": len(self.evaluations())}
-            with atomic_write(self.folder / PENDING) as part:
-                part.write_text(json.dumps(pending | counts), encoding="utf-8")
+            write_text(self.folder / PENDING, json.dumps(pending | counts))
         line = {
             "opened": now(),
             "why": str(why),
@@ -200,17 +201,11 @@ class Run:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Lock the folder while a process trains in it; the system releases the lock when that process ends."""
-        lock = FileLock(self.folder / ".lock")
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise RuntimeError(f"{self.folder} must be trained by one process, but another one is at it") from None
-        try:
+        refusal = RuntimeError(f"{self.folder} must be trained by one process, but another one is at it")
+        with hold_lock(self.folder / ".lock", refusal):
             for left in self.folder.glob("*.part"):  # by a process that was killed
                 left.unlink()
             yield
-        finally:
-            lock.release()
 
     def seal_metrics(self) -> tuple[int, str]:
         """Sync ``metrics.jsonl``; its length and checksum, for a checkpoint."""

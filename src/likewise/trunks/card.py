@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from likewise.checksums import check_checksums, checksums
-from likewise.data import atomic_write
+from likewise.files import atomic_write
 from likewise.trunks.preprocessing import Preprocessing
 
 FORMAT = 1
