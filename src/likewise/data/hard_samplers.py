@@ -20,7 +20,22 @@ from likewise.data.samplers import Labels, ResumableSampler, divisible, enough_c
 _TILE = 1 << 24  # similarities held at once: 64 MiB
 
 
-class HardBatchSampler(ResumableSampler):
+class _NeighborSampler(ResumableSampler):
+    """A sampler with a table of neighbors, which `update` of a subclass computes and the state contains."""
+
+    _neighbors: Array | None = None
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """As for every sampler, with the table of neighbors."""
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As for every sampler, with the table of neighbors."""
+        super().load_state_dict(state)
+        self._neighbors = _unpacked(state.get("neighbors"))
+
+
+class HardBatchSampler(_NeighborSampler):
     """Classes that are near each other, and as many images of each: ``classes`` x ``per_class``, class by class.
 
     Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
@@ -76,7 +91,6 @@ class HardBatchSampler(ResumableSampler):
         enough_classes(classes, len(np.unique(self.labels)))
         divisible("classes", classes, "anchors", anchors)
         divisible("classes", classes, "world_size", world_size)
-        self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
         """Find the neighbors of each class.
@@ -106,17 +120,8 @@ class HardBatchSampler(ResumableSampler):
                 chosen += [other for other in near[anchor].tolist() if other not in chosen][:wanted]
             yield [index for number in chosen for index in images.deal(number, self.per_class)]
 
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
-        super().load_state_dict(state)
-        self._neighbors = _unpacked(state.get("neighbors"))
-
-
-class HardPairSampler(ResumableSampler):
+class HardPairSampler(_NeighborSampler):
     """A few positive pairs and then their hard neighbors (Oh Song et al. 2016; figure 18 of the thesis).
 
     Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
@@ -180,7 +185,6 @@ class HardPairSampler(ResumableSampler):
             raise ValueError(
                 f"pairs must be at most {len(self._paired)}, the classes with two images or more, but it is {pairs}"
             )
-        self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
         """Find the neighbors of each image among the images of other classes.
@@ -211,15 +215,6 @@ class HardPairSampler(ResumableSampler):
                         group.append(index)
                         taken.add(index)
             yield [index for group in groups for index in group]
-
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
-        super().load_state_dict(state)
-        self._neighbors = _unpacked(state.get("neighbors"))
 
 
 def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
