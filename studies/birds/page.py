@@ -132,7 +132,7 @@ def command_of(method: str, point: Mapping[str, Any], dim: int, seed: int) -> st
         "likewise",
         "train",
         "--config",
-        "recipes/cub128.yaml",
+        "cub128",
         "--data.root",
         "BIRDS",
         "--split.validation",

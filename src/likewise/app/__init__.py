@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from likewise.app.objects import make as make
     from likewise.app.objects import needed as needed
     from likewise.app.objects import resolve as resolve
+    from likewise.app.recipes import find_recipe as find_recipe
+    from likewise.app.recipes import list_recipes as list_recipes
     from likewise.app.runs import open_run as open_run
     from likewise.app.search_output import MEMBERS as MEMBERS
     from likewise.app.search_output import (
@@ -190,6 +192,7 @@ _PLACES = {
     "integrity": "Check check_artifact",
     "layers": "allowed_by flags_of read_request",
     "objects": "KINDS Kind import_class kind_of make needed resolve",
+    "recipes": "find_recipe list_recipes",
     "runs": "open_run",
     "search_output": "MEMBERS answer_rows answer_shots check_outputs cluster_rows cluster_shots group_rows group_shots item_row write_sheet",
     "searching": "Answer Cluster Match RERANKS SearchResult find_clusters find_duplicates search",

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from likewise.app.defaults import Tree, merged, other_class
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.objects import kind_of, resolve
+from likewise.app.recipes import find_recipe
 from likewise.app.trust import check_names, named_classes
 from likewise.sanitize import read_yaml
 from likewise.schema import upgrade
@@ -142,19 +143,17 @@ def stack(
 
 
 def read_file(name: str | Path, allow: Collection[str] = ()) -> Tree:
-    """A configuration file in the present schema, with every class by its import path.
+    """A configuration file, or a packaged recipe by its name, in the present schema, with every class by its import path.
 
     Examples:
         >>> read_file("nowhere.yaml")
         Traceback (most recent call last):
-        likewise.app.errors.UserError: --config: there is no file nowhere.yaml
+        likewise.app.errors.UserError: --config: there is no file or recipe nowhere.yaml
     """
     import yaml
 
     try:
-        content = read_yaml(Path(name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"--config: there is no file {name}") from None
+        content = read_yaml(find_recipe(name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--config {name}: {sentence(error)}") from error
     except yaml.YAMLError as error:

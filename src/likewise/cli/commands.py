@@ -68,5 +68,8 @@ COMMANDS = {
     ),
     "trunks": Command(LOOK, "every network and its weights", "likewise.cli.listings", "trunks", extra=None),
     "datasets": Command(LOOK, "every data set and how to get it", "likewise.cli.listings", "datasets", extra=None),
+    "recipes": Command(
+        LOOK, "the set-ups of papers, for --config NAME", "likewise.cli.listings", "recipes", extra=None
+    ),
 }
 """Every command by its name."""

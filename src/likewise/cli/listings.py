@@ -1,4 +1,4 @@
-"""``likewise losses``, ``trunks`` and ``datasets``: what there is, and with a name all about it."""
+"""``likewise losses``, ``trunks``, ``datasets`` and ``recipes``: what there is, and with a name all about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from likewise.app import KINDS, Kind, UserError, nearest, needed, resolve
+from likewise.app import KINDS, Kind, UserError, find_recipe, list_recipes, nearest, needed, resolve
 from likewise.cli.arguments import Arguments
 from likewise.cli.catalog import Entry, entries
 from likewise.cli.screen import bold, columns, paragraph
@@ -36,6 +36,27 @@ def losses(words: Sequence[str]) -> int:
     print(columns([(each.name, each.summary) for each in entries("miner").values()]) + "\n")
     print(paragraph("A memory of earlier batches around a pair loss: --memory.size 1024 (CrossBatchMemory)."))
     print(paragraph("likewise losses NAME tells all about one; losses my_module.MyLoss, about one of your own."))
+    return 0
+
+
+def recipes(words: Sequence[str]) -> int:
+    """List the packaged recipes, or print one.
+
+    Examples:
+        >>> recipes(["zebra"])
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: there is no zebra among the recipes; likewise recipes lists what there is
+    """
+    listed = list_recipes()
+    name = _name("recipes", "The set-ups of papers, or the file of one.", words, listed)
+    if name is not None:
+        print(find_recipe(name).read_text(encoding="utf-8"), end="")
+        return 0
+    for title, is_loss in (("set-ups: --config NAME", False), ("losses, laid over a set-up: a second --config", True)):
+        print(bold(title))
+        rows = [(each, line) for each, line in listed.items() if ("/losses/" in each) == is_loss]
+        print(columns(rows) + "\n")
+    print(paragraph("likewise recipes NAME prints one; train --config NAME --print-config shows what it amounts to."))
     return 0
 
 
