@@ -13,7 +13,7 @@ import yaml
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, nearest, sentence
 from likewise.app.study_file import KEYS, StudyFile
-from likewise.data import atomic_write
+from likewise.files import write_text
 from likewise.sanitize import read_yaml
 from likewise.schema import schema_of, upgrade_part, upgrade_setting
 
@@ -171,17 +171,3 @@ def _find_difference(before: Any, now: Any, path: str = "") -> tuple[str, Any, A
         if difference is not None:
             return difference
     return None
-
-
-def write_text(file: Path, text: str) -> None:
-    """Replace a text file atomically.
-
-    Examples:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "best.yaml"
-        >>> write_text(file, "seed: 0")
-        >>> file.read_text()
-        'seed: 0'
-    """
-    with atomic_write(file) as part:
-        part.write_text(text, encoding="utf-8")

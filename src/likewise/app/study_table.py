@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from likewise.app.errors import UserError, sentence
+from likewise.app.execution import hold_table
 from likewise.app.study_file import StudyFile
 from likewise.app.study_io import write_study
 from likewise.protocols import STUDY_DATABASE, Result, Study, Trial, in_shard
@@ -64,26 +65,6 @@ def view_study(folder: Path) -> Iterator[Study]:
             _import_board(folder / "board", study)
         _merge_shards(folder, study)
         yield study
-
-
-@contextmanager
-def hold_table(study: Study) -> Iterator[None]:
-    """Hold a table while this process changes it and runs its trials.
-
-    Examples:
-        >>> import tempfile
-        >>> study = Study(tempfile.mkdtemp() + "/study.db")
-        >>> with hold_table(study), hold_table(study):
-        ...     pass
-        Traceback (most recent call last):
-        likewise.app.errors.UserError: ...study.db must be run by one process, but another one runs it
-    """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(study.driving())
-        except RuntimeError as error:
-            raise UserError(str(error)) from error
-        yield
 
 
 def open_table(file: Path) -> Study:

@@ -1,4 +1,4 @@
-"""Hard batches, mined over the whole data set: who is near whom, by the embeddings of the last pass over it.
+"""Hard batches, mined over the whole data set by the embeddings of the last pass over it.
 
 A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
 thesis, Section 1.2).  Before each epoch, or as often as it pays, embed the whole training set and call ``update``.
@@ -79,7 +79,7 @@ class HardBatchSampler(ResumableSampler):
         self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
-        """Look for each class's neighbors.
+        """Find the neighbors of each class.
 
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
@@ -88,7 +88,7 @@ class HardBatchSampler(ResumableSampler):
         numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
         sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
         means = torch.nn.functional.normalize(sums, dim=1)
-        # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
+        # A batch has classes - 1 others, so this number of neighbors always fills it.
         self._neighbors = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
@@ -183,7 +183,7 @@ class HardPairSampler(ResumableSampler):
         self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
-        """Look for each image's neighbors among the images of other classes.
+        """Find the neighbors of each image among the images of other classes.
 
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
@@ -223,7 +223,7 @@ class HardPairSampler(ResumableSampler):
 
 
 def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
-    """The rows most similar to each row and of another owner, nearest first; −1 where there are not so many.
+    """The rows most similar to each row and of another owner, nearest first; −1 where there are fewer.
 
     The matrix of similarities is made a few rows at a time.
     """

@@ -19,8 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
+from likewise.files import hold_lock
 from likewise.search.card import CARD_FILE, FileEntry, IndexCard, read_index_card
 
 WAIT = 30.0
@@ -190,18 +189,11 @@ def lock_index(folder: Path) -> Iterator[None]:
         >>> with lock_index(Path(tempfile.mkdtemp())):
         ...     pass
     """
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=WAIT)
-    except Timeout:
-        raise TimeoutError(f"another process is writing {folder}") from None
-    try:
+    with hold_lock(folder / ".lock", TimeoutError(f"another process is writing {folder}"), wait=WAIT):
         for leftover in (folder / NEXT, *folder.glob(f"{OLD}*")):
             if leftover.exists():
                 shutil.rmtree(leftover, ignore_errors=True)
         yield
-    finally:
-        lock.release()
 
 
 class Draft:
