@@ -246,14 +246,14 @@ def fold_each_positive(folds: list[Folded], pairs: MaskedMatrix) -> list[Tensor]
     return results
 
 
-def sum_matched(folds: list[Folded], pairs: Pairs, index: Tensor) -> dict[Formula, Tensor]:
+def sum_matched(folds: list[Folded], pairs: MaskedMatrix, index: Tensor) -> dict[Formula, Tensor]:
     """The sums of soft steps that folds contain, ``(m, K)`` each; none under transformations, which enumerate.
 
     Examples:
         >>> from likewise.formula import EACH_POSITIVE, NEGATIVES, add_up, sigmoid
         >>> rank = add_up(sigmoid((s - s_p) / 0.1), NEGATIVES)
         >>> S, positive = torch.tensor([[0.5, 0.7, 0.2]]), torch.tensor([[True, False, False]])
-        >>> pairs = Pairs({s: S}, positive, ~positive)
+        >>> pairs = MaskedMatrix({s: S}, positive, ~positive)
         >>> list(sum_matched([add_up(rank, EACH_POSITIVE)], pairs, torch.tensor([[0]])).values())
         [tensor([[0.9282]])]
     """
