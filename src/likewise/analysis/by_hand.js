@@ -282,4 +282,25 @@ const SNRContrastiveLoss_absolute_sum = ({ tape, samples }) => {
 // the boundary is the same for all anchors
 const MarginLoss_boundary = ({ samples }, h) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(h.beta));
 const RankedListLoss_number_of_references = ({ samples }) => matrixOf(samples.rows, 1, new Float64Array(samples.rows).fill(samples.rows));
+const RecallAtKLoss_count_anchors = RankedListLoss_number_of_references;
 const MarginLoss_alone = (points, h) => h.nu * h.beta;
+
+// ---- grades: the points of the page have classes, so that a pair is relevant or not
+
+const relevances = ({ labels }) =>
+  matrixOf(labels.length, labels.length, Float64Array.from({ length: labels.length ** 2 }, (_, ij) => {
+    const i = Math.floor(ij / labels.length), j = ij % labels.length;
+    return i !== j && labels[i] === labels[j] ? 1 : 0;
+  }));
+const positivesOf = ({ labels }) => Array.from(labels, (own) => labels.filter((other) => other === own).length - 1);
+const NDCGLoss_relevance = relevances;
+const NDCGLoss_ideal_gain = (points) => {
+  const discount = (count) => Array.from({ length: count }, (_, k) => 1 / Math.log2(k + 2)).reduce((sum, x) => sum + x, 0);
+  return matrixOf(points.labels.length, 1, Float64Array.from(positivesOf(points), discount));
+};
+const HAPLoss_relevance = relevances;
+const HAPLoss_gain_at = (points) => {
+  const gains = relevances(points), counts = positivesOf(points);
+  gains.data.forEach((gain, ij) => (gains.data[ij] = gain / Math.max(counts[Math.floor(ij / counts.length)], 1)));
+  return gains;
+};
