@@ -184,7 +184,10 @@ DATA = ("--data", "ImageFolder", "--data.root", "photos")
         ("tune DATA --search loss.alpha=-5:2", "--search: loss.alpha must be a number > 0, but -5.0 is not"),
         ("tune DATA --search sampler.per_class=2.5:8", "whole numbers"),
         ("tune DATA --protocol classic", "--protocol must have validation classes to choose by"),
-        ("tune DATA --split.validation 0.3", "split.validation must be left to the protocol"),
+        (
+            "tune DATA --split.validation 0.3 --protocol reality-check",
+            "--split.validation must not be given together with --protocol",
+        ),
         ("tune DATA --rounds 0", "--rounds must be a whole number ≥ 1, but it is 0"),
         ("tune DATA --name a/b", "name must be one that a folder can have, but it is 'tune-a/b'"),
         ("repeat DATA --split.folds 3", "split.folds must be left to the protocol"),

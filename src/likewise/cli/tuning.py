@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from likewise.app import StudyFile, allowed_by, parse_request, read_request
+from likewise.app import Execution, StudyFile, UserError, allowed_by, flags_of, parse_request, read_request
 from likewise.app import repeat as repeat_method
 from likewise.app import tune as tune_method
 from likewise.cli.arguments import Arguments
@@ -28,7 +30,7 @@ def repeat(words: Sequence[str]) -> int:
     _add_options(parser, shards=True)
     options, rest = parser.parse_known_args(list(words))
     execution = read_execution(options, allowed_by(rest))
-    config = parse_request(read_request(rest, execution.allow), execution.allow)
+    config = _read_config(options, rest, execution)
     return run_on_screen(
         lambda on_start, watch: repeat_method(
             config,
@@ -73,7 +75,7 @@ def tune(words: Sequence[str]) -> int:
     _add_options(parser, shards=False)  # the next settings of a search depend on all results
     options, rest = parser.parse_known_args(list(words))
     execution = read_execution(options, allowed_by(rest))
-    config = parse_request(read_request(rest, execution.allow), execution.allow)
+    config = _read_config(options, rest, execution)
 
     def announce(study: StudyFile, folder: Path, trials: Study) -> str:
         paths = ", ".join((study.search or {})["space"])
@@ -102,4 +104,17 @@ def _add_options(parser: Arguments, *, shards: bool) -> None:
     parser.add_argument("--name", help="the name of the method (default: that of its loss)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="where results go")
     add_execution_options(parser, shards=shards)
-    parser.add_argument("--protocol", default="own-validation", choices=tuple(PROTOCOLS), help="see docs/protocols.md")
+    parser.add_argument(
+        "--protocol",
+        choices=tuple(PROTOCOLS),
+        help="how classes are held out, in place of the split of a file: see docs/protocols.md (default: as the split says)",
+    )
+
+
+def _read_config(options: Namespace, rest: Sequence[str], execution: Execution) -> dict[str, Any]:
+    """The configuration; its split may come from files, which a protocol replaces, but not from flags beside it."""
+    if options.protocol is not None:
+        for flag in flags_of(rest):
+            if flag.key.startswith("split.") and flag.key != "split.test":
+                raise UserError(f"--{flag.key} must not be given together with --protocol, which says what is held out")
+    return parse_request(read_request(rest, execution.allow), execution.allow)
