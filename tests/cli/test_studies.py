@@ -130,7 +130,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"protocol": {"folds": 3, "contigous": True}}, "there is no contigous beside folds; did you mean contiguous?"),
     ({"protocol": {"validation": 0}}, "protocol: share must be a number in (0, 1), but it is 0"),
     ({"protocol": {"validation": "a"}}, "protocol: share must be a number in (0, 1), but it is 'a'"),
-    ({"metric": "accuracy"}, "metric must be one of R@1, R@2, R@4, R@8, RP, MAP@R, MRR, mAP, but it is 'accuracy'"),
+    ({"metric": "accuracy"}, "metric must be one of R@K, RP, MAP@R, MRR, mAP, but it is 'accuracy'"),
     ({"metric": "test MAP@R"}, "metric must be one of"),
     ({"board": "postgresql://x"}, "there is no key board in a study"),
 ]

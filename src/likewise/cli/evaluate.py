@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 
 from likewise.app import evaluate, open_run, report
@@ -26,6 +27,7 @@ def run(words: Sequence[str]) -> int:
     options.add_argument(
         "--model", metavar="NAME", help="best (default), last (at the end of training), or a file of a model"
     )
+    _add_metric_options(options)
     _add_allow(options)
     given = options.parse_args(words)
     if given.why is not None and not given.test:
@@ -34,11 +36,13 @@ def run(words: Sequence[str]) -> int:
     if not begun.finished:
         note("this training has not ended")
     test = given.why or "likewise evaluate --test" if given.test else None
-    found = evaluate(begun, model=given.model, test=test, allow=given.allow)
+    found = evaluate(begun, model=given.model, test=test, ks=given.ks, clusterings=given.clusters, allow=given.allow)
     for part in found.parts:
         classes = len(set(part.labels.tolist()))
         print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {found.model}"))
         print(_table(found.scores[part.name]))
+    if given.clusters:
+        print(f"NMI, AMI and F1: the mean of {_times(given.clusters)} k-means, with the interval over its seeds")
     if given.test:
         print(f"the test set was opened {_times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
     print(found.report)
@@ -60,10 +64,30 @@ def write_report(words: Sequence[str]) -> int:
     )
     options.add_argument("run", metavar="RUN", type=Path, help="the folder of a run")
     options.add_argument("-o", "--out", metavar="FILE", type=Path, help="where to (default: RUN/report.html)")
+    _add_metric_options(options)
     _add_allow(options)
     given = options.parse_args(words)
-    print(report(given.run, given.out, allow=given.allow))
+    print(report(given.run, given.out, ks=given.ks, clusterings=given.clusters, allow=given.allow))
     return 0
+
+
+def _add_metric_options(options: Arguments) -> None:
+    options.add_argument(
+        "--ks",
+        metavar="K",
+        nargs="+",
+        type=int,
+        help="the k of recall at k (default: --train.ks, or those of the data set)",
+    )
+    options.add_argument(
+        "--clusters",
+        metavar="RUNS",
+        nargs="?",
+        type=int,
+        const=3,
+        default=0,
+        help="also NMI, AMI and F1, as means of so many runs of k-means (3), which takes a while",
+    )
 
 
 def _add_allow(options: Arguments) -> None:
@@ -90,5 +114,6 @@ def _table(found: Mapping[str, Interval]) -> str:
     """
     rows = [("", "per cent", "95% interval")]
     for name, value in found.items():
-        rows.append((name, f"{100 * value.mean:.2f}", f"{100 * value.low:.2f} to {100 * value.high:.2f}"))
+        between = f"{100 * value.low:.2f} to {100 * value.high:.2f}" if isfinite(value.low) else "none"
+        rows.append((name, f"{100 * value.mean:.2f}", between))
     return columns(rows)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -61,6 +61,9 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         >>> some.labels.tolist(), some.class_names
         ([0, 1, 1], ('red', 'blue'))
     """
+
+    recall_at: ClassVar[tuple[int, ...]] = (1, 2, 4, 8)
+    """The k of the recalls that are reported of this data set."""
 
     def __init__(
         self,

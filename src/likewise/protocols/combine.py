@@ -11,7 +11,7 @@ import torch
 
 from likewise.metrics import concatenate
 from likewise.protocols.trial import Result
-from likewise.train import Embedded, evaluate
+from likewise.train import RECALLS, Embedded, evaluate
 
 TEST_SET_FILE = "test.npz"
 """Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``."""
@@ -53,8 +53,9 @@ def _together(group: Sequence[Result], folder: Path) -> Result:
             raise ValueError(f"all folds must have the same test set, but that of {result.run} is another one")
     joined = concatenate([torch.from_numpy(each["embeddings"]) for each in stored])
     is_query = torch.from_numpy(stored[0]["is_query"]) if len(stored[0]["is_query"]) else None
-    metrics = evaluate(Embedded(joined, labels), is_query)
     first = ordered[0]
+    ks = [int(name.removeprefix("R@")) for name in first.test if name.startswith("R@")]
+    metrics = evaluate(Embedded(joined, labels), is_query, ks=ks or RECALLS)
     trial = replace(first.trial, fold=0, labels={**first.trial.labels, "combination": "concatenated"})
     return replace(
         first,

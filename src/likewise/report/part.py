@@ -29,6 +29,8 @@ class Part:
         image: gives the image of a row; called for those that are shown.
         is_query: for data with queries and gallery, which rows are queries, ``(n,)`` booleans: neighbors are searched
             among the others only.  Without it every row is a query and is searched among all others.
+        ks: the k of the recalls.
+        clusterings: runs of k-means, for NMI, AMI and F1; 0 for none of them.
 
     Examples:
         >>> import torch
@@ -48,6 +50,8 @@ class Part:
     class_names: Sequence[str]
     image: Callable[[int], Image.Image]
     is_query: Tensor | None = None
+    ks: Sequence[int] = (1, 2, 4, 8)
+    clusterings: int = 0
 
     def __post_init__(self) -> None:
         points = embeddings_of("embeddings", self.embeddings).detach().cpu()

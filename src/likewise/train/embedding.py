@@ -67,9 +67,11 @@ def embed(model: nn.Module, batches: Iterable[Sequence[Any]], *, precision: Prec
     return Embedded(torch.cat(embeddings).cpu().clone(), torch.cat(labels).cpu().clone())
 
 
-def evaluate(
-    embedded: Embedded, is_query: Tensor | None = None, *, ks: Sequence[int] = (1, 2, 4, 8)
-) -> dict[str, float]:
+RECALLS = (1, 2, 4, 8)
+"""The k of the recalls that are measured where nothing else is said."""
+
+
+def evaluate(embedded: Embedded, is_query: Tensor | None = None, *, ks: Sequence[int] = RECALLS) -> dict[str, float]:
     """The retrieval metrics of embeddings: all against all others, or queries against the gallery.
 
     Args:

@@ -33,7 +33,7 @@ from likewise.train.checkpoint import (
     save_model,
 )
 from likewise.train.description import COMPARED, NOTED, Batches, Data, check_same, describe, length
-from likewise.train.embedding import embed, evaluate
+from likewise.train.embedding import RECALLS, embed, evaluate
 from likewise.train.groups import Group, make_optimizer, parameter_groups
 from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
 from likewise.train.lens import Lens, Looks
@@ -401,7 +401,8 @@ class _Training:
             assert self.data.val is not None
             if hasattr(self.data.val, "set_epoch"):
                 self.data.val.set_epoch(0)  # the same images each time
-            scores = evaluate(embed(self.judged, self.data.val, precision=self.settings.precision))
+            embedded = embed(self.judged, self.data.val, precision=self.settings.precision)
+            scores = evaluate(embedded, ks=self.settings.ks or RECALLS)
             better = progress.best is None or scores[self.settings.metric] > progress.best
             better &= self.keep_start or progress.step > 0
             if better:
@@ -543,7 +544,7 @@ def _check(settings: TrainConfig, groups: list[Group], data: Data) -> None:
         raise ValueError(f"trunk_warmup must be 0 for a model without a group 'trunk', but its groups are {names}")
     if settings.patience is not None and (data.val is None or not settings.validate_every):
         raise ValueError("patience must be None for a training without validation, but it is " + str(settings.patience))
-    known = ("P@1", "RP", "MAP@R", "MRR", "mAP", "R@1", "R@2", "R@4", "R@8")
+    known = ("P@1", "RP", "MAP@R", "MRR", "mAP", *(f"R@{k}" for k in settings.ks or RECALLS))
     one_of("metric", settings.metric, known)
     available = [str(each) for each in get_available_trackers()]
     for tracker in settings.trackers:
