@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
+    from likewise.app.classifying import Classification, Prediction, classify
     from likewise.app.comparisons import ComparisonReport, collect_trainings, compare, leaderboard
     from likewise.app.conditions import read_conditions
     from likewise.app.configuration import add_group as add_group
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from likewise.app.defaults import cache_folder as cache_folder
     from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
-    from likewise.app.embedding_options import EmbeddingOptions
+    from likewise.app.embedding_options import EmbeddingOptions, ImageOptions
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
     from likewise.app.errors import making as making
@@ -105,6 +106,7 @@ __all__ = [
     "Answer",
     "CalibratedModel",
     "Check",
+    "Classification",
     "Cluster",
     "ComparisonReport",
     "Demo",
@@ -114,9 +116,11 @@ __all__ = [
     "EmbeddingStart",
     "Evaluation",
     "Execution",
+    "ImageOptions",
     "IndexResult",
     "Match",
     "NotAllowed",
+    "Prediction",
     "SearchResult",
     "Service",
     "StudyFile",
@@ -128,6 +132,7 @@ __all__ = [
     "answer_shots",
     "calibrate",
     "check_artifact",
+    "classify",
     "cluster_rows",
     "cluster_shots",
     "collect_trainings",
@@ -180,6 +185,7 @@ _PLACES = {
     "Answer": "searching",
     "CalibratedModel": "calibration",
     "Check": "integrity",
+    "Classification": "classifying",
     "Cluster": "searching",
     "ComparisonReport": "comparisons",
     "Demo": "demo",
@@ -189,6 +195,7 @@ _PLACES = {
     "EmbeddingStart": "embedding",
     "Evaluation": "evaluation",
     "Execution": "execution",
+    "ImageOptions": "embedding_options",
     "IndexResult": "indexing",
     "Kind": "objects",
     "Match": "searching",
@@ -196,6 +203,7 @@ _PLACES = {
     "Note": "errors",
     "OnStart": "studies",
     "Pieces": "build",
+    "Prediction": "classifying",
     "SearchResult": "searching",
     "Service": "serving",
     "StudyFile": "study_file",
@@ -219,6 +227,7 @@ _PLACES = {
     "check_server_packages": "serving",
     "check_store": "index_places",
     "choose_token": "serving",
+    "classify": "classifying",
     "cluster_rows": "search_output",
     "cluster_shots": "search_output",
     "collect_trainings": "comparisons",

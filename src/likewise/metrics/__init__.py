@@ -10,6 +10,7 @@ from likewise.metrics.geometry import CollapseWarning, geometry
 from likewise.metrics.graded import graded_retrieval
 from likewise.metrics.intervals import Interval, bootstrap, t_interval
 from likewise.metrics.kmeans import KMeans, kmeans
+from likewise.metrics.knn import KNNVotes, knn_accuracy, knn_votes
 from likewise.metrics.labels import encode_labels
 from likewise.metrics.modules import Clustering, Retrieval, Verification
 from likewise.metrics.ranks import Ranks, ranks
@@ -21,6 +22,7 @@ __all__ = [
     "CollapseWarning",
     "Interval",
     "KMeans",
+    "KNNVotes",
     "Ranks",
     "Retrieval",
     "Verification",
@@ -33,6 +35,8 @@ __all__ = [
     "geometry",
     "graded_retrieval",
     "kmeans",
+    "knn_accuracy",
+    "knn_votes",
     "opis",
     "ranks",
     "retrieval",
