@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from likewise.app.study_report import StudyReport
     from likewise.app.study_table import view_study as view_study
     from likewise.app.study_transfer import export_study, merge_study, pack_study, run_planned
+    from likewise.app.table_evaluation import TableEvaluation, evaluate_table
     from likewise.app.training import resume, train
     from likewise.app.trust import NotAllowed
     from likewise.app.trust import allow_flags as allow_flags
@@ -125,6 +126,7 @@ __all__ = [
     "Service",
     "StudyFile",
     "StudyReport",
+    "TableEvaluation",
     "UnreadableImagesError",
     "UserError",
     "Verification",
@@ -140,6 +142,7 @@ __all__ = [
     "configure",
     "embed_folder",
     "evaluate",
+    "evaluate_table",
     "execute_pack",
     "export",
     "export_study",
@@ -208,6 +211,7 @@ _PLACES = {
     "Service": "serving",
     "StudyFile": "study_file",
     "StudyReport": "study_report",
+    "TableEvaluation": "table_evaluation",
     "UnreadableImagesError": "indexing",
     "UserError": "errors",
     "Verification": "calibration",
@@ -236,6 +240,7 @@ _PLACES = {
     "dump_configuration": "configuration",
     "embed_folder": "embedding",
     "evaluate": "evaluation",
+    "evaluate_table": "table_evaluation",
     "execute_pack": "execute",
     "export": "exporting",
     "export_study": "study_transfer",

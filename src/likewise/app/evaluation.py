@@ -97,7 +97,7 @@ def parts_of(
 
 def _embed_part(name: str, model: Embedder, images: ImageCache, store: Store) -> Part:
     found = embed(model, store.in_order(images), precision=store.config["train"]["precision"])
-    return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query)
+    return Part(name, found.embeddings, found.labels, images.class_names, images.image, images.is_query, images.cameras)
 
 
 def scores(part: Part) -> dict[str, Interval]:

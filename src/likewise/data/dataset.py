@@ -42,6 +42,8 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         is_query: for data with separate queries and gallery, which images are queries, ``(n,)`` booleans.
         coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``; see `levels`.
         tags: several labels per image, ``(n, C)`` booleans, for `likewise.formula.MultiLabel`.
+        cameras: for re-identification, which camera took each image, ``(n,)`` integers; images of one class by one camera
+            are not searched for each other.
 
     Examples:
         >>> import torch
@@ -79,6 +81,7 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         is_query: Tensor | None = None,
         coarser: Tensor | None = None,
         tags: Tensor | None = None,
+        cameras: Tensor | None = None,
     ):
         self.name = name
         self.split = split
@@ -93,12 +96,14 @@ class ImageDataset(Dataset[tuple[Any, int]], ABC):
         self.is_query = is_query
         self.coarser = coarser
         self.tags = tags
+        self.cameras = cameras
         for what, value, shape in (
             ("coarser", coarser, (len(labels), 1 if coarser is None else coarser.shape[-1])),
             ("tags", tags, (len(labels), 1 if tags is None else tags.shape[-1])),
             ("categories", categories, (len(labels),)),
             ("boxes", boxes, (len(labels), 4)),
             ("is_query", is_query, (len(labels),)),
+            ("cameras", cameras, (len(labels),)),
         ):
             if value is not None and tuple(value.shape) != shape:
                 raise ValueError(f"{what} must have shape {shape}, but the shape is {tuple(value.shape)}")
@@ -211,6 +216,7 @@ class ImageFiles(ImageDataset):
         is_query: which images are queries.
         coarser: labels on the coarser levels of a hierarchy, ``(n, L - 1)``.
         tags: several labels per image, ``(n, C)`` booleans.
+        cameras: which camera took each image, ``(n,)`` integers.
 
     Examples:
         >>> import tempfile, torch
@@ -239,6 +245,7 @@ class ImageFiles(ImageDataset):
         is_query: Tensor | None = None,
         coarser: Tensor | None = None,
         tags: Tensor | None = None,
+        cameras: Tensor | None = None,
     ):
         super().__init__(
             name,
@@ -252,6 +259,7 @@ class ImageFiles(ImageDataset):
             is_query=is_query,
             coarser=coarser,
             tags=tags,
+            cameras=cameras,
         )
         if len(paths) != len(labels):
             raise ValueError(f"paths must have one entry for each of the {len(labels)} labels, but it has {len(paths)}")
@@ -306,6 +314,7 @@ class _View(ImageDataset):
             is_query=None if whole.is_query is None or not relabel else whole.is_query[chosen],
             coarser=None if whole.coarser is None else whole.coarser[chosen],
             tags=None if whole.tags is None else whole.tags[chosen],
+            cameras=None if whole.cameras is None else whole.cameras[chosen],
         )
         self._whole = base
         self._indices = positions

@@ -14,6 +14,7 @@ from likewise.metrics.knn import KNNVotes, knn_accuracy, knn_votes
 from likewise.metrics.labels import encode_labels
 from likewise.metrics.modules import Clustering, Retrieval, Verification
 from likewise.metrics.ranks import Ranks, ranks
+from likewise.metrics.reidentification import reidentification, shot_ids
 from likewise.metrics.retrieval import retrieval
 from likewise.metrics.verification import verification
 
@@ -39,7 +40,9 @@ __all__ = [
     "knn_votes",
     "opis",
     "ranks",
+    "reidentification",
     "retrieval",
+    "shot_ids",
     "t_interval",
     "verification",
 ]

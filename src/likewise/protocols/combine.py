@@ -14,7 +14,8 @@ from likewise.protocols.trial import Result
 from likewise.train import RECALLS, Embedded, evaluate
 
 TEST_SET_FILE = "test.npz"
-"""Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``."""
+"""Where a run keeps its embeddings of the test set: ``embeddings``, ``labels`` and, if there are roles, ``is_query``,
+and ``cameras``."""
 
 
 def concatenated(results: Iterable[Result], folder: Path, folds: int) -> list[Result]:
@@ -55,7 +56,8 @@ def _together(group: Sequence[Result], folder: Path) -> Result:
     is_query = torch.from_numpy(stored[0]["is_query"]) if len(stored[0]["is_query"]) else None
     first = ordered[0]
     ks = [int(name.removeprefix("R@")) for name in first.test if name.startswith("R@")]
-    metrics = evaluate(Embedded(joined, labels), is_query, ks=ks or RECALLS)
+    cameras = torch.from_numpy(stored[0]["cameras"]) if "cameras" in stored[0] else None
+    metrics = evaluate(Embedded(joined, labels), is_query, ks=ks or RECALLS, cameras=cameras)
     trial = replace(first.trial, fold=0, labels={**first.trial.labels, "combination": "concatenated"})
     return replace(
         first,

@@ -66,15 +66,27 @@ def measure_part(part: Part, *, seed: int) -> Measured | None:
         >>> measure_part(Part("test", torch.eye(2), torch.tensor([0, 1]), ["a", "b"], lambda i: None), seed=0) is None
         True
     """
-    queries, references = part.queries, part.references
-    labels, sizes = part.labels[queries], torch.bincount(part.labels[references], minlength=len(part.class_names))
-    if not bool((sizes[labels] > (1 if part.is_query is None else 0)).any()):
+    queries, references, ids = part.queries, part.references, part.ids
+    labels, found = part.labels[queries], part.labels[references]
+    # references of the class, less those that a query never meets, which are of its class, too
+    sizes = torch.bincount(found, minlength=len(part.class_names))
+    excluded = torch.bincount(ids[references], minlength=int(ids.max()) + 1)
+    if not bool((sizes[labels] > excluded[ids[queries]]).any()):
         return None
+    shots = None if part.cameras is None else ids
     if part.is_query is None:
-        per_query = retrieval(part.embeddings, part.labels, ks=part.ks, reduce="none")
+        per_query = retrieval(part.embeddings, part.labels, ks=part.ks, ids=shots, reduce="none")
     else:
-        gallery = part.embeddings[references], part.labels[references]
-        per_query = retrieval(part.embeddings[queries], labels, *gallery, ks=part.ks, reduce="none")
+        per_query = retrieval(
+            part.embeddings[queries],
+            labels,
+            part.embeddings[references],
+            found,
+            ks=part.ks,
+            ids=None if shots is None else shots[queries],
+            reference_ids=None if shots is None else shots[references],
+            reduce="none",
+        )
     groups = labels[per_query["query"]]
     over = "classes" if len(torch.unique(groups)) > 1 else "queries"
     drawn_groups = groups if over == "classes" else None

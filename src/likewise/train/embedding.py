@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from likewise.metrics import retrieval
+from likewise.metrics import retrieval, shot_ids
 from likewise.progress import progress
 from likewise.train.settings import Precision
 
@@ -71,13 +71,20 @@ RECALLS = (1, 2, 4, 8)
 """The k of the recalls that are measured where nothing else is said."""
 
 
-def evaluate(embedded: Embedded, is_query: Tensor | None = None, *, ks: Sequence[int] = RECALLS) -> dict[str, float]:
+def evaluate(
+    embedded: Embedded,
+    is_query: Tensor | None = None,
+    *,
+    ks: Sequence[int] = RECALLS,
+    cameras: Tensor | None = None,
+) -> dict[str, float]:
     """The retrieval metrics of embeddings: all against all others, or queries against the gallery.
 
     Args:
         embedded: embeddings and labels.
         is_query: for data with separate queries and gallery, which are queries, ``(n,)`` booleans.
         ks: of recall.
+        cameras: for re-identification, which camera took each image, ``(n,)``: see `likewise.metrics.reidentification`.
 
     Examples:
         >>> import torch
@@ -86,13 +93,22 @@ def evaluate(embedded: Embedded, is_query: Tensor | None = None, *, ks: Sequence
         1.0
     """
     embeddings, labels = embedded
+    ids = None if cameras is None else shot_ids(labels, cameras)[0]
     if is_query is None:
-        return retrieval(embeddings, labels, ks=ks)
+        return retrieval(embeddings, labels, ks=ks, ids=ids)
     if is_query.dtype != torch.bool or is_query.shape != labels.shape:
         raise ValueError(
             f"is_query must be {len(labels)} booleans, but it is {is_query.dtype} of shape {tuple(is_query.shape)}"
         )
-    return retrieval(embeddings[is_query], labels[is_query], embeddings[~is_query], labels[~is_query], ks=ks)
+    return retrieval(
+        embeddings[is_query],
+        labels[is_query],
+        embeddings[~is_query],
+        labels[~is_query],
+        ks=ks,
+        ids=None if ids is None else ids[is_query],
+        reference_ids=None if ids is None else ids[~is_query],
+    )
 
 
 def count(batches: object) -> int | None:
