@@ -12,7 +12,7 @@ from likewise.app.configuration import check
 from likewise.app.defaults import Tree
 from likewise.app.errors import UserError, require_package
 from likewise.app.execution import Execution, Watch, run_trials
-from likewise.app.search_space import check_search, make_search, parse_search, resolve_space
+from likewise.app.search_space import check_search, default_rounds, make_search, parse_search, resolve_space
 from likewise.app.study_file import StudyFile
 from likewise.app.study_io import find_presets, make_study, read_study, write_study
 from likewise.app.study_recipes import leave_to_protocol, protocol_of
@@ -125,7 +125,7 @@ def tune(
     config: Tree,
     folder: str | os.PathLike[str] | None = None,
     *,
-    rounds: int = 50,
+    rounds: int | None = None,
     how: str = "bayesian",
     search: Sequence[str] | None = None,
     at_once: int | None = None,
@@ -143,10 +143,11 @@ def tune(
     Args:
         config: a configuration, as `configure` returns it.
         folder: where results go; by default ``studies/tune-NAME``.
-        rounds: number of settings to try.
-        how: ``"bayesian"``, ``"grid"`` or ``"random"``.
+        rounds: number of settings to try; by default 50, or the whole grid of the thesis.
+        how: ``"bayesian"``, ``"random"``, ``"grid"`` (one setting after the other), or ``"thesis-grid"``, the same with the
+            settings and values of the thesis' table 15.
         search: paths to search, with their ranges if they have no declared one: ``["loss.alpha",
-            "optimizer.lr=1e-5:1e-2:log"]``; by default all that the loss and its miner declare, and learning rates.
+            "optimizer.lr=1e-5:1e-2:log", "loss.margin=0:1:0.1"]``; by default all that the loss and its miner declare, and learning rates.
         at_once: number of settings that are chosen together; by default as many as run at once.
         name: of the method; by default that of its loss.
         protocol: how classes are held out, in place of the configuration's split: see `likewise.protocols.PROTOCOLS`;
@@ -168,7 +169,9 @@ def tune(
     config = check(config, execution.allow)
     method = name or _loss_name(config)
     ranges = None if search is None else parse_search(search)
-    options: Tree = {"space": ranges or dict.fromkeys(resolve_space(config)), "how": how, "rounds": rounds}
+    space = resolve_space(config, ranges, how=how)
+    options: Tree = {"space": ranges or dict.fromkeys(space), "how": how}
+    options["rounds"] = default_rounds(space, how) if rounds is None else rounds
     study = StudyFile(
         f"tune-{method}",
         base={**leave_to_protocol(config), "out": None},

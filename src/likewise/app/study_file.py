@@ -30,7 +30,7 @@ from likewise.protocols import (
 from likewise.schema import SCHEMA
 
 KEYS = ("name", "what", "base", "methods", "vary", "seeds", "protocol", "metric", "search")
-SEARCHES = ("bayesian", "grid", "random")
+SEARCHES = ("bayesian", "grid", "random", "thesis-grid")
 SEARCH_KEYS = ("space", "how", "rounds", "at_once")
 LABELS = {"data": "data", "model.trunk": "trunk", "model.dim": "dim"}
 """The label of each setting that every trial is labeled with."""

@@ -133,10 +133,12 @@ def _on_test(run: Run, trial: Trial, config: dict[str, Any], machine: Machine) -
         Embedded(part.embeddings, part.labels), part.is_query, ks=recall_ks(config), cameras=part.cameras
     )
     if config["split"].get("folds"):
-        is_query = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
-        shots = {} if part.cameras is None else {"cameras": part.cameras.numpy()}
+        stored: dict[str, Any] = {"embeddings": part.embeddings.numpy(), "labels": part.labels.numpy()}
+        stored["is_query"] = np.zeros(0, bool) if part.is_query is None else part.is_query.numpy()
+        if part.cameras is not None:
+            stored["cameras"] = part.cameras.numpy()
         with atomic_write(run.folder / TEST_SET_FILE) as file, file.open("wb") as opened:
-            np.savez(opened, embeddings=part.embeddings.numpy(), labels=part.labels.numpy(), is_query=is_query, **shots)
+            np.savez(opened, **stored)
     measured = {name: value for name, value in metrics.items() if is_metric(name)}
     run.record_evaluation("test", measured, model=model_file(run, None).stem)
     run.close_opening()

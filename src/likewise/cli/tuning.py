@@ -60,17 +60,24 @@ def tune(words: Sequence[str]) -> int:
         "Search hyper-parameters on validation classes; the test set stays sealed. What is searched is what the loss and "
         "its miner declare, and learning rates. Other options are those of likewise train.",
     )
-    parser.add_argument("--rounds", metavar="N", type=int, default=50, help="settings to try (default: 50)")
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, help="settings to try (default: 50; thesis-grid: all of them)"
+    )
     parser.add_argument(
         "--at-once", metavar="N", type=int, help="settings that are chosen together (default: as many as run at once)"
     )
-    parser.add_argument("--how", default="bayesian", help="bayesian, grid or random (default: bayesian)")
+    parser.add_argument(
+        "--how",
+        default="bayesian",
+        help="bayesian, random, grid (one setting after the other) or thesis-grid (the values of its table 15) "
+        "(default: bayesian)",
+    )
     parser.add_argument(
         "--search",
         metavar="WHAT",
         nargs="+",
         help="paths to search (default: all of the loss and miner, and learning rates), each with its range if wanted: "
-        "loss.alpha, optimizer.lr=1e-5:1e-2:log, optimizer.lrs.proxies=1e-4:1:log",
+        "loss.alpha, optimizer.lr=1e-5:1e-2:log, loss.margin=0:1:0.1 (a step)",
     )
     _add_options(parser, shards=False)  # the next settings of a search depend on all results
     options, rest = parser.parse_known_args(list(words))
@@ -78,8 +85,9 @@ def tune(words: Sequence[str]) -> int:
     config = _read_config(options, rest, execution)
 
     def announce(study: StudyFile, folder: Path, trials: Study) -> str:
-        paths = ", ".join((study.search or {})["space"])
-        return f"{study.name}: {options.rounds} settings of {paths}, {execution}, {folder}"
+        search = study.search or {}
+        paths = ", ".join(search["space"])
+        return f"{study.name}: {search['rounds']} settings of {paths}, {execution}, {folder}"
 
     return run_on_screen(
         lambda on_start, watch: tune_method(

@@ -26,7 +26,7 @@ class Range:
         low: the smallest.
         high: the largest.
         log: look on a logarithmic scale.
-        step: the step of a grid.
+        step: the step of a grid; all values that a search tries are then on it.
         whole: whole numbers only.
         default: where a grid begins, and what the setting is if it is not searched.
 
@@ -37,6 +37,8 @@ class Range:
         (1e-05, 0.0001, 0.001, 0.01)
         >>> Range(1, 4, whole=True).grid()
         (1, 2, 3, 4)
+        >>> Range(2.0, 100.0, step=2.0).rounded(31.2)
+        32.0
     """
 
     low: float
@@ -73,7 +75,11 @@ class Range:
         return low + share * (high - low)
 
     def rounded(self, value: float) -> float:
-        """A value to four digits, so that it can be read and written again, and inside the range."""
+        """A value to four digits, so that it can be read and written again, inside the range, and on its grid if it has one."""
+        if self.step is not None:
+            places = min(max(round((value - self.low) / self.step), 0), self._steps(self.step))
+            value = _digits(self.low + places * self.step, 12)
+            return int(value) if self.whole else float(value)
         short = round(value) if self.whole else _digits(value, 4)
         value = min(max(short, self.low), self.high)
         return int(value) if self.whole else float(value)
@@ -89,9 +95,11 @@ class Range:
             values = [self.rounded(self._between(self.low, self.high, share)) for share in shares]
         else:
             step = 1.0 if self.step is None else self.step
-            count = math.floor((self.high - self.low) / step * (1 + 1e-9) + 1e-9)
-            values = [_digits(self.low + index * step, 12) for index in range(count + 1)]
+            values = [_digits(self.low + index * step, 12) for index in range(self._steps(step) + 1)]
         return tuple(dict.fromkeys(int(value) if self.whole else float(value) for value in values))
+
+    def _steps(self, step: float) -> int:
+        return math.floor((self.high - self.low) / step * (1 + 1e-9) + 1e-9)
 
     @property
     def start(self) -> float:
