@@ -66,20 +66,15 @@ def test_all_misprints_are_listed_with_our_form():
 
 
 @loop_over("command", COMMANDS)
-def test_commands_are_understood(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    """Listings are run, trainings are configured, studies are planned; of the others every option is in the help."""
+def test_commands_are_understood(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Listings are run, trainings and studies configured; of the others every option is in the help."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("likewise.cli.tuning.run_on_screen", lambda *_, **__: 0)
     _, name, *words = shlex.split(command)
-    if name in ("losses", "trunks", "datasets"):
-        assert main([name, *words]) == 0
+    if name in ("losses", "trunks", "datasets", "tune", "repeat"):
+        assert main([name, *words]) == 0, capsys.readouterr().err
     elif name == "train":
         assert parse_request(read_request(words))["data"]["init_args"]["root"] == "FOLDER"
-    elif name in ("tune", "repeat"):
-        out = tmp_path / str(len(list(tmp_path.iterdir())))
-        assert main([name, *words, "--workers", "0", "--out", str(out)]) in (0, 1), capsys.readouterr().err
-        assert (out / "study.yaml").exists()
     else:
         assert main([name, "--help"]) == 0
         shown = capsys.readouterr().out
