@@ -9,7 +9,15 @@ import pytest
 
 from likewise import app
 
-TINY = {"data": "Glyphs", "data.images_per_class": 4, "train.epochs": 1, "sampler.classes": 64, "model.dim": 8}
+TINY = {
+    "data": "Glyphs",
+    "data.images_per_class": 2,
+    "train.epochs": 1,
+    "sampler.classes": 16,
+    "sampler.per_class": 2,
+    "sampler.steps": 2,
+    "model.dim": 8,
+}
 
 
 def test_a_training_is_four_calls(tmp_path: Path):

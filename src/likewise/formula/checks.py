@@ -176,7 +176,10 @@ def labels_of(name: str, value: object, rows: int | None, device: torch.device |
         tensor([0, 1])
     """
     if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a tensor, but it is a {type(value).__name__}")
+        raise TypeError(
+            f"{name} must be a tensor, but it is a {type(value).__name__}: torch.as_tensor makes one of numbers, "
+            "likewise.metrics.encode_labels of names"
+        )
     check_dense(name, value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise TypeError(f"{name} must be of an integer dtype, but the dtype is {value.dtype}")

@@ -1,5 +1,7 @@
 """Losses: declarations over one similarity matrix."""
 
+import difflib
+
 from likewise.losses.base import PairLoss
 from likewise.losses.centroids import CentroidTripletLoss
 from likewise.losses.direction import DirectionRegularized
@@ -147,3 +149,17 @@ __all__ = [
 
 # For tools.
 from likewise.losses.constructors import fix_hyperparameter as fix_hyperparameter
+
+_ELSEWHERE = {
+    "GenericPairLoss": "PairLoss",
+    "MultipleLosses": "WeightedSum",
+    "SignalToNoiseRatioContrastiveLoss": "SNRContrastiveLoss",
+    "TripletMarginLoss": "TripletLoss",
+}
+"""What pytorch-metric-learning calls by another name."""
+
+
+def __getattr__(name: str) -> object:
+    near = [_ELSEWHERE[name]] if name in _ELSEWHERE else difflib.get_close_matches(name, __all__, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise AttributeError(f"module 'likewise.losses' has no attribute {name!r}{hint}")

@@ -116,9 +116,9 @@ class PairLoss(nn.Module):
         super().__init_subclass__()
         make_constructor(cls)
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
         """Initialize the module before the generated constructor stores anything in it."""
-        return initialize_module(super().__new__(cls))
+        return initialize_module(super().__new__(cls), kwargs)
 
     def __post_init__(self) -> None:
         check_hyperparameters(self)

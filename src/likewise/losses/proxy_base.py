@@ -152,9 +152,9 @@ class ProxyLoss(nn.Module):
         super().__init_subclass__()
         make_constructor(cls)
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, *_args: Any, **kwargs: Any) -> Self:
         """Initialize the module before the generated constructor stores anything in it."""
-        return initialize_module(super().__new__(cls))
+        return initialize_module(super().__new__(cls), kwargs)
 
     def __post_init__(self) -> None:
         for name in ("num_classes", "embedding_dim"):
