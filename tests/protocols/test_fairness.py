@@ -153,7 +153,7 @@ IGNORED = (
     "config.optimizer.lrs.proxies",
 )
 UNUSED = ("optimizer.momentum", "optimizer.alpha", "schedule.step", "schedule.gamma")
-ENGINE = ("compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
+ENGINE = ("ks", "compile", "channels_last", "graph", "checkpoint_minutes", "log_every", "trackers", "on_collapse")
 
 
 @pytest.mark.parametrize("path", [path for path, _ in leaves({"config": _base()["config"]})])
