@@ -216,7 +216,7 @@ def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
         ({'loss.margin': 0.1},)
         >>> default_points(config, {"loss.margin": Range(0.2, 0.5)})
         ()
-        >>> default_points(config, {"loss.margin": Range(0.0, 0.5, step=0.25)})
+        >>> default_points(config, {"loss.margin": Range(0.0, 0.5, step=0.25, on_grid=True)})
         ({'loss.margin': 0.0},)
         >>> config = {"loss": {"class_path": "likewise.losses.ContrastiveLoss", "init_args": {"positive_margin": None}}}
         >>> default_points(config, {"loss.positive_margin": Range(0.0, 1.0)})
@@ -228,7 +228,7 @@ def default_points(config: Tree, space: Space) -> tuple[Point, ...]:
         value = _resolve_value(config, path) if value is None else value
         if not setting.has(value):
             return ()
-        point[path] = setting.rounded(value) if isinstance(setting, Range) and setting.step is not None else value
+        point[path] = setting.rounded(value) if isinstance(setting, Range) and setting.on_grid else value
     return (point,)
 
 
@@ -265,7 +265,8 @@ def _parse_range(path: str, text: str, *, whole: bool) -> Range:
     try:
         if scale == "log":
             return Range(float(low), float(high), log=True, whole=whole)
-        return Range(float(low), float(high), step=_parse_step(scale) if colon else None, whole=whole)
+        step = _parse_step(scale) if colon else None
+        return Range(float(low), float(high), step=step, whole=whole, on_grid=step is not None)
     except ValueError as error:
         raise UserError(
             f"--search {path} must be LOW:HIGH, LOW:HIGH:log or LOW:HIGH:STEP, but it is {text}: {error}"

@@ -26,9 +26,10 @@ class Range:
         low: the smallest.
         high: the largest.
         log: look on a logarithmic scale.
-        step: the step of a grid; all values that a search tries are then on it.
+        step: the step of a grid.
         whole: whole numbers only.
         default: where a grid begins, and what the setting is if it is not searched.
+        on_grid: whether all ways of searching try values of the grid only; it needs a step.
 
     Examples:
         >>> Range(0.0, 0.5, step=0.1).grid()
@@ -37,7 +38,7 @@ class Range:
         (1e-05, 0.0001, 0.001, 0.01)
         >>> Range(1, 4, whole=True).grid()
         (1, 2, 3, 4)
-        >>> Range(2.0, 100.0, step=2.0).rounded(31.2)
+        >>> Range(2.0, 100.0, step=2.0, on_grid=True).rounded(31.2)
         32.0
     """
 
@@ -47,6 +48,7 @@ class Range:
     step: float | None = None
     whole: bool = False
     default: float | None = None
+    on_grid: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
@@ -76,10 +78,8 @@ class Range:
 
     def rounded(self, value: float) -> float:
         """A value to four digits, so that it can be read and written again, inside the range, and on its grid if it has one."""
-        if self.step is not None:
-            places = min(max(round((value - self.low) / self.step), 0), self._steps(self.step))
-            value = _digits(self.low + places * self.step, 12)
-            return int(value) if self.whole else float(value)
+        if self.on_grid and self.step is not None:
+            return min(self.grid(), key=lambda each: abs(each - value))
         short = round(value) if self.whole else _digits(value, 4)
         value = min(max(short, self.low), self.high)
         return int(value) if self.whole else float(value)
@@ -95,11 +95,9 @@ class Range:
             values = [self.rounded(self._between(self.low, self.high, share)) for share in shares]
         else:
             step = 1.0 if self.step is None else self.step
-            values = [_digits(self.low + index * step, 12) for index in range(self._steps(step) + 1)]
+            count = math.floor((self.high - self.low) / step * (1 + 1e-9) + 1e-9)
+            values = [_digits(self.low + index * step, 12) for index in range(count + 1)]
         return tuple(dict.fromkeys(int(value) if self.whole else float(value) for value in values))
-
-    def _steps(self, step: float) -> int:
-        return math.floor((self.high - self.low) / step * (1 + 1e-9) + 1e-9)
 
     @property
     def start(self) -> float:
