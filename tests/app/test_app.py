@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from likewise import app
+from likewise.testing import loop_over
 
 TINY = {
     "data": "Glyphs",
@@ -50,8 +51,8 @@ def test_settings_win_over_files(tmp_path: Path):
     assert {name: config["loss"]["init_args"][name] for name in ("gamma", "margin")} == {"gamma": 32.0, "margin": 0.3}
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
+@loop_over(
+    "settings, message",
     [
         ({}, "--data must be given"),
         ({"data": "Glyphs", "loss": "CircelLoss"}, "there is no loss CircelLoss; did you mean CircleLoss?"),

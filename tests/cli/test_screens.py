@@ -16,6 +16,7 @@ from likewise.app.objects import KINDS, import_class
 from likewise.cli import COMMANDS, doctor, main, packages
 from likewise.cli.formulas import describe, readable
 from likewise.formula.hyperparameters import hyperparameters
+from likewise.testing import loop_over
 
 
 def test_every_command_is_there():
@@ -51,7 +52,7 @@ def test_a_mistyped_command(word: str, sentence: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == f"likewise: {sentence}\n"
 
 
-@pytest.mark.parametrize("words", [["--help"], ["losses"], ["trunks"], ["datasets"]])
+@loop_over("words", [["--help"], ["losses"], ["trunks"], ["datasets"]])
 def test_quick_commands_do_not_wait_for_torch(words: list[str]):
     program = (
         "import sys\n"
@@ -161,8 +162,8 @@ def test_an_unknown_name(capsys: pytest.CaptureFixture[str]):
     )
 
 
-@pytest.mark.parametrize(
-    ("latex", "plain"),
+@loop_over(
+    "latex, plain",
     [
         (r"\frac{1}{|P_i|}\sum_{j\in P_i}[m-s_{ij}]_+", "1/|P_i| Σ_{j ∈ P_i}[m - s_ij]_+"),
         (r"-\log\frac{e^{s/\tau}}{\sum_c e^{s_c/\tau}}", "- log[e^{s/τ} / (Σ_c e^{s_c/τ})]"),

@@ -72,7 +72,7 @@ def finished(session_folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(session_folder)
         patch.setenv("LIKEWISE_CACHE", str(session_folder / "cache"))
-        patch.setattr("likewise.app.execution.make_executor", run_serially)
+        patch.setattr("likewise.app.execution.choose_executor", run_serially)
         assert main(["tournament", write("done.yaml"), "--out", "done"]) == 0
     return session_folder / "done"
 
@@ -224,7 +224,7 @@ def test_the_presets_can_be_planned():
 
 
 def test_an_empty_key_says_nothing():
-    assert planned(vary=None, protocol=None, board=None) == planned()
+    assert planned(vary=None, protocol=None) == planned()
 
 
 def test_trials_are_complete_and_go_seed_by_seed():
@@ -320,10 +320,10 @@ def test_csv_and_parquet_are_the_same_table(study: Path):
 
 
 def test_columns_of_several_kinds_can_be_stored(here: Path):
-    from likewise.app.study_report import write_rows
+    from likewise.app.study_report import write_results
 
     rows = [{"a": 1, "b": 1, "c": True, "d": None}, {"a": "x", "b": 1.5, "c": None, "d": None}]
-    write_rows(here, rows)
+    write_results(here, rows)
     stored = parquet.read_table(here / "results.parquet").to_pylist()
     assert stored == [{"a": "1", "b": 1.0, "c": True, "d": None}, {"a": "x", "b": 1.5, "c": None, "d": None}]
 
@@ -794,7 +794,7 @@ def undisturbed(session_folder: Path) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch, one_thread():
         patch.chdir(session_folder)
         patch.setenv("LIKEWISE_CACHE", str(session_folder / "cache"))
-        patch.setattr("likewise.app.execution.make_executor", run_serially)
+        patch.setattr("likewise.app.execution.choose_executor", run_serially)
         assert main(["tournament", write("long.yaml", base=LONG, seeds=[0]), "--out", "long"]) == 0
         return numbers("long")
 

@@ -47,9 +47,10 @@ from likewise.formula import (
     tanh,
     where,
 )
-from likewise.formula.expressions import Folded, Formula, Number, walk
+from likewise.formula.expressions import Folded, Formula, Number
 from likewise.formula.folds import Fold, Sum
 from likewise.formula.operations import OPERATIONS
+from likewise.formula.traversal import walk
 from likewise.losses import PairLoss
 from tests.engines.test_pair_numbers import DIM, Guided, Relevant, alternate
 from tests.engines.triton_common import WAYS, batch, check, declare_loss, make_miner, take

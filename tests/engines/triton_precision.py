@@ -16,7 +16,8 @@ from likewise.engines import evaluate_declaration
 from likewise.engines.triton.factor import Factor
 from likewise.engines.triton.product import make_factors
 from likewise.formula import Labels, PairBatch
-from likewise.formula.batch import batch_from_embeddings, same_half
+from likewise.formula.inputs import batch_from_embeddings
+from likewise.formula.precision import same_half
 from likewise.formula.similarities import SIMILARITIES, SNR, Cosine, Dot, Euclidean, Similarity, SquaredEuclidean
 from tests.engines.triton_common import EPS, WAYS, batch, check, layout, relative_errors, run, take
 

@@ -25,7 +25,7 @@ from likewise.formula import (
     softplus,
 )
 from likewise.formula.checks import can_read_values
-from likewise.formula.terms import sort_declaration
+from likewise.formula.declarations import sort_declaration
 from likewise.losses import (
     AngularLoss,
     CircleLoss,

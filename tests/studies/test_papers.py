@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from likewise.app.execution import Execution
-from likewise.protocols import Executor, Result, SerialExecutor, Study, Trial, reporter
+from likewise.protocols import Executor, Result, SerialExecutor, Trial
 from studies.papers import reality_check
 from studies.published import method_of
 
@@ -33,7 +33,9 @@ def test_from_search_to_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
     """A made-up training is better the nearer its margin is to 0.2; the search's best goes into the table."""
     trained: list[Trial] = []
 
-    def make_executor(folder: Path, study: Study, execution: Execution, metric: str) -> Executor:
+    def choose_executor(real: Any, report: Any, **_: Any) -> Executor:
+        folder = real.keywords["folder"]
+
         def run(trial: Trial, report: object) -> Result:
             trained.append(trial)
             value = 0.5 - abs(trial.config["loss"]["init_args"]["margin"] - 0.2)
@@ -46,9 +48,9 @@ def test_from_search_to_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, c
             test = metrics if trial.stage == "final" else {}
             return Result(trial, val=metrics, test=test, run=f"runs/{trial.key}", seconds=60.0)
 
-        return SerialExecutor(run, reporter(study))
+        return SerialExecutor(run, report)
 
-    monkeypatch.setattr("likewise.app.execution.make_executor", make_executor)
+    monkeypatch.setattr("likewise.app.execution.choose_executor", choose_executor)
     words = ["--scale", "tiny", "--losses", "triplet", "--out", str(tmp_path)]
     assert reality_check.main([*words, "--workers", "1"]) == 0
     [row] = [line for line in (tmp_path / "CUB200/final/table.md").read_text().splitlines() if "triplet" in line]

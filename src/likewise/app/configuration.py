@@ -20,6 +20,7 @@ from likewise.app.objects import import_class, kind_of, needed
 from likewise.app.options import check_options, flag
 from likewise.app.trust import check_names
 from likewise.data import TRANSFORMS
+from likewise.sanitize import hide_passwords
 from likewise.schema import SCHEMA, upgrade
 from likewise.train import OptimizerConfig, ScheduleConfig, TrainConfig
 
@@ -320,12 +321,22 @@ def check(tree: Tree, allow: Collection[str] = ()) -> Tree:
 def _parse(tree: Tree, allow: Collection[str]) -> Tree:
     """A configuration with every default in it, as plain values."""
     check_names(tree, allow)  # jsonargparse imports every class that it sees
+    _refuse_passwords(tree, ())
     parser = _parser(_skipped(tree))
     try:
         parsed: Tree = yaml.safe_load(parser.dump(parser.parse_object(tree), skip_unset=False))
     except (ArgumentError, TypeError, ValueError) as error:
         raise UserError(f"the configuration is not valid: {sentence(error)}") from error
     return {"schema": SCHEMA, **parsed}
+
+
+def _refuse_passwords(tree: Any, path: tuple[str, ...]) -> None:
+    """Refuse a URL with a password: configurations are written to files."""
+    if isinstance(tree, Mapping):
+        for key, value in tree.items():
+            _refuse_passwords(value, path if key == "init_args" else (*path, str(key)))
+    elif isinstance(tree, str) and hide_passwords(tree) != tree:
+        raise UserError(f"{flag(path)} must not be a URL with a password: it would be written to run.yaml")
 
 
 def _require(tree: Tree) -> Tree:

@@ -1,4 +1,4 @@
-"""What a training is unless it is told otherwise: one table, which ``likewise train --print-config`` shows applied."""
+"""Defaults of a training: one table, which ``likewise train --print-config`` shows applied."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RULES = (
         "likewise.data.Glyphs",
         {"transform": "glyphs", "model": {"trunk": "convnet", "dim": 64}, "optimizer": {"lr": 1e-3}},
     ),
-    Rule("model.trunk", "convnet", {"model": {"weights": None}}),  # nobody has published any
+    Rule("model.trunk", "convnet", {"model": {"weights": None}}),  # none are published
     Rule("model.trunk", "timm:*", {"model": {"weights": "pretrained"}}),
     Rule("model.trunk", "transformers:*", {"model": {"weights": "pretrained"}}),
     Rule("model.weights", None, {"model": {"freeze_bn": False}}),  # there is nothing in them to keep

@@ -127,7 +127,7 @@ def devices() -> Iterator[Finding]:
     elif torch.backends.mps.is_available():
         yield Finding("mps", "Apple's GPU")
     else:
-        built = "torch is built for it" if torch.version.cuda else "this torch is built for the CPU alone"
+        built = "torch is built for it" if torch.version.cuda else "this torch is built for the CPU"
         yield Finding("gpu", f"none is seen ({built})")
 
 

@@ -12,6 +12,7 @@ from likewise.cli.arguments import Arguments
 from likewise.cli.image_options import add_table_options, add_transform_option
 from likewise.cli.screen import bold, columns, note, print_broken
 from likewise.metrics import Interval
+from likewise.text import times
 from likewise.train import RECALLS
 
 
@@ -57,9 +58,9 @@ def run(words: Sequence[str]) -> int:
         print(bold(f"{part.name}: {len(part.labels):,} images of {classes:,} classes, {found.model}"))
         print(_table(found.scores[part.name]))
     if given.clusters:
-        print(f"NMI, AMI and F1: the mean of {_times(given.clusters)} k-means, with the interval over its seeds")
+        print(f"NMI, AMI and F1: the mean of {times(given.clusters)} k-means, with the interval over its seeds")
     if given.test:
-        print(f"the test set was opened {_times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
+        print(f"the test set was opened {times(found.openings)} so far: {begun.folder / 'openings.jsonl'}")
     print(found.report)
     return 0
 
@@ -139,10 +140,6 @@ def _add_allow(options: Arguments) -> None:
         default=[],
         help="import this package if the run's data are its class",
     )
-
-
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _table(found: Mapping[str, Interval]) -> str:

@@ -1,4 +1,4 @@
-"""Hard batches, mined over the whole data set: who is near whom, by the embeddings of the last pass over it.
+"""Hard batches, mined over the whole data set by the embeddings of the last pass over it.
 
 A miner inside a batch can only choose from what the batch happens to hold; these samplers choose what it holds (the
 thesis, Section 1.2).  Before each epoch, or as often as it pays, embed the whole training set and call ``update``.
@@ -20,7 +20,22 @@ from likewise.data.samplers import Labels, ResumableSampler, divisible, enough_c
 _TILE = 1 << 24  # similarities held at once: 64 MiB
 
 
-class HardBatchSampler(ResumableSampler):
+class _NeighborSampler(ResumableSampler):
+    """A sampler with a table of neighbors, which `update` of a subclass computes and the state contains."""
+
+    _neighbors: Array | None = None
+
+    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
+        """As for every sampler, with the table of neighbors."""
+        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """As for every sampler, with the table of neighbors."""
+        super().load_state_dict(state)
+        self._neighbors = _unpacked(state.get("neighbors"))
+
+
+class HardBatchSampler(_NeighborSampler):
     """Classes that are near each other, and as many images of each: ``classes`` x ``per_class``, class by class.
 
     Some anchor classes are dealt at random; each brings the classes whose mean embeddings are most similar to its own
@@ -76,10 +91,9 @@ class HardBatchSampler(ResumableSampler):
         enough_classes(classes, len(np.unique(self.labels)))
         divisible("classes", classes, "anchors", anchors)
         divisible("classes", classes, "world_size", world_size)
-        self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
-        """Look for each class's neighbors.
+        """Find the neighbors of each class.
 
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
@@ -88,7 +102,7 @@ class HardBatchSampler(ResumableSampler):
         numbers = torch.from_numpy(np.unique(self.labels, return_inverse=True)[1]).to(units.device)
         sums = units.new_zeros(int(numbers.max()) + 1, units.shape[1]).index_add_(0, numbers, units)
         means = torch.nn.functional.normalize(sums, dim=1)
-        # A batch holds classes - 1 others: so many neighbors are always enough to fill it.
+        # A batch has classes - 1 others, so this number of neighbors always fills it.
         self._neighbors = _nearest(means, torch.arange(len(means), device=means.device), self.classes - 1)
 
     def _batches(self, source: RandomSource) -> Iterator[list[int]]:
@@ -106,17 +120,8 @@ class HardBatchSampler(ResumableSampler):
                 chosen += [other for other in near[anchor].tolist() if other not in chosen][:wanted]
             yield [index for number in chosen for index in images.deal(number, self.per_class)]
 
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
-        super().load_state_dict(state)
-        self._neighbors = _unpacked(state.get("neighbors"))
-
-
-class HardPairSampler(ResumableSampler):
+class HardPairSampler(_NeighborSampler):
     """A few positive pairs and then their hard neighbors (Oh Song et al. 2016; figure 18 of the thesis).
 
     Each pair is two images of a class, dealt at random.  After it come the images of other classes that are most
@@ -180,10 +185,9 @@ class HardPairSampler(ResumableSampler):
             raise ValueError(
                 f"pairs must be at most {len(self._paired)}, the classes with two images or more, but it is {pairs}"
             )
-        self._neighbors: Array | None = None
 
     def update(self, embeddings: Tensor) -> None:
-        """Look for each image's neighbors among the images of other classes.
+        """Find the neighbors of each image among the images of other classes.
 
         Args:
             embeddings: of all images, ``(n, d)``, on any device; they need not be of unit length.
@@ -212,18 +216,9 @@ class HardPairSampler(ResumableSampler):
                         taken.add(index)
             yield [index for group in groups for index in group]
 
-    def state_dict(self, *, epoch: int | None = None, position: int | None = None) -> dict[str, Any]:
-        """As for every sampler, with the table of neighbors."""
-        return {**super().state_dict(epoch=epoch, position=position), "neighbors": _pack(self._neighbors)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As for every sampler, with the table of neighbors."""
-        super().load_state_dict(state)
-        self._neighbors = _unpacked(state.get("neighbors"))
-
 
 def _nearest(units: Tensor, owners: Tensor, count: int) -> Array:
-    """The rows most similar to each row and of another owner, nearest first; −1 where there are not so many.
+    """The rows most similar to each row and of another owner, nearest first; −1 where there are fewer.
 
     The matrix of similarities is made a few rows at a time.
     """

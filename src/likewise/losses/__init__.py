@@ -38,7 +38,8 @@ from likewise.losses.proxy import (
     ProxyNCAPPLoss,
     ProxyRepulsionLoss,
 )
-from likewise.losses.proxy_base import Between, ProxyLoss, cross_entropy
+from likewise.losses.proxy_base import ProxyLoss, cross_entropy
+from likewise.losses.proxy_batches import Between
 from likewise.losses.quality import AdaFaceLoss, ElasticArcFaceLoss, ElasticCosFaceLoss, MagFaceLoss
 from likewise.losses.ranking import FastAPLoss, HistogramLoss
 from likewise.losses.regularizers import (
@@ -49,6 +50,7 @@ from likewise.losses.regularizers import (
     ZeroMean,
 )
 from likewise.losses.self_supervised import VICRegLoss
+from likewise.losses.several_centers import SoftTripleLoss, SubCenterArcFaceLoss
 from likewise.losses.sharded import ShardedProxies
 from likewise.losses.soft_rank import NDCGLoss, PNPLoss, RecallAtKLoss, ROADMAPLoss, SmoothAPLoss, SupAPLoss
 from likewise.losses.softmax import (
@@ -57,9 +59,7 @@ from likewise.losses.softmax import (
     LargeMarginSoftmaxLoss,
     NormalizedSoftmaxLoss,
     SoftmaxLoss,
-    SoftTripleLoss,
     SphereFaceLoss,
-    SubCenterArcFaceLoss,
 )
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.synthesis import ProxySynthesis

@@ -76,7 +76,8 @@ __all__ = [
 from likewise.protocols.combine import TEST_SET_FILE as TEST_SET_FILE
 from likewise.protocols.conditions import NOT_RECORDED as NOT_RECORDED
 from likewise.protocols.conditions import Recorded as Recorded
-from likewise.protocols.grid import thesis_space as thesis_space
+from likewise.protocols.executor import Report as Report
+from likewise.protocols.executor import Runner as Runner
 from likewise.protocols.local import fitting_workers as fitting_workers
 from likewise.protocols.packing import read_pack as read_pack
 from likewise.protocols.pairs import NoPairs as NoPairs
@@ -86,6 +87,7 @@ from likewise.protocols.space import Space as Space
 from likewise.protocols.study import STUDY_DATABASE as STUDY_DATABASE
 from likewise.protocols.study import TrialState as TrialState
 from likewise.protocols.study import in_shard as in_shard
+from likewise.protocols.thesis_grid import thesis_space as thesis_space
 from likewise.protocols.trial import COLUMNS as COLUMNS
 from likewise.protocols.trial import Label as Label
 from likewise.protocols.worker_process import interruptible as interruptible
