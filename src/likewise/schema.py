@@ -69,7 +69,7 @@ CHANGES = (
 ADDED: Mapping[str, Mapping[str, Any]] = {"NormalizedSoftmaxLoss": {"normalize_embeddings": True}}
 """Arguments that schema 1 did not have, by class, with the values that it implied."""
 
-IMPLIED: Mapping[str, Mapping[str, Any]] = {"model": {"freeze": None}}
+IMPLIED: Mapping[str, Mapping[str, Any]] = {"model": {"freeze": None}, "train": {"ks": None}}
 """Settings that joined schema 2 later, with the values that a description without them implies; keys of trials leave
 them out at these values, so that a new setting changes no key."""
 

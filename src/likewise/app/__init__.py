@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from likewise.app.build import this_machine as this_machine
     from likewise.app.calibration import RATES as RATES
     from likewise.app.calibration import CalibratedModel, Verification, calibrate, verify
+    from likewise.app.classifying import Classification, Prediction, classify
     from likewise.app.comparisons import ComparisonReport, collect_trainings, compare, leaderboard
     from likewise.app.conditions import read_conditions
     from likewise.app.configuration import add_group as add_group
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from likewise.app.defaults import cache_folder as cache_folder
     from likewise.app.demo import Demo, DemoTraining, run_demo
     from likewise.app.embedding import EmbeddedFile, EmbeddingStart, embed_folder
-    from likewise.app.embedding_options import EmbeddingOptions
+    from likewise.app.embedding_options import EmbeddingOptions, ImageOptions
     from likewise.app.errors import Note as Note
     from likewise.app.errors import UserError
     from likewise.app.errors import making as making
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from likewise.app.study_report import StudyReport
     from likewise.app.study_table import view_study as view_study
     from likewise.app.study_transfer import export_study, merge_study, pack_study, run_planned
+    from likewise.app.table_evaluation import TableEvaluation, evaluate_table
     from likewise.app.tables import TABLE_FORMATS as TABLE_FORMATS
     from likewise.app.tables import write_rows
     from likewise.app.training import resume, train
@@ -107,6 +109,7 @@ __all__ = [
     "Answer",
     "CalibratedModel",
     "Check",
+    "Classification",
     "Cluster",
     "ComparisonReport",
     "Demo",
@@ -116,13 +119,16 @@ __all__ = [
     "EmbeddingStart",
     "Evaluation",
     "Execution",
+    "ImageOptions",
     "IndexResult",
     "Match",
     "NotAllowed",
+    "Prediction",
     "SearchResult",
     "Service",
     "StudyFile",
     "StudyReport",
+    "TableEvaluation",
     "UnreadableImagesError",
     "UserError",
     "Verification",
@@ -130,6 +136,7 @@ __all__ = [
     "answer_shots",
     "calibrate",
     "check_artifact",
+    "classify",
     "cluster_rows",
     "cluster_shots",
     "collect_trainings",
@@ -137,6 +144,7 @@ __all__ = [
     "configure",
     "embed_folder",
     "evaluate",
+    "evaluate_table",
     "execute_pack",
     "export",
     "export_study",
@@ -174,13 +182,14 @@ __all__ = [
 _PLACES = {
     "build": "Pieces this_machine",
     "calibration": "CalibratedModel RATES Verification calibrate verify",
+    "classifying": "Classification Prediction classify",
     "comparisons": "ComparisonReport collect_trainings compare leaderboard",
     "conditions": "read_conditions",
     "configuration": "add_group add_settings configure dump_configuration parse_request",
     "defaults": "cache_folder",
     "demo": "Demo DemoTraining run_demo",
     "embedding": "EmbeddedFile EmbeddingStart embed_folder",
-    "embedding_options": "EmbeddingOptions",
+    "embedding_options": "EmbeddingOptions ImageOptions",
     "errors": "Note UserError making nearest sentence writing",
     "evaluation": "Evaluation evaluate report",
     "execute": "execute_pack",
@@ -203,6 +212,7 @@ _PLACES = {
     "study_report": "StudyReport",
     "study_table": "view_study",
     "study_transfer": "export_study merge_study pack_study run_planned",
+    "table_evaluation": "TableEvaluation evaluate_table",
     "tables": "TABLE_FORMATS write_rows",
     "training": "resume train",
     "trust": "NotAllowed allow_flags",

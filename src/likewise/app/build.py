@@ -18,6 +18,7 @@ from likewise.app.defaults import PHOTOGRAPHS, Config, cache_folder
 from likewise.app.errors import Note, UserError, making
 from likewise.app.objects import KINDS, import_class, make, needed
 from likewise.app.parts import Parts, read_parts
+from likewise.app.recalls import recall_ks
 from likewise.app.trust import foreign_names, named_classes
 from likewise.data import TRANSFORMS, BatchLoader, ImageCache, ImageDataset, Transform, cached, free_memory
 from likewise.formula import whole_number
@@ -139,7 +140,7 @@ def make_settings(config: Config) -> tuple[OptimizerConfig, ScheduleConfig, Trai
     with making("--schedule"):
         schedule = ScheduleConfig(**config["schedule"])
     with making("--train"):
-        settings = TrainConfig(**config["train"])
+        settings = TrainConfig(**{**config["train"], "ks": recall_ks(config)})
     with making("--lens"):
         _make_second_loss(config.get("lens") or {})
     return optimizer, schedule, settings

@@ -97,7 +97,7 @@ def calibrate(
     seen = set(card.classes or ()) & set(files.class_names)
     if seen:
         _warn(f"the model was trained on {len(seen):,} of these classes: on others its errors will be more frequent")
-    rows, vectors, broken = _embed_labeled(encoder, files, np.flatnonzero(labels >= 0))
+    rows, vectors, broken = embed_images(encoder, files, np.flatnonzero(labels >= 0))
     with making("the calibration"):
         learned = calibrate_embeddings(vectors, labels[rows], far=far)
     with source.as_file() as original:
@@ -113,10 +113,20 @@ def _warn(text: str) -> None:
     warnings.warn(text, Note, stacklevel=3)
 
 
-def _embed_labeled(
+def embed_images(
     encoder: Encoder, images: ImageList, wanted: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], tuple[Broken, ...]]:
-    """Rows of the images that can be read, their vectors, and the broken ones."""
+    """Rows of the images that can be read, their vectors, and the broken ones.
+
+    Examples:
+        >>> import tempfile
+        >>> from likewise.trunks import Embedder
+        >>> file = Path(tempfile.mkdtemp()) / "model.safetensors"
+        >>> Embedder("convnet", 8).save(file)
+        >>> embed_images(Encoder.load(file), ImageList(Path(), ("nowhere.png",)), np.array([0]))
+        Traceback (most recent call last):
+        likewise.app.errors.UserError: none of the images can be read
+    """
     files = [images.root / images.paths[row] for row in wanted]
     batch = batch_for(encoder.transform, encoder.device)
     embedding = Embedding(encoder.model, encoder.device, encoder.transform, batch)

@@ -134,8 +134,19 @@ def stack(
     above: Tree = {}
     for path, value in settings:
         _place(above, path, value, allow)
+    return overlay([*(read_file(each, allow) for each in files), above])
+
+
+def overlay(layers: Iterable[Tree]) -> Tree:
+    """Trees with import paths, later ones over earlier ones; another loss takes the learning rates of the old one along.
+
+    Examples:
+        >>> below = {"loss": {"class_path": "a.A"}, "optimizer": {"lr": 0.1, "lrs": {"proxies": 1.0}}}
+        >>> overlay([below, {"loss": {"class_path": "a.B"}}])["optimizer"]
+        {'lr': 0.1, 'lrs': {}}
+    """
     result: Tree = {}
-    for layer in (*(read_file(each, allow) for each in files), above):
+    for layer in layers:
         if _is_other_loss(result, layer):
             result = _without_its_rates(result)
         result = merged(result, layer)

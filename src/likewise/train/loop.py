@@ -22,7 +22,7 @@ from likewise.progress import Advance
 from likewise.progress import progress as show_progress
 from likewise.train.checkpoint import save_model
 from likewise.train.description import COMPARED, NOTED, Batches, Data, check_same, describe, length
-from likewise.train.embedding import embed, evaluate
+from likewise.train.embedding import RECALLS, embed, evaluate
 from likewise.train.groups import Group, make_optimizer, parameter_groups
 from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
 from likewise.train.lens import Lens, Looks
@@ -374,7 +374,8 @@ class _Training:
             assert self.data.val is not None
             if hasattr(self.data.val, "set_epoch"):
                 self.data.val.set_epoch(0)  # the same images each time
-            scores = evaluate(embed(self.evaluated, self.data.val, precision=self.settings.precision))
+            embedded = embed(self.evaluated, self.data.val, precision=self.settings.precision)
+            scores = evaluate(embedded, ks=self.settings.ks or RECALLS)
             better = progress.best is None or scores[self.settings.metric] > progress.best
             better &= self.keep_start or progress.step > 0
             if better:

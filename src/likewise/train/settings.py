@@ -126,6 +126,8 @@ class TrainConfig:
         epochs: the number of epochs.
         validate_every: epochs between two validations; 0 for none.  The first one is before the first epoch.
         metric: the metric of the validation that chooses the best model.
+        ks: the k of the recalls that are measured, 1 always among them; ``None``: those of the data set where it is
+            known, else 1, 2, 4 and 8.
         patience: stop after this number of validations without improvement; ``None``: never.
         trunk_warmup: epochs at the beginning in which the trunk is frozen.
         accumulate: batches whose gradients are averaged in one step.
@@ -155,6 +157,7 @@ class TrainConfig:
     epochs: int = 20
     validate_every: int = 1
     metric: str = "MAP@R"
+    ks: tuple[int, ...] | None = None
     patience: int | None = None
     trunk_warmup: int = 0
     accumulate: int = 1
@@ -179,6 +182,8 @@ class TrainConfig:
         for name in ("patience", "chunk"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
+        if self.ks is not None:
+            object.__setattr__(self, "ks", check_ks(self.ks))
         if self.clip is not None:
             _store(self, _POSITIVE, "clip")
         if self.ema is not None:
@@ -193,6 +198,18 @@ class TrainConfig:
         if isinstance(self.trackers, str):
             raise TypeError(f"trackers must be several names, but it is one string, {self.trackers!r}")
         object.__setattr__(self, "trackers", tuple(self.trackers))
+
+
+def check_ks(ks: Sequence[int]) -> tuple[int, ...]:
+    """The k of recalls, in order and with 1 among them.
+
+    Examples:
+        >>> check_ks([100, 10])
+        (1, 10, 100)
+    """
+    if isinstance(ks, str) or not isinstance(ks, Sequence) or not ks:
+        raise TypeError(f"ks must be several whole numbers such as 1 10 100, but it is {ks!r}")
+    return tuple(sorted({1, *(whole_number("each of ks", k, 1) for k in ks)}))
 
 
 def _number(name: str, value: object, limits: Hyper) -> float:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from likewise.formula import one_of
-from likewise.protocols import Choice, Label, Range
+from likewise.protocols.space import Choice, Range
+from likewise.protocols.trial import Label
 
 
 @dataclass(frozen=True)
