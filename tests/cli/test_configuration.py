@@ -167,7 +167,7 @@ MISTAKES = {
     "--data Glyps": "there is no data set Glyps; did you mean Glyphs?",
     "--data ImageFolder": "--data.root must be given: the folder of the classes' folders",
     "--sampler.clases 8": "there is no option --sampler.clases; did you mean --sampler.classes?",
-    "--sampler HardPairSampler": "likewise.data.HardPairSampler cannot be asked for by name: it is for use in Python",
+    "--sampler MultiLabelSampler": "likewise.data.MultiLabelSampler cannot be asked for by name: it is for use in Python",
     "--model.trnk x": "there is no option --model.trnk; did you mean --model.trunk?",
     "--model.dim x": "--model.dim must be a whole number or null, but it is 'x'",
     "--model.normalize maybe": "--model.normalize must be true or false, but it is 'maybe'",

@@ -19,7 +19,16 @@ from likewise.app.errors import Note, UserError, making
 from likewise.app.objects import KINDS, import_class, make, needed
 from likewise.app.parts import Parts, read_parts
 from likewise.app.trust import foreign_names, named_classes
-from likewise.data import TRANSFORMS, BatchLoader, ImageCache, ImageDataset, Transform, cached, free_memory
+from likewise.data import (
+    TRANSFORMS,
+    BatchLoader,
+    ImageCache,
+    ImageDataset,
+    MiningSampler,
+    Transform,
+    cached,
+    free_memory,
+)
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
 from likewise.train import Data, FeatureLoader, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
@@ -192,7 +201,10 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
         ),
         None if val is None else store.in_order(val),
     )  # fmt: skip
-    data = Data(batches, held_out, store.sealed(parts), train.class_names)
+    everything = None
+    if isinstance(sampler, MiningSampler):
+        everything = store.of_features(model, None, train, None)[0] if model.freeze else store.in_order(train)
+    data = Data(batches, held_out, store.sealed(parts), train.class_names, everything)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))
 
 

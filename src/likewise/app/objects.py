@@ -92,8 +92,7 @@ KINDS: Mapping[str, Kind] = {
         "sampler",
         "likewise.data",
         "torch.utils.data.Sampler",
-        # the first two need the embeddings of all images before every epoch, the third a matrix of tags
-        left_out=frozenset({"HardBatchSampler", "HardPairSampler", "MultiLabelSampler"}),
+        left_out=frozenset({"MultiLabelSampler"}),  # it needs a matrix of tags
         filled=frozenset({"labels", "categories", "seed", "rank", "world_size"}),
     ),
 }

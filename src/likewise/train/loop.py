@@ -23,6 +23,7 @@ from likewise.formula import check_values, one_of
 from likewise.progress import Advance
 from likewise.progress import progress as show_progress
 from likewise.train.checkpoint import (
+    join_tensors,
     load_checkpoint,
     load_module,
     load_optimizer,
@@ -31,12 +32,14 @@ from likewise.train.checkpoint import (
     rng_tensors,
     save_checkpoint,
     save_model,
+    split_tensors,
 )
-from likewise.train.description import COMPARED, NOTED, Batches, Data, check_same, describe, length
+from likewise.train.description import COMPARED, NOTED, Data, check_same, describe, length
 from likewise.train.embedding import embed, evaluate
-from likewise.train.groups import Group, make_optimizer, parameter_groups
+from likewise.train.groups import Group, make_optimizer, parameter_groups, set_rate
 from likewise.train.guards import Collapsed, NotFinite, keep, on, spread_of
 from likewise.train.lens import Lens, Looks
+from likewise.train.mining import Mining, step_batches
 from likewise.train.processes import from_all, make_accelerator, on_every_process, seed_everything, stop_requests
 from likewise.train.run import Run, plain
 from likewise.train.settings import OptimizerConfig, ScheduleConfig, TrainConfig
@@ -66,6 +69,7 @@ class Progress:
     without_better: int = 0
     alike: int = 0
     seconds: float = 0.0
+    mining_seconds: float = 0.0
     losses: list[float] = field(default_factory=lambda: [0.0, 0.0])
     metrics_size: int = 0
     metrics_sha256: str | None = None
@@ -135,6 +139,7 @@ def train(
     _check(settings, groups, data)
     accelerator = make_accelerator(settings, Path(folder), device)
     _may_record(settings, accelerator, data)  # whatever is refused is refused before there is a folder
+    Mining(data, settings, accelerator)
     about = (model, loss, data, groups, optimizer, schedule, settings, seed, config)
     description = describe(*about, accelerator.device, lens, allowed)
     if (run := _open_run(Path(folder), description, resume, accelerator)).finished:
@@ -195,6 +200,7 @@ class _Training:
         self.values_checked = False
         self.should_continue, self.unwanted, self.keep_start = should_continue, False, True
         self.looks = Looks(lens, main=accelerator.is_main_process)
+        self.mining = Mining(data, settings, accelerator)
         self.begun = self.logged = self.saved = time.monotonic()
         # seconds that a checkpoint takes, at first a guess: the parameters and two memories of each at 200 MB/s
         self.took = 12.0 * sum(group.size for group in groups) / 200e6
@@ -266,10 +272,10 @@ class _Training:
         """The batches of an epoch that were not seen yet."""
         settings, progress, device = self.settings, self.progress, self.accelerator.device
         embeddings = None
-        for batches in _several(self.data.train, progress.epoch, settings.accumulate):
+        for batches in self.batches_of_epoch():
             factor = self.schedule.factor(progress.step, self.steps_per_epoch, settings.epochs)
             for group, row in zip(self.groups, self.optimizer.param_groups, strict=True):
-                _set_rate(row, group.lr * factor)
+                set_rate(row, group.lr * factor)
             # a batch that is larger than a chunk need not be on the device at once
             pairs = [(batch[0] if settings.chunk else batch[0].to(device), batch[1].to(device)) for batch in batches]
             looked_at = self.looks.before(progress.step + 1)
@@ -299,6 +305,28 @@ class _Training:
         if embeddings is not None and progress.step % settings.log_every:
             self.look(embeddings)
         return step
+
+    def batches_of_epoch(self) -> Iterator[list[Sequence[Any]]]:
+        """The batches of an epoch that were not seen yet, a step's at a time; mined again whenever that is due."""
+        progress = self.progress
+        while True:
+            if self.mining.is_due(progress.step):
+                self.mine()
+            for several in step_batches(self.data.train, progress.epoch, self.settings.accumulate):
+                yield several
+                if progress.step % self.steps_per_epoch and self.mining.is_due(progress.step):
+                    break  # what the loader has made ahead is of the batches of before
+            else:
+                return
+
+    def mine(self) -> None:
+        """Let the sampler choose by the embeddings of now, and write what that costs."""
+        progress = self.progress
+        self.insist_on_numbers()
+        seconds = self.mining.mine(self.model, progress.epoch, progress.step - progress.epoch * self.steps_per_epoch)
+        progress.mining_seconds += seconds
+        self.logged += seconds  # images/s are those of training
+        self.note("mining", seconds=round(seconds, 3))
 
     def affordable(self) -> bool:
         """Whether a checkpoint at an epoch's end takes less than a hundredth of the time since the last one."""
@@ -346,6 +374,7 @@ class _Training:
         best, name = self.progress.best, self.settings.metric
         words = [] if self.last_loss is None else [f"loss {self.last_loss:.4f}"]
         words += [] if best is None else [f"best {name} {best:.4f}"]
+        words += [f"mining {self.progress.mining_seconds:.1f} s"] if self.mining.every else []
         return ", ".join([*words, f"{self.seconds():.0f} s"])
 
     def collapsed(self, spread: float) -> None:
@@ -431,11 +460,13 @@ class _Training:
         progress.losses, progress.seconds = self.meter.state(), self.seconds()
         if self.accelerator.is_main_process:
             progress.metrics_size, progress.metrics_sha256 = self.run.seal_metrics()
-        progress.loader = self.data.train.state_dict() if self.can_resume else None  # type: ignore[attr-defined]
+        loader = self.data.train.state_dict() if self.can_resume else None  # type: ignore[attr-defined]
+        progress.loader, loader_tensors = split_tensors(loader)
         rng_states = gather_object([rng_tensors()])
         if self.accelerator.is_main_process:
             tensors = {name: module.state_dict() for name, module in self.modules().items()}
             tensors["optimizer"] = optimizer_tensors(self.optimizer)
+            tensors["loader"] = loader_tensors
             tensors["generators"] = {str(place): each.get_state() for place, each in enumerate(self.generators())}
             tensors |= {f"rng_state {rank}": each for rank, each in enumerate(rng_states)}
             scaler = self.accelerator.scaler
@@ -472,7 +503,8 @@ class _Training:
             self.meter.load(self.progress.losses)
             self.begun -= self.progress.seconds
             if self.progress.loader is not None:
-                self.data.train.load_state_dict(self.progress.loader)  # type: ignore[attr-defined]
+                loader = join_tensors(self.progress.loader, tensors.get("loader", {}))
+                self.data.train.load_state_dict(loader)  # type: ignore[attr-defined]
         elif hasattr(self.data.train, "set_epoch"):
             self.data.train.set_epoch(0)  # wherever an earlier caller left it
         if self.accelerator.is_main_process:
@@ -566,21 +598,3 @@ def _may_record(settings: TrainConfig, accelerator: Accelerator, data: Data) -> 
     if settings.graph and reason is not None:
         raise ValueError(f"graph must not be True, because {reason}")
     return settings.graph is not False and reason is None
-
-
-def _several(batches: Batches, epoch: int, count: int) -> Iterator[list[Sequence[Any]]]:
-    """The batches of an epoch, so many at a time; the last few may be fewer."""
-    if not hasattr(batches, "load_state_dict"):
-        for each in (batches, getattr(batches, "batch_sampler", None), getattr(batches, "sampler", None)):
-            if each is not None and hasattr(each, "set_epoch"):
-                each.set_epoch(epoch)  # a sampler counts epochs by itself, and not those of an earlier process
-    source = iter(batches)
-    while several := list(islice(source, count)):
-        yield several
-
-
-def _set_rate(row: dict[str, Any], lr: float) -> None:
-    if isinstance(row["lr"], Tensor):
-        row["lr"].fill_(lr)  # the same tensor: a recorded step reads it
-    else:
-        row["lr"] = lr

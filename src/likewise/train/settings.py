@@ -128,6 +128,8 @@ class TrainConfig:
         metric: which metric of the validation chooses the best model.
         patience: stop after so many validations without a better one; ``None``: never.
         trunk_warmup: epochs at the beginning in which only the other groups learn.
+        mine_every: epochs between two minings of a sampler that mines, by the embeddings of all training images; ``None``: 1.
+        mine_steps: the same in steps, in place of epochs.
         accumulate: batches whose gradients make one step.
         chunk: how many images go through the model at once; ``None``: the whole batch.  The loss sees the whole batch all
             the same: a larger one is embedded in chunks, and each goes through the model once more for its gradients.
@@ -157,6 +159,8 @@ class TrainConfig:
     metric: str = "MAP@R"
     patience: int | None = None
     trunk_warmup: int = 0
+    mine_every: int | None = None
+    mine_steps: int | None = None
     accumulate: int = 1
     chunk: int | None = None
     clip: float | None = None
@@ -176,9 +180,11 @@ class TrainConfig:
             whole_number(name, getattr(self, name), 0)
         for name in ("accumulate", "log_every"):
             whole_number(name, getattr(self, name), 1)
-        for name in ("patience", "chunk"):
+        for name in ("patience", "chunk", "mine_every", "mine_steps"):
             if getattr(self, name) is not None:
                 whole_number(name, getattr(self, name), 1)
+        if self.mine_every is not None and self.mine_steps is not None:
+            raise ValueError("mine_steps must not be given together with mine_every, but it is " + str(self.mine_steps))
         if self.clip is not None:
             _store(self, _POSITIVE, "clip")
         if self.ema is not None:
