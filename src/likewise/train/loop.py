@@ -263,6 +263,7 @@ class _Training:
             self.meter,
             average=self.average,
             clip=settings.clip,
+            clip_value=settings.clip_value,
             watch=self.watch,
             chunk=settings.chunk,
         )

@@ -134,6 +134,7 @@ class TrainConfig:
         chunk: how many images go through the model at once; ``None``: the whole batch.  The loss sees the whole batch all
             the same: a larger one is embedded in chunks, and each goes through the model once more for its gradients.
         clip: the largest norm of the gradients of all parameters together.
+        clip_value: the largest absolute value of each number of the gradients; before ``clip``, where both are given.
         ema: validate and keep an average of the parameters, with this decay a step.
         precision: ``"no"``, ``"bf16"`` or ``"fp16"``: mixed precision of the model; losses compute in float32.
         compile: run the model through ``torch.compile``.
@@ -164,6 +165,7 @@ class TrainConfig:
     accumulate: int = 1
     chunk: int | None = None
     clip: float | None = None
+    clip_value: float | None = None
     ema: float | None = None
     precision: Precision = "no"
     compile: bool = False
@@ -185,8 +187,9 @@ class TrainConfig:
                 whole_number(name, getattr(self, name), 1)
         if self.mine_every is not None and self.mine_steps is not None:
             raise ValueError("mine_steps must not be given together with mine_every, but it is " + str(self.mine_steps))
-        if self.clip is not None:
-            _store(self, _POSITIVE, "clip")
+        for name in ("clip", "clip_value"):
+            if getattr(self, name) is not None:
+                _store(self, _POSITIVE, name)
         if self.ema is not None:
             _store(self, _BELOW_ONE, "ema")
         _store(self, _NOT_NEGATIVE, "checkpoint_minutes")
