@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from likewise.app.serving import find_served as find_served
     from likewise.app.serving import index_place as index_place
     from likewise.app.serving import url_of as url_of
+    from likewise.app.sheets import draw_dataset
     from likewise.app.studies import OnStart as OnStart
     from likewise.app.studies import repeat, run_study, tune
     from likewise.app.study_file import StudyFile
@@ -133,6 +134,7 @@ __all__ = [
     "collect_trainings",
     "compare",
     "configure",
+    "draw_dataset",
     "embed_folder",
     "evaluate",
     "execute_pack",
@@ -224,6 +226,7 @@ _PLACES = {
     "collect_trainings": "comparisons",
     "compare": "comparisons",
     "configure": "configuration",
+    "draw_dataset": "sheets",
     "dump_configuration": "configuration",
     "embed_folder": "embedding",
     "evaluate": "evaluation",
