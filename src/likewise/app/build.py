@@ -32,7 +32,7 @@ from likewise.data import (
 from likewise.formula import whole_number
 from likewise.losses import CrossBatchMemory
 from likewise.train import Data, FeatureLoader, OptimizerConfig, Run, ScheduleConfig, Sealed, TrainConfig, train
-from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings
+from likewise.trunks import TRUNKS, Embedder, FromPackage, build, class_embeddings, sentence_encoder
 
 if TYPE_CHECKING:  # most trainings have no lens, and start sooner without it
     from likewise.analysis import Recorder
@@ -320,7 +320,15 @@ def make_loss(config: Config, train: ImageDataset, model: Embedder) -> nn.Module
     names = [name for _, name in named_classes(config["loss"])]
     if any("class_embeddings" in needed(KINDS["loss"], import_class(name)) for name in names):
         with making("the language embeddings of the classes"):
-            values["class_embeddings"] = class_embeddings(train.class_names)
+            language = config.get("language") or {}
+            encoder = language.get("encoder")
+            values["class_embeddings"] = class_embeddings(
+                train.class_names,
+                None if encoder is None else sentence_encoder(encoder),
+                templates=language.get("templates") or ("a photo of a {}",),
+            )
+    elif config.get("language") is not None:
+        raise UserError("--language must be given together with a loss that reads class names, LanguageGuidance")
     with making("the loss"):
         loss: nn.Module = make(KINDS["loss"], config["loss"], values)
         return loss if config["memory"] is None else CrossBatchMemory(loss, **config["memory"])  # type: ignore[arg-type]

@@ -100,6 +100,23 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Language:
+    """How class names are embedded for a loss that reads them, LanguageGuidance.
+
+    Args:
+        encoder: a sentence-transformers model, by its name or folder; by default all-MiniLM-L6-v2 from its package.
+        templates: sentences with {} where the name goes; the embedding is the mean over them.
+
+    Examples:
+        >>> Language().templates
+        ('a photo of a {}',)
+    """
+
+    encoder: str | None = None
+    templates: tuple[str, ...] = ("a photo of a {}",)
+
+
+@dataclass(frozen=True)
 class Setting:
     """A setting of a configuration, or a group of them.
 
@@ -130,6 +147,10 @@ SETTINGS: Mapping[str, Setting] = {
         Any, "a name that `likewise losses` lists; --loss.help NAME shows its options (MultiSimilarityLoss)"
     ),
     "memory": Setting(Memory | None, "compare with earlier batches, too (--memory.size 1024)"),
+    "language": Setting(
+        Language | None,
+        "how class names are embedded (--language.encoder NAME --language.templates '[a picture of {}]')",
+    ),
     "sampler": Setting(
         Any, "which images make a batch; --sampler.help NAME shows its options (PerClassSampler: 32 classes x 4)"
     ),

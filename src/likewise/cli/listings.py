@@ -120,7 +120,8 @@ def _name(command: str, description: str, words: Sequence[str], known: Iterable[
     options.add_argument("name", metavar="NAME", nargs="?", help=f"one of them{own}")
     if command == "datasets":
         _sheet_options(options)
-    return _resolve(command, options.parse_args(words).name, known)
+    found: str | None = _resolve(command, options.parse_args(words).name, known)
+    return found
 
 
 def _resolve(command: str, name: str | None, known: Iterable[str]) -> Any:

@@ -12,7 +12,7 @@ from likewise.trunks.efficientnet_lite import (
 )
 from likewise.trunks.embedder import HEADS, Embedder
 from likewise.trunks.googlenet import GoogLeNet, googlenet
-from likewise.trunks.language import class_embeddings, prompts, readable
+from likewise.trunks.language import class_embeddings, prompts, readable, sentence_encoder
 from likewise.trunks.metric_head import fold_metric
 from likewise.trunks.pooling import POOLS, AveragePlusMaxPool, AveragePool, GeneralizedMeanPool, MaxPool
 from likewise.trunks.preprocessing import IMAGENET, Preprocessing
@@ -73,6 +73,7 @@ __all__ = [
     "resnet18",
     "resnet50",
     "resnet101",
+    "sentence_encoder",
     "vit_base",
     "vit_small",
     "vit_tiny",
