@@ -225,8 +225,8 @@ def _add_class(parser: ArgumentParser, path: tuple[str, ...], tree: Tree, help: 
     for word in path:
         chosen = chosen.get(word, {}) if isinstance(chosen, dict) else {}
     skip = set(kind.filled)
-    for depth, name in _classes(chosen):
-        skip |= {"loss.init_args." * depth + each for each in needed(kind, import_class(name))}
+    for place, name in _classes(chosen):
+        skip |= {place + each for each in needed(kind, import_class(name))}
     parser.add_subclass_arguments(
         import_class(kind.base),
         ".".join(path),
@@ -238,12 +238,13 @@ def _add_class(parser: ArgumentParser, path: tuple[str, ...], tree: Tree, help: 
     )
 
 
-def _classes(tree: Any, depth: int = 0) -> Iterator[tuple[int, str]]:
-    """The classes of a loss and of the losses inside it."""
+def _classes(tree: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """The classes of a loss and of the losses inside it, after what stands before the names of their arguments."""
     if isinstance(tree, dict) and isinstance(tree.get("class_path"), str):
-        yield depth, tree["class_path"]
-        inner = tree.get("init_args")
-        yield from _classes(inner.get("loss") if isinstance(inner, dict) else None, depth + 1)
+        yield place, tree["class_path"]
+        inner = tree.get("init_args") or {}
+        for name in ("loss", "other"):
+            yield from _classes(inner.get(name), f"{place}{name}.init_args.")
 
 
 def configure(

@@ -64,7 +64,7 @@ from likewise.losses.synthesis import ProxySynthesis
 from likewise.losses.thresholds import RankedListLoss, SigmoidLoss, ThresholdConsistentMarginLoss
 from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
-from likewise.losses.wrappers import LanguageGuidance, Matryoshka, WeightedSum
+from likewise.losses.wrappers import Fusion, LanguageGuidance, Matryoshka, WeightedSum
 
 __all__ = [
     "AdaFaceLoss",
@@ -87,6 +87,7 @@ __all__ = [
     "ElasticCosFaceLoss",
     "EmbeddingNorm",
     "FastAPLoss",
+    "Fusion",
     "Gathered",
     "GeneralizedLiftedStructureLoss",
     "GlobalOrthogonalRegularizationLoss",
