@@ -63,6 +63,7 @@ def test_every_sampler_can_be_made(name: str):
         "RandomBatchSampler": ["--sampler.batch_size", "4"],
         "HardPairSampler": ["--sampler.batch_size", "8", "--sampler.pairs", "2"],
         "SmartMiningSampler": ["--sampler.batch_size", "6", "--sampler.anchors", "2"],
+        "SemiSupervisedSampler": ["--sampler.classes", "4", "--sampler.clusters", "5"],
     }.get(name, ["--sampler.classes", "4"])
     config = parse_request(read_request(["--data", "Glyphs", "--sampler", name, *sizes]))
     labels = torch.arange(24) // 3

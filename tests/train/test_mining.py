@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise.data import BatchLoader, HardBatchSampler, SmartMiningSampler
+from likewise.data import BatchLoader, HardBatchSampler, SemiSupervisedSampler, SmartMiningSampler
 from likewise.data.augment import Augment
 from likewise.data.crops import CenterCrop, RandomResizedCrop
 from likewise.losses import ContrastiveLoss
@@ -35,6 +35,8 @@ def in_order(photos) -> BatchLoader:
 def mined(photos, kind=HardBatchSampler) -> Data:
     if kind is SmartMiningSampler:
         sampler = kind(photos.labels, batch_size=9, anchors=3, neighbors=4, steps=STEPS, seed=3)
+    elif kind is SemiSupervisedSampler:
+        sampler = kind(photos.labels, labeled=0.3, clusters=5, classes=6, per_class=2, steps=STEPS, seed=3)
     else:
         sampler = kind(photos.labels, classes=4, per_class=2, anchors=2, steps=STEPS, seed=3)
     batches = BatchLoader(photos, sampler, Augment(8, RandomResizedCrop(), flip=0.5), seed=4, workers=1)
@@ -60,6 +62,7 @@ def go(folder: Path, data: Data, at: int | None = None, do=None, model: nn.Modul
         (HardBatchSampler, {"mine_steps": 2}),
         (SmartMiningSampler, {"mine_steps": 2, "accumulate": 2}),
         (HardBatchSampler, {}),
+        (SemiSupervisedSampler, {"mine_steps": 3}),
     ],
 )
 def test_a_resumed_training_mines_what_it_would_have_mined(tmp_path_factory, photos, kind, plan):

@@ -202,7 +202,7 @@ def make_pieces(config: Config, machine: Machine, parts: Parts | None = None) ->
         None if val is None else store.in_order(val),
     )  # fmt: skip
     everything = None
-    if isinstance(sampler, MiningSampler):
+    if isinstance(sampler, MiningSampler) and sampler.mines:
         everything = store.of_features(model, None, train, None)[0] if model.freeze else store.in_order(train)
     data = Data(batches, held_out, store.sealed(parts), train.class_names, everything)
     return Pieces(model, loss, data, train.name, *settings, make_lens(config, loss))

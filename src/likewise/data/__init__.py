@@ -23,6 +23,7 @@ from likewise.data.samplers import (
     RandomBatchSampler,
     ResumableSampler,
 )
+from likewise.data.semi_supervised import SemiSupervisedSampler
 from likewise.data.sop import StanfordOnlineProducts
 from likewise.data.splits import Split, contiguous_folds, fixed_validation, half_split, random_folds
 from likewise.data.table import ImageTable
@@ -78,6 +79,7 @@ __all__ = [
     "RandomResizedCrop",
     "RandomShift",
     "ResumableSampler",
+    "SemiSupervisedSampler",
     "SmartMiningSampler",
     "Split",
     "StanfordOnlineProducts",

@@ -32,6 +32,9 @@ class MiningSampler(ResumableSampler):
         True
     """
 
+    mines: bool = True
+    """Whether it needs embeddings at all."""
+
     _table: Array | None = None
 
     def update(self, embeddings: Tensor, *, epoch: int | None = None, position: int | None = None) -> None:

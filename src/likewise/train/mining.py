@@ -27,8 +27,10 @@ def mining_sampler(batches: Batches) -> MiningSampler | None:
         None
     """
     names = ("batches", "batch_sampler", "sampler")
-    found = [each for each in (getattr(batches, name, None) for name in names) if isinstance(each, MiningSampler)]
-    return found[0] if found else None
+    for each in (getattr(batches, name, None) for name in names):
+        if isinstance(each, MiningSampler) and each.mines:
+            return each
+    return None
 
 
 class Mining:
