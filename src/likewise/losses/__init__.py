@@ -62,7 +62,7 @@ from likewise.losses.softmax import (
 from likewise.losses.structured import AngularLoss, LiftedStructureLoss
 from likewise.losses.synthesis import ProxySynthesis
 from likewise.losses.thresholds import RankedListLoss, SigmoidLoss, ThresholdConsistentMarginLoss
-from likewise.losses.triplet import MarginLoss, QuadrupletLoss, TripletLoss
+from likewise.losses.triplet import MarginLoss, QuadrupletLoss, QuadrupletWiseLoss, TripletLoss
 from likewise.losses.weighted import WeightedPairLoss
 from likewise.losses.wrappers import Fusion, LanguageGuidance, Matryoshka, WeightedSum
 
@@ -122,6 +122,7 @@ __all__ = [
     "ProxyRepulsionLoss",
     "ProxySynthesis",
     "QuadrupletLoss",
+    "QuadrupletWiseLoss",
     "RAWLoss",
     "ROADMAPLoss",
     "RankedListLoss",
